@@ -1,0 +1,151 @@
+//! The driver trait: everything that target, initiator and load ask of the operating system.
+//!
+//! A driver is a completion queue owned by one thread. Callers submit operations, then call [`Driver::poll`] and get
+//! completions. Memory that the kernel works on is either *owned by the operation* while it is in flight ([`Buffer`],
+//! [`Outgoing`]: handed in, handed back with the completion) or lies in a [`Region`] that the driver keeps alive. No
+//! reference into either can exist while the kernel may write to it, so the interface is safe.
+//!
+//! Cost model (one busy connection, n PDUs that arrived together): epoll driver = 1 `epoll_wait` + 1 `recvmsg` + 1
+//! `sendmsg` for all n; io_uring driver = 1 `io_uring_enter`. No allocation per operation once warm.
+
+use crate::{Buffer, FileOptions, Outgoing, Region, SocketOptions, TcpInfo};
+use std::{io, net::SocketAddr, path::Path, sync::Arc};
+
+/// Nanoseconds on the driver's monotonic clock. Real drivers: `CLOCK_MONOTONIC`. The simulator: virtual time.
+pub type Nanos = u64;
+
+/// A listener, stream or file of one driver. A closed handle is never reused for another object (generation check).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Handle {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// A [`Region`] attached to one driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RegionId(pub(crate) u32);
+
+/// A byte range of an attached region. Ranges are checked when an operation is submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seg {
+    /// Which region.
+    pub region: RegionId,
+    /// First byte, from the region's start.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u32,
+}
+
+/// How long [`Driver::poll`] may wait when nothing has completed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Do not wait (busy polling).
+    Never,
+    /// Wait until this instant on the driver's clock.
+    Until(Nanos),
+    /// Wait for the next completion, however long.
+    Forever,
+}
+
+/// What became of an operation.
+#[derive(Debug)]
+pub enum Completion<S> {
+    /// A listener accepted a connection. The socket may be sent to another thread and added to its driver.
+    Accepted {
+        /// The listener.
+        listener: Handle,
+        /// The new connection, or why accepting failed (the listener goes on accepting).
+        result: io::Result<(S, SocketAddr)>,
+    },
+    /// [`Driver::connect`] finished.
+    Connected {
+        /// The stream.
+        stream: Handle,
+        /// Success, or why not.
+        result: io::Result<()>,
+    },
+    /// [`Driver::recv`] finished: the direct segments were filled first, the rest went to `buffer[at..]`.
+    Received {
+        /// The stream.
+        stream: Handle,
+        /// Bytes received over direct segments and buffer together; 0 = the peer closed its side.
+        result: io::Result<usize>,
+        /// The buffer that was handed in.
+        buffer: Buffer,
+    },
+    /// [`Driver::send`] finished: all bytes were taken by the kernel, or an error.
+    Sent {
+        /// The stream.
+        stream: Handle,
+        /// Success, or why not.
+        result: io::Result<()>,
+        /// The list that was handed in.
+        outgoing: Box<Outgoing>,
+    },
+    /// A file operation finished.
+    File {
+        /// The file.
+        file: Handle,
+        /// The caller's tag.
+        tag: u64,
+        /// Bytes moved (short at end of file), 0 for sync and discard, or why not.
+        result: io::Result<usize>,
+    },
+    /// A [`Driver::Waker`] was used since the last poll. Wakes coalesce.
+    Woken,
+}
+
+/// One thread's gate to the operating system. See the module text for the contract.
+pub trait Driver {
+    /// A connected socket that is not (yet) owned by a driver.
+    type Socket: Send + 'static;
+    /// Interrupts a waiting [`Driver::poll`] from another thread.
+    type Waker: Clone + Send + Sync + 'static;
+
+    /// `"io_uring"`, `"epoll"` or `"sim"`, for the manifest.
+    fn name(&self) -> &'static str;
+    /// The driver's clock.
+    fn now(&self) -> Nanos;
+    /// A waker for this driver.
+    fn waker(&self) -> Self::Waker;
+    /// Wakes the driver that `waker` came from.
+    fn wake(waker: &Self::Waker);
+
+    /// Makes a region usable in segments. The driver keeps it alive until the driver is dropped.
+    fn attach(&mut self, region: Arc<Region>) -> RegionId;
+
+    /// Listens on `addr` (port 0 = any); accepting starts at once. Errors: address in use, not local, no permission.
+    fn listen(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle>;
+    /// The address that a listener or stream is bound to.
+    fn local_addr(&self, handle: Handle) -> io::Result<SocketAddr>;
+    /// Starts a connection; ends in [`Completion::Connected`]. The caller limits its time by closing the handle.
+    fn connect(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle>;
+    /// Takes over an accepted socket.
+    fn add_stream(&mut self, socket: Self::Socket, options: &SocketOptions) -> io::Result<Handle>;
+    /// Kernel statistics of a stream's TCP connection.
+    fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo>;
+
+    /// Receives at least one byte into `direct` (in order) and then `buffer[at..]`. One receive per stream at a time.
+    fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer, at: usize);
+    /// Sends the whole list, resuming after short sends. One send per stream at a time.
+    fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>);
+
+    /// Opens a file or block device.
+    fn open(&mut self, path: &Path, options: &FileOptions) -> io::Result<Handle>;
+    /// Size in bytes of an open file or block device.
+    fn file_size(&self, file: Handle) -> io::Result<u64>;
+    /// Reads at `offset` into `segs` in order.
+    fn read_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64);
+    /// Writes `segs` in order at `offset`; with `durable` the bytes are on stable storage when it completes (RWF_DSYNC).
+    fn write_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64, durable: bool);
+    /// Completes when everything written to the file before is on stable storage (fdatasync).
+    fn sync(&mut self, file: Handle, tag: u64);
+    /// Deallocates a byte range, which then reads as zeros (FALLOC_FL_PUNCH_HOLE, or BLKDISCARD's zeroing kin).
+    fn discard(&mut self, file: Handle, tag: u64, offset: u64, len: u64);
+
+    /// Closes a handle. Operations in flight complete with [`io::ErrorKind::ConnectionAborted`], so buffers come back.
+    fn close(&mut self, handle: Handle);
+
+    /// Submits what is pending, waits as `wait` says if nothing has completed, and appends completions to `out`.
+    fn poll(&mut self, wait: Wait, out: &mut Vec<Completion<Self::Socket>>) -> io::Result<()>;
+}

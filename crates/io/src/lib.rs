@@ -1,0 +1,1 @@
+//! System calls: the driver trait, its io_uring and epoll drivers, shared memory, files, clocks.

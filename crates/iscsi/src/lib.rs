@@ -1,0 +1,1 @@
+//! Sans-I/O iSCSI (RFC 7143), initiator and target side.

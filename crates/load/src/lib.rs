@@ -1,0 +1,1 @@
+//! Makes I/O and times it.

@@ -1,0 +1,1 @@
+//! The seam between Rust and Python: linerate._core.

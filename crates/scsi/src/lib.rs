@@ -1,0 +1,1 @@
+//! Sans-I/O SCSI: what a disk logical unit answers.

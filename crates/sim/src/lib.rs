@@ -1,0 +1,1 @@
+//! A virtual clock and a simulated network behind the driver trait.

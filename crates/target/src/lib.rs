@@ -1,0 +1,1 @@
+//! An iSCSI array: portals, connections and volumes.
