@@ -1,0 +1,191 @@
+"""A plan: the runs that a workload file asks for, in order.
+
+Most runs are known beforehand. Two kinds are not: a point of a curve, whose rate is a percentage of what the
+curve's maximum run achieved, and a rate given as a percentage of the last maximum. So a plan is walked with
+results: `next(None)` gives the first run, `next(result)` the one after it, None the end. `steps()` shows all
+runs without results, for a dry run and for the time a plan will take.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from linerate.workload.spec import OpenArrival, RunSpec, StreamSpec
+
+UNCONTROLLED = "Uncontrolled MAX"
+CONTROLLED = "Controlled MAX"
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a finished run achieved: all that the rest of a plan may depend on."""
+
+    iops: float
+    response_ms_mean: float
+    per_stream_iops: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something in a file that was read otherwise than its author may expect."""
+
+    where: str
+    """`file:line`."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One run of a plan, with the facts that a banner and a report show beside it."""
+
+    spec: RunSpec
+    name: str
+    """Run definition, as vdbench prints it: `rd1`, or `rd1_(50%)` for a curve point."""
+    label: str
+    """Unique in the plan: the name and the loop values, `rd1 threads=8 xfersize=4k`."""
+    loops: tuple[tuple[str, str], ...] = ()
+    """Loop values of this run in loop order, as (keyword, text)."""
+    rate_text: str = UNCONTROLLED
+    """Requested rate: `Uncontrolled MAX`, `Controlled MAX`, `Uncontrolled curve`, `Controlled curve` or a
+    number."""
+    rate_is_pending: bool = False
+    """The rate depends on an earlier result, which is not known yet: `spec.arrival` stands for a closed
+    run."""
+    pause_s: float = 0.0
+    """Wait this long before the run starts."""
+    start_commands: tuple[str, ...] = ()
+    end_commands: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
+    source: str = ""
+    """`file:line` of the run's definition."""
+
+    @property
+    def banner(self) -> str:
+        """The line that vdbench prints when a run starts."""
+        loops = " ".join(f"{keyword}={text}" for keyword, text in self.loops) or "None"
+        warmup = f" warmup={self.spec.warmup_s:g}" if self.spec.warmup_s else ""
+        return (
+            f"Starting RD={self.name}; I/O rate: {self.rate_text}; "
+            f"elapsed={self.spec.elapsed_s:g}{warmup}; For loops: {loops}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Where a step's rate comes from. `value` is I/Os per second for fixed, percent for percent and
+    curve_point."""
+
+    kind: Literal["max", "fixed", "percent", "curve_max", "curve_point"] = "max"
+    value: float = 0.0
+    process: Literal["deterministic", "poisson", "uniform"] = "poisson"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A run whose rate may still be open. Steps of one curve carry the same `curve` number."""
+
+    run: PlannedRun
+    rate: Rate = Rate()
+    curve: int | None = None
+    stop_response_ms: float | None = None
+    """A curve point slower than this ends the plan (vdbench: stopcurve)."""
+
+
+class Plan:
+    """The runs of a workload file. Walk it with `next`; `rewind` starts over."""
+
+    def __init__(self, name: str, steps: Sequence[Step], warnings: Sequence[Notice] = ()) -> None:
+        self.name = name
+        self.warnings: tuple[Notice, ...] = tuple(warnings)
+        self._steps: tuple[Step, ...] = tuple(steps)
+        self.rewind()
+
+    def __len__(self) -> int:
+        """Number of steps, before any curve point is dropped."""
+        return len(self._steps)
+
+    def rewind(self) -> None:
+        """Forgets all results; the next call of `next` gives the first run."""
+        self._position = 0
+        self._current: Step | None = None
+        self._last_max: StepResult | None = None
+
+    def steps(self) -> Iterator[PlannedRun]:
+        """All runs without results; those with a rate that needs one are marked `rate_is_pending`."""
+        for step in self._steps:
+            yield replace(step.run, rate_is_pending=step.rate.kind in ("percent", "curve_point"))
+
+    def next(self, previous: StepResult | None) -> PlannedRun | None:
+        """The next run, given the result of the one before (None: first run, or the run before has
+        failed)."""
+        if previous is not None and self._current is not None and self._note(self._current, previous):
+            self._position = len(self._steps)
+        while self._position < len(self._steps):
+            step = self._steps[self._position]
+            self._position += 1
+            run = self._resolve(step)
+            if run is not None:
+                self._current = step
+                return run
+        self._current = None
+        return None
+
+    def _note(self, step: Step, result: StepResult) -> bool:
+        """Remembers a result; True if it ends the plan."""
+        if step.rate.kind in ("max", "curve_max"):
+            self._last_max = result
+        if step.rate.kind == "curve_point" and step.stop_response_ms is not None:
+            return result.response_ms_mean > step.stop_response_ms
+        return False
+
+    def _resolve(self, step: Step) -> PlannedRun | None:
+        if step.rate.kind in ("max", "curve_max"):
+            return step.run
+        if step.rate.kind == "fixed":
+            return _at_rate(step, step.rate.value, None)
+        if self._last_max is None:
+            return None
+        if step.rate.kind == "percent":
+            return _at_rate(step, self._last_max.iops * step.rate.value / 100, None)
+        target = curve_target_iops(self._last_max.iops, step.rate.value)
+        return None if target is None else _at_rate(step, target, self._last_max)
+
+
+def curve_target_iops(max_iops: float, percent: float) -> float | None:
+    """Rate of a curve point by vdbench's rule: rounded up to 100 above 1000, else up to 10; None: too small
+    to run."""
+    target = max_iops * percent / 100
+    step = 100 if target > 1000 else 10
+    rounded = math.ceil(round(target / step, 9)) * step
+    return float(rounded) if rounded >= 10 else None
+
+
+def _at_rate(step: Step, rate_iops: float, observed: StepResult | None) -> PlannedRun:
+    """The step at an open rate. A maximum run without shares leaves its observed shares to the points of its
+    curve."""
+    spec = step.run.spec
+    update: dict[str, object] = {
+        "arrival": OpenArrival(process=step.rate.process, rate_iops=rate_iops),
+        "shares": "controlled",
+    }
+    if observed is not None and spec.shares == "uncontrolled":
+        update["streams"] = _with_observed_shares(spec.streams, observed)
+    return replace(step.run, spec=spec.model_copy(update=update), rate_text=f"{rate_iops:.10g}")
+
+
+def _with_observed_shares(streams: tuple[StreamSpec, ...], observed: StepResult) -> tuple[StreamSpec, ...]:
+    total = sum(observed.per_stream_iops.get(stream.name, 0.0) for stream in streams)
+    if total <= 0:
+        return streams
+    return tuple(
+        stream.model_copy(
+            update={"share_percent": observed.per_stream_iops.get(stream.name, 0.0) / total * 100}
+        )
+        for stream in streams
+    )

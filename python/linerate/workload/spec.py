@@ -1,0 +1,283 @@
+"""RunSpec, version 1: what one run does, as handed to the data plane in JSON.
+
+Everything is resolved here: names, defaults, wildcards, percentages. The data plane refuses unknown keys and
+decides nothing. All models are frozen. Units end the names: `_s` seconds, `_bytes` bytes, `_iops` I/Os per
+second.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    field_serializer,
+    model_serializer,
+    model_validator,
+)
+
+_REVEAL = "reveal_secrets"
+
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class Frozen(BaseModel):
+    """Base of all specs: immutable, unknown keys refused, an attribute's docstring is its description."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class SessionOptions(Frozen):
+    """What an iSCSI session asks for (RFC 7143 section 13) and how its TCP connection is set up.
+
+    None means: leave it to the initiator's default. Unset options are left out of the JSON.
+    """
+
+    initiator_name: str | None = None
+    """iSCSI name of this initiator, for example iqn.2026-11.lab.linerate:host1."""
+    header_digest: Literal["none", "crc32c", "offer"] | None = None
+    """none, crc32c (required), or offer (crc32c if the array wants it)."""
+    data_digest: Literal["none", "crc32c", "offer"] | None = None
+    """none, crc32c (required), or offer (crc32c if the array wants it)."""
+    immediate_data: bool | None = None
+    """Send the first write data inside the command PDU."""
+    initial_r2t: bool | None = None
+    """Wait for the array's R2T before any further write data."""
+    first_burst_bytes: PositiveInt | None = None
+    """Most unsolicited write data of one command (FirstBurstLength)."""
+    max_burst_bytes: PositiveInt | None = None
+    """Most data of one burst (MaxBurstLength)."""
+    max_recv_data_segment_bytes: PositiveInt | None = None
+    """Most data of one PDU that this side accepts (MaxRecvDataSegmentLength)."""
+    max_outstanding_r2t: PositiveInt | None = None
+    """R2Ts that the array may have open per command (MaxOutstandingR2T)."""
+    nodelay: bool | None = None
+    """TCP_NODELAY: false turns Nagle's algorithm on."""
+    send_buffer_bytes: PositiveInt | None = None
+    """SO_SNDBUF; unset leaves the kernel's auto-tuning on."""
+    recv_buffer_bytes: PositiveInt | None = None
+    """SO_RCVBUF; unset leaves the kernel's auto-tuning on."""
+    congestion_control: str | None = None
+    """TCP congestion control of the connection, for example cubic."""
+    login_timeout_s: PositiveFloat | None = None
+    """How long connecting and logging in may take."""
+    command_timeout_s: PositiveFloat | None = None
+    """How long one command may take before the session is dropped."""
+    replacement_timeout_s: NonNegativeFloat | None = None
+    """How long commands wait for a new login after the connection was lost."""
+    ping_interval_s: NonNegativeFloat | None = None
+    """Pause between NOP-Out pings on a quiet session; 0 turns them off."""
+    ping_timeout_s: PositiveFloat | None = None
+    """How long the answer to a ping may take."""
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    def merged(self, over: SessionOptions) -> SessionOptions:
+        """These options with every option that is set in `over` replaced."""
+        return self.model_copy(update={k: v for k, v in over.model_dump().items() if v is not None})
+
+
+class VolumeSpec(Frozen):
+    """A volume under load: where it is and how it is opened."""
+
+    name: str = Field(min_length=1)
+    """The name that streams and results use."""
+    url: str
+    """`iscsi://host:port/iqn/lun`, `file:/path` or `null:bytes`; never holds a user or a secret."""
+    user: str | None = None
+    """CHAP user."""
+    secret: SecretStr | None = None
+    """CHAP secret; shown as stars everywhere but in `RunSpec.seam_json`."""
+    mutual_user: str | None = None
+    """CHAP user under which the target proves itself."""
+    mutual_secret: SecretStr | None = None
+    """CHAP secret with which the target proves itself."""
+    first_byte: NonNegativeInt = 0
+    """Where the used part of the volume begins."""
+    size_bytes: PositiveInt | None = None
+    """Length of the used part; null means all of it."""
+    outstanding: PositiveInt = 8
+    """I/Os in flight on this volume (vdbench: threads)."""
+    direct: bool = True
+    """Go past the host's page cache (files and block devices)."""
+    create: bool = False
+    """Make or lengthen the file so that it holds `first_byte + size_bytes`."""
+    durable_writes: bool = False
+    """Each write is on stable storage before it completes (FUA, O_DSYNC)."""
+    session: Literal["own", "shared"] = "own"
+    """own: one iSCSI session for this volume; shared: one per target and worker."""
+    iscsi: SessionOptions = SessionOptions()
+    """Options of the iSCSI session."""
+
+    @field_serializer("secret", "mutual_secret")
+    def _secret(self, value: SecretStr | None, info: SerializationInfo) -> str | None:
+        if value is None:
+            return None
+        return value.get_secret_value() if (info.context or {}).get(_REVEAL) else str(value)
+
+
+class SizeMix(Frozen):
+    """I/O sizes by share: `parts` holds (bytes, percent of I/Os)."""
+
+    kind: Literal["mix"] = "mix"
+    parts: tuple[tuple[PositiveInt, float], ...] = Field(min_length=1)
+
+    @classmethod
+    def one(cls, size_bytes: int) -> Self:
+        """Every I/O has the same size."""
+        return cls(parts=((size_bytes, 100.0),))
+
+
+class SizeRange(Frozen):
+    """I/O sizes drawn evenly from the multiples of `align_bytes` in [min_bytes, max_bytes]."""
+
+    kind: Literal["range"] = "range"
+    min_bytes: PositiveInt
+    max_bytes: PositiveInt
+    align_bytes: PositiveInt = 512
+
+
+Sizes = Annotated[SizeMix | SizeRange, Field(discriminator="kind")]
+
+
+class ByteSpan(Frozen):
+    """A distance between `min_bytes` and `max_bytes`."""
+
+    min_bytes: NonNegativeInt
+    max_bytes: PositiveInt
+
+
+class Region(Frozen):
+    """A part of each volume. In percent `end` may pass 100: the region then wraps to the volume's start."""
+
+    unit: Literal["percent", "bytes"]
+    start: NonNegativeFloat
+    end: PositiveFloat
+
+
+class HitArea(Frozen):
+    """A small area at the start of each volume that is meant to sit in the array's cache."""
+
+    bytes: PositiveInt = 1 << 20
+    read_percent: Percent = 0.0
+    """Share of the reads that goes there."""
+    write_percent: Percent = 0.0
+    """Share of the writes that goes there."""
+
+
+class StreamSpec(Frozen):
+    """A stream of I/Os with one character, spread over its volumes (vdbench: workload definition)."""
+
+    name: str = Field(min_length=1)
+    volumes: tuple[str, ...] = Field(min_length=1)
+    share_percent: Percent | None = None
+    """Share of the run's I/Os."""
+    rate_iops: PositiveFloat | None = None
+    """Fixed rate of this stream."""
+    priority: PositiveInt | None = None
+    """Rank among streams, 1 first."""
+    sizes: Sizes = SizeMix(parts=((4096, 100.0),))
+    read_percent: Percent = 100.0
+    random_percent: Percent = 100.0
+    """100: every I/O at a new random place; 0: sequential; 20: one I/O in five starts at a new random
+    place."""
+    stride: ByteSpan | None = None
+    """Instead of a random jump, skip this far ahead."""
+    range: Region | None = None
+    """Part of each volume that is used."""
+    hotband: Region | None = None
+    """Part of each volume in which the access probability decays with distance."""
+    align_bytes: PositiveInt | None = None
+    """Grid of random offsets; null: the I/O's size."""
+    hit_area: HitArea | None = None
+    skip_first_block: bool = False
+    """Never touch the block at offset 0 (vdbench's rule for raw devices)."""
+    stop_at_end: bool = False
+    """Sequential, and finished at the end of the volume."""
+    cursors: PositiveInt = 1
+    """Sequential cursors per volume."""
+    compression_ratio: PositiveFloat | None = None
+    """Write data compresses about n:1; null: incompressible."""
+
+
+class ClosedArrival(Frozen):
+    """A finished I/O makes room for the next one: as fast as the SAN goes."""
+
+    kind: Literal["closed"] = "closed"
+
+
+class OpenArrival(Frozen):
+    """I/Os start when they are due, whether or not earlier ones have finished."""
+
+    kind: Literal["open"] = "open"
+    process: Literal["deterministic", "poisson", "uniform"] = "poisson"
+    rate_iops: PositiveFloat
+
+
+Arrival = Annotated[ClosedArrival | OpenArrival, Field(discriminator="kind")]
+
+
+class Limits(Frozen):
+    """Ends a run early, counted after the warm-up and checked at the end of each interval."""
+
+    bytes: PositiveInt | None = None
+    read_bytes: PositiveInt | None = None
+    written_bytes: PositiveInt | None = None
+
+
+class RunSpec(Frozen):
+    """One run: volumes, streams, arrival, and for how long."""
+
+    VERSION: ClassVar[int] = 1
+
+    version: Literal[1] = 1
+    name: str = Field(min_length=1)
+    seed: NonNegativeInt = 1
+    """Same seed, same sequence of I/Os."""
+    warmup_s: NonNegativeFloat = 0.0
+    """Comes before `elapsed_s` and is left out of the result."""
+    elapsed_s: PositiveFloat = 30.0
+    """Measured time."""
+    interval_s: PositiveFloat = 1.0
+    workers: NonNegativeInt = 0
+    """Load threads; 0: chosen at run time."""
+    cpus: tuple[NonNegativeInt, ...] | None = None
+    """CPUs that workers are pinned to; null: not pinned."""
+    driver: Literal["auto", "io_uring", "epoll"] = "auto"
+    wait: Literal["block", "spin"] = "block"
+    verify: Literal["off", "on"] = "off"
+    volumes: tuple[VolumeSpec, ...] = Field(min_length=1)
+    streams: tuple[StreamSpec, ...] = Field(min_length=1)
+    shares: Literal["uncontrolled", "controlled", "total"] = "uncontrolled"
+    """uncontrolled: every slot loops freely. controlled: shares hold per volume, so the slowest volume gates
+    the run (vdbench's maximum with skew). total: shares hold over all volumes together."""
+    arrival: Arrival = ClosedArrival()
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _names_fit_together(self) -> Self:
+        names = [volume.name for volume in self.volumes]
+        if doubled := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"volume named twice: {', '.join(sorted(doubled))}")
+        for stream in self.streams:
+            if missing := [name for name in stream.volumes if name not in names]:
+                raise ValueError(
+                    f"stream {stream.name} uses a volume that does not exist: {', '.join(missing)}"
+                )
+        return self
+
+    def seam_json(self) -> str:
+        """The JSON for the data plane, secrets included: for `linerate._core` only, never for a file or a
+        log."""
+        return self.model_dump_json(context={_REVEAL: True})
