@@ -21,9 +21,38 @@ pub struct Handle {
     pub(crate) generation: u32,
 }
 
+impl Handle {
+    /// Made by drivers only: `index` of the object in its driver's table, `generation` of that entry.
+    pub const fn new(index: u32, generation: u32) -> Self {
+        Self { index, generation }
+    }
+
+    /// Position in the driver's table. Small and dense, so callers may use it as an index of their own tables.
+    pub const fn index(self) -> u32 {
+        self.index
+    }
+
+    /// How often the table entry was reused.
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+}
+
 /// A [`Region`] attached to one driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegionId(pub(crate) u32);
+
+impl RegionId {
+    /// Made by drivers only: position in the driver's list of regions.
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// Position in the driver's list of regions.
+    pub const fn index(self) -> u32 {
+        self.0
+    }
+}
 
 /// A byte range of an attached region. Ranges are checked when an operation is submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,1 +1,29 @@
 //! System calls: the driver trait, its io_uring and epoll drivers, shared memory, files, clocks.
+//!
+//! This is the only crate that calls the operating system, and the only one with `unsafe` code. Everything above it
+//! (`target`, `initiator`, `load`) is written against one trait, [`Driver`], and takes time as an argument, so that the
+//! simulator can run the same code in virtual time.
+//!
+//! From the outside in:
+//!
+//! - [`Driver`] (`driver.rs`): submit operations, [`Driver::poll`] for completions. One driver belongs to one thread.
+//! - What passes through it: [`Buffer`] (receive memory, owned), [`Outgoing`] (a gather list of headers and payload),
+//!   [`Seg`] (a range of a [`Region`], memory shared with the kernel), [`Handle`] (a listener, stream or file).
+//! - [`SocketOptions`], [`TcpInfo`], [`FileOptions`]: settings, and what the kernel says became of them.
+//! - Two drivers that pass the same tests: `epoll` (readiness, a small thread pool for files) and `uring`
+//!   (completions throughout). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
+//! - `system`: facts about processors and time that a load generator reports.
+
+#![allow(unsafe_code)]
+
+mod buffer;
+mod driver;
+mod options;
+mod outgoing;
+mod region;
+
+pub use buffer::Buffer;
+pub use driver::{Completion, Driver, Handle, Nanos, RegionId, Seg, Wait};
+pub use options::{FileOptions, SocketOptions, TcpInfo};
+pub use outgoing::{Outgoing, Part};
+pub use region::Region;

@@ -1,0 +1,283 @@
+//! Page-aligned memory that kernel and threads share: the pages of a memory volume, the pools of I/O buffers.
+//!
+//! A region behaves like a disk: it is plain bytes, and whoever reads a range while another writes it gets some mixture
+//! of old and new bytes. No Rust reference into it ever exists, so such a race breaks no promise: every access is a
+//! copy of single bytes or words that may change underneath ([`copy_racy`]).
+
+use std::{io, ptr::NonNull, sync::Arc};
+
+/// Bytes that chunked reads copy through the stack at a time.
+const CHUNK_BYTES: usize = 4096;
+
+/// Anonymous, page-aligned, zero-initialised memory of a fixed length. See the module text for what races mean.
+///
+/// All offsets and lengths are in bytes and must lie inside the region; passing others is a mistake of the caller and
+/// panics, as slice indexing does.
+#[derive(Debug)]
+pub struct Region {
+    first: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the memory belongs to the region until it is dropped, and is only accessed by racy copies.
+unsafe impl Send for Region {}
+// SAFETY: as above; concurrent copies may mix bytes but touch nothing else.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Maps `len_bytes` of zeroed memory. Pages cost memory once they are written. Errors: length zero, or not enough
+    /// address space.
+    pub fn anonymous(len_bytes: u64) -> io::Result<Arc<Self>> {
+        let len = usize::try_from(len_bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
+        let memory = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let first = NonNull::new(memory.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Arc::new(Self { first, len }))
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len as u64
+    }
+
+    /// Never: a region has at least one byte.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Copies out `into.len()` bytes.
+    pub fn read(&self, offset: u64, into: &mut [u8]) {
+        let from = self.range(offset, into.len() as u64);
+        // SAFETY: `range` checked the source; the destination is an exclusive slice outside any region.
+        unsafe { copy_racy(from, into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Copies `bytes` in.
+    pub fn write(&self, offset: u64, bytes: &[u8]) {
+        let to = self.range(offset, bytes.len() as u64);
+        // SAFETY: `range` checked the destination; the source is a slice outside any region.
+        unsafe { copy_racy(bytes.as_ptr(), to, bytes.len()) }
+    }
+
+    /// Repeats `pattern` over `len` bytes, starting with its first byte; the last repeat may be cut short.
+    pub fn fill(&self, offset: u64, len: u64, pattern: &[u8]) {
+        assert!(!pattern.is_empty(), "a fill pattern has at least one byte");
+        let mut chunk = [0; CHUNK_BYTES];
+        let unit: &[u8] = if pattern.len() > CHUNK_BYTES {
+            pattern
+        } else {
+            let whole = CHUNK_BYTES / pattern.len() * pattern.len();
+            for (byte, &from) in chunk.iter_mut().zip(pattern.iter().cycle()) {
+                *byte = from;
+            }
+            &chunk[..whole]
+        };
+        let mut done = 0;
+        while done < len {
+            let piece = (len - done).min(unit.len() as u64) as usize;
+            self.write(offset + done, &unit[..piece]);
+            done += piece as u64;
+        }
+    }
+
+    /// Copies `len` bytes to another place of the same or another region. Overlapping ranges of one region are copied
+    /// as if through a buffer.
+    pub fn copy_to(&self, offset: u64, to: &Region, to_offset: u64, len: u64) {
+        let (from, into) = (self.range(offset, len), to.range(to_offset, len));
+        let backwards = std::ptr::eq(self, to) && to_offset > offset;
+        let mut chunk = [0; CHUNK_BYTES];
+        let mut done = 0;
+        while done < len {
+            let piece = (len - done).min(CHUNK_BYTES as u64) as usize;
+            let at = if backwards { len - done - piece as u64 } else { done } as usize;
+            // SAFETY: both ranges were checked; each chunk passes through the stack, so overlap is harmless.
+            unsafe {
+                copy_racy(from.add(at), chunk.as_mut_ptr(), piece);
+                copy_racy(chunk.as_ptr(), into.add(at), piece);
+            }
+            done += piece as u64;
+        }
+    }
+
+    /// Compares with `bytes`; returns the index of the first byte that differs.
+    pub fn compare(&self, offset: u64, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        let mut mismatch = None;
+        self.for_each_chunk(offset, bytes.len() as u64, |chunk| {
+            if mismatch.is_none() && chunk != &bytes[at..at + chunk.len()] {
+                mismatch = chunk.iter().zip(&bytes[at..]).position(|(a, b)| a != b).map(|index| at + index);
+            }
+            at += chunk.len();
+        });
+        mismatch
+    }
+
+    /// Gives the pages inside the range back to the system; the range reads as zeros afterwards.
+    pub fn discard(&self, offset: u64, len: u64) {
+        let start = self.range(offset, len);
+        let page = rustix::param::page_size() as u64;
+        let (first, last) = (offset.next_multiple_of(page), (offset + len) / page * page);
+        if first >= last {
+            return self.fill(offset, len, &[0]);
+        }
+        self.fill(offset, first - offset, &[0]);
+        self.fill(last, offset + len - last, &[0]);
+        // SAFETY: whole pages inside the mapping, which was made private and anonymous: they read as zeros afterwards.
+        let result = unsafe {
+            let pages = start.add((first - offset) as usize);
+            libc::madvise(pages.cast(), (last - first) as usize, libc::MADV_DONTNEED)
+        };
+        if result != 0 {
+            self.fill(first, last - first, &[0]);
+        }
+    }
+
+    /// Shows `len` bytes from `offset` in order, in chunks of at most 4096 bytes that were copied to the stack.
+    pub fn for_each_chunk(&self, offset: u64, len: u64, mut visit: impl FnMut(&[u8])) {
+        let mut chunk = [0; CHUNK_BYTES];
+        let mut done = 0;
+        while done < len {
+            let piece = (len - done).min(CHUNK_BYTES as u64) as usize;
+            self.read(offset + done, &mut chunk[..piece]);
+            visit(&chunk[..piece]);
+            done += piece as u64;
+        }
+    }
+
+    /// The address of a checked range.
+    pub(crate) fn range(&self, offset: u64, len: u64) -> *mut u8 {
+        assert!(self.contains(offset, len), "range {offset}+{len} is outside a region of {} bytes", self.len);
+        // SAFETY: just checked to lie inside the mapping.
+        unsafe { self.first.as_ptr().add(offset as usize) }
+    }
+
+    /// Whether `len` bytes from `offset` lie inside the region.
+    pub fn contains(&self, offset: u64, len: u64) -> bool {
+        offset.checked_add(len).is_some_and(|end| end <= self.len as u64)
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `anonymous`; nobody refers to it any more. A failure leaks address space only.
+        unsafe { libc::munmap(self.first.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Copies bytes that other threads or the kernel may change meanwhile. Inline assembly is outside the compiler's view
+/// of memory, so neither a torn nor a repeated load can be introduced: each byte is moved once.
+///
+/// # Safety
+/// Both ranges are mapped and do not overlap; at least one of them is not accessed by anybody else.
+#[cfg(target_arch = "x86_64")]
+unsafe fn copy_racy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller vouches for both ranges; the direction flag is clear by the ABI.
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") len => _,
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// See the other version: here with relaxed atomic bytes, which every platform has.
+///
+/// # Safety
+/// As above.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn copy_racy(from: *const u8, to: *mut u8, len: usize) {
+    use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+    for at in 0..len {
+        // SAFETY: the caller vouches for both ranges; a byte is always aligned.
+        unsafe {
+            let byte = AtomicU8::from_ptr(from.add(at).cast_mut()).load(Relaxed);
+            AtomicU8::from_ptr(to.add(at)).store(byte, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Region;
+
+    fn bytes_of(region: &Region, offset: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0xEE; len];
+        region.read(offset, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn reads_back_what_was_written() {
+        let region = Region::anonymous(10_000).unwrap();
+        assert_eq!(bytes_of(&region, 0, 10_000), vec![0; 10_000]);
+        region.write(4090, b"across a page");
+        assert_eq!(bytes_of(&region, 4090, 13), b"across a page");
+        assert_eq!(region.compare(4090, b"across a page"), None);
+        assert_eq!(region.compare(4090, b"across a Page"), Some(9));
+    }
+
+    #[test]
+    fn fill_repeats_patterns_of_any_length() {
+        let region = Region::anonymous(20_000).unwrap();
+        for pattern_len in [1_usize, 3, 512, 4096, 5000] {
+            let pattern: Vec<u8> = (0..pattern_len).map(|i| (i * 7 + 1) as u8).collect();
+            region.fill(11, 12_345, &pattern);
+            let expected: Vec<u8> = pattern.iter().copied().cycle().take(12_345).collect();
+            assert_eq!(bytes_of(&region, 11, 12_345), expected, "pattern of {pattern_len}");
+        }
+    }
+
+    #[test]
+    fn discard_zeroes_exactly_the_range() {
+        let region = Region::anonymous(65_536).unwrap();
+        for (offset, len) in [(0, 65_536), (100, 50), (100, 9000), (4096, 8192), (4095, 4098)] {
+            region.fill(0, 65_536, &[0xAA]);
+            region.discard(offset, len);
+            let after = bytes_of(&region, 0, 65_536);
+            for (at, byte) in after.iter().enumerate() {
+                let inside = (offset..offset + len).contains(&(at as u64));
+                assert_eq!(*byte, if inside { 0 } else { 0xAA }, "byte {at} after {offset}+{len}");
+            }
+        }
+    }
+
+    #[test]
+    fn overlapping_copies_behave_like_memmove() {
+        for (from, to) in [(100_u64, 5000_u64), (5000, 100), (100, 101), (101, 100)] {
+            let region = Region::anonymous(32_768).unwrap();
+            let original: Vec<u8> = (0..32_768_u32).map(|i| (i % 251) as u8).collect();
+            region.write(0, &original);
+            region.copy_to(from, &region, to, 20_000);
+            let mut expected = original.clone();
+            expected.copy_within(from as usize..from as usize + 20_000, to as usize);
+            assert_eq!(bytes_of(&region, 0, 32_768), expected, "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "outside a region")]
+    fn a_range_past_the_end_is_refused() {
+        let region = Region::anonymous(4096).unwrap();
+        region.write(4000, &[0; 100]);
+    }
+
+    #[test]
+    fn no_region_of_zero_bytes() {
+        assert!(Region::anonymous(0).is_err());
+    }
+}
