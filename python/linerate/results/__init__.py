@@ -1,0 +1,36 @@
+"""Run directories: what one `linerate run` measured, kept so that it can be judged years later.
+
+`RunWriter` writes one while the run proceeds; `RunDirectory` reads it back.
+"""
+
+from linerate.results.environment import collect_environment
+from linerate.results.errors import NotARunError, RunClosedError, RunDamagedError, RunExistsError
+from linerate.results.histogram import Histogram
+from linerate.results.manifest import Finding, Manifest, Stamp, State, StepRecord, Validity, WorkloadSource
+from linerate.results.reader import RunDirectory
+from linerate.results.sample import Event, Interval, Latency, Row, Usage, interval_from_core
+from linerate.results.writer import RunWriter
+
+__all__ = [
+    "Event",
+    "Finding",
+    "Histogram",
+    "Interval",
+    "Latency",
+    "Manifest",
+    "NotARunError",
+    "Row",
+    "RunClosedError",
+    "RunDamagedError",
+    "RunDirectory",
+    "RunExistsError",
+    "RunWriter",
+    "Stamp",
+    "State",
+    "StepRecord",
+    "Usage",
+    "Validity",
+    "WorkloadSource",
+    "collect_environment",
+    "interval_from_core",
+]

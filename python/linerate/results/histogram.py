@@ -1,0 +1,66 @@
+"""The one place where reports meet the compiled histogram.
+
+A histogram counts nanoseconds in HDR buckets (3 digits). Python never recomputes quantiles: it merges and
+asks. `Histogram` names what the rest of the lab plane may ask of one; `decode` turns the bytes of a latency
+log back into one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, cast
+
+
+class Histogram(Protocol):
+    """Counts of latencies in nanoseconds."""
+
+    @property
+    def count(self) -> int:
+        """Values recorded."""
+
+    @property
+    def min(self) -> int:
+        """Smallest value in nanoseconds; 0 when empty."""
+
+    @property
+    def max(self) -> int:
+        """Largest value in nanoseconds; 0 when empty."""
+
+    @property
+    def mean(self) -> float:
+        """Mean in nanoseconds; 0 when empty."""
+
+    def merge(self, other: Any, /) -> None:
+        """Add the counts of `other` to this histogram."""
+
+    def quantile(self, q: float, /) -> int:
+        """Value in nanoseconds that the share `q` (0 to 1) of the values does not exceed."""
+
+    def encode(self) -> bytes:
+        """The HdrHistogram V2 encoding, compressed or not."""
+
+    def buckets(self) -> Sequence[tuple[int, int, int]]:
+        """Non-empty buckets as (lowest value, highest value, count), values in nanoseconds, ascending."""
+
+
+def compiled_decoder() -> Callable[[bytes], Histogram]:
+    """The decoder of the compiled module: V2 bytes in, histogram out."""
+    from linerate import _core  # the only import of the data plane in results, analysis and report
+
+    return cast("Callable[[bytes], Histogram]", _core.Histogram.decode)
+
+
+def decode(data: bytes) -> Histogram:
+    """Turn HdrHistogram V2 bytes into a histogram."""
+    return compiled_decoder()(data)
+
+
+def merged(histograms: Iterable[Histogram]) -> Histogram | None:
+    """A new histogram with the counts of all; None when there are none. The arguments stay as they are."""
+    total: Histogram | None = None
+    for histogram in histograms:
+        if total is None:
+            total = decode(histogram.encode())
+        else:
+            total.merge(histogram)
+    return total

@@ -1,0 +1,97 @@
+"""The manifest of a run directory: what ran, where, with which settings, and how it ended.
+
+`manifest.json` is rewritten as a whole (new file, then rename) when a run starts, when a step starts or ends,
+and when the run closes, so that a killed run leaves the last complete state behind. `FORMAT_VERSION` rises
+only when an older reader would misunderstand a newer directory; additions that an old reader may ignore do
+not raise it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FORMAT = "linerate-run"
+FORMAT_VERSION = 1
+
+State = Literal["running", "complete", "failed", "interrupted"]
+Stamp = Literal["valid", "suspect", "void"]
+Severity = Literal["note", "suspect", "void"]
+FactValue = str | int | float | bool | None
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class WorkloadSource(_Record):
+    """The file (or preset) that the user ran, with its text as it was."""
+
+    name: str
+    format: str = ""
+    text: str = ""
+
+
+class StepRecord(_Record):
+    """One step of the run: one vdbench RD at one point of its loops.
+
+    `spec` is the RunSpec that the data plane got, without secrets; `facts` is what it read back at the start.
+    """
+
+    index: int
+    name: str
+    label: str = ""
+    for_loops: str = ""
+    requested_rate: str = ""
+    spec: dict[str, Any] = Field(default_factory=dict)
+    facts: dict[str, Any] = Field(default_factory=dict)
+    started_at: datetime
+    ended_at: datetime | None = None
+    state: State = "running"
+    reason: str = ""
+
+
+class Finding(_Record):
+    """One doubt about the result: which rule, how grave, why, and what to do."""
+
+    rule: str
+    severity: Severity
+    reason: str
+    advice: str = ""
+    step: str = ""
+
+
+class Validity(_Record):
+    """The stamp on a run and the findings behind it."""
+
+    stamp: Stamp
+    findings: tuple[Finding, ...] = ()
+
+
+class FileRecord(_Record):
+    """Size and SHA-256 of a data file when the run was closed."""
+
+    bytes: int
+    sha256: str
+
+
+class Manifest(_Record):
+    """Everything about a run that is not a measurement."""
+
+    format: Literal["linerate-run"] = "linerate-run"
+    format_version: int = FORMAT_VERSION
+    run_id: str
+    name: str
+    state: State = "running"
+    reason: str = ""
+    started_at: datetime
+    ended_at: datetime | None = None
+    command: tuple[str, ...] = ()
+    versions: dict[str, str] = Field(default_factory=dict)
+    environment: dict[str, FactValue] = Field(default_factory=dict)
+    workload: WorkloadSource
+    steps: tuple[StepRecord, ...] = ()
+    validity: Validity | None = None
+    files: dict[str, FileRecord] = Field(default_factory=dict)

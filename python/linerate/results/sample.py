@@ -1,0 +1,125 @@
+"""What one interval of a run measured, as small frozen values.
+
+An `Interval` is the unit that travels from the data plane into a run directory and back out of it. Counts and
+sums are kept, never averages or percentiles: whatever is shown later is derived from these, so that
+intervals, streams and volumes can be added up without lying. Times inside an interval are seconds since the
+start of its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from linerate.results.histogram import Histogram
+
+Op = Literal["read", "write"]
+LatencyKind = Literal["service", "response"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Counters of one (stream, volume, operation) over one interval."""
+
+    stream: str
+    volume: str
+    op: Op
+    ios: int
+    bytes: int
+    errors: int = 0
+    service_sum_ns: int = 0
+    service_sumsq_ns2: float = 0.0
+    service_max_ns: int = 0
+    response_sum_ns: int = 0
+    response_max_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One latency distribution in nanoseconds.
+
+    `volume` is empty for the distributions of a whole stream, and `stream` is empty for those of a whole
+    volume.
+    """
+
+    op: Op
+    kind: LatencyKind
+    histogram: Histogram
+    stream: str = ""
+    volume: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the load host and its TCP connections did during one interval;
+
+    sums unless the name says otherwise.
+    """
+
+    load_cpu_user_s: float = 0.0
+    load_cpu_system_s: float = 0.0
+    host_cpu_user_s: float = 0.0
+    host_cpu_system_s: float = 0.0
+    host_cpu_idle_s: float = 0.0
+    host_cpu_wait_s: float = 0.0
+    tsc_hz: float = 0.0
+    retransmits: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    busy_us: int = 0
+    rwnd_limited_us: int = 0
+    sndbuf_limited_us: int = 0
+    rtt_us_mean: float = 0.0
+    late_arrivals: int = 0
+    backlog_max: int = 0
+    outstanding_mean: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a moment of the run:
+
+    a lost connection, a wrong block, a step's start or end.
+    """
+
+    at_s: float
+    kind: str
+    message: str
+    volume: str = ""
+    blame: str = ""
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One interval of one step. The summary of a step has the same shape, over the whole measured time."""
+
+    index: int
+    start_s: float
+    end_s: float
+    warmup: bool
+    rows: tuple[Row, ...]
+    usage: Usage = field(default_factory=Usage)
+    latencies: tuple[Latency, ...] = ()
+    events: tuple[Event, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Length of the interval in seconds."""
+        return self.end_s - self.start_s
+
+    @property
+    def ios(self) -> int:
+        """Completed I/Os of all streams, volumes and operations."""
+        return sum(row.ios for row in self.rows)
+
+
+def total_ios(rows: Iterable[Row], op: Op | None = None) -> int:
+    """Completed I/Os of the rows, or of one operation's rows."""
+    return sum(row.ios for row in rows if op is None or row.op == op)
+
+
+def interval_from_core(core: Any) -> Interval:
+    """The one adapter from the compiled module's interval (or summary) to `Interval`."""
+    raise NotImplementedError
