@@ -1,0 +1,85 @@
+# One verb each; every verb first sets up what it needs, and does nothing that is done already.
+# Needed beforehand: Python >= 3.11 with venv, cargo, make, and a C linker. Root is not needed.
+.DEFAULT_GOAL := help
+.PHONY: help demo dev test test-rust test-python lint bench fuzz fuzz-smoke sim clean
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+RUST_FILES := $(shell find crates -name '*.rs' -not -path 'crates/sim/*' -not -path '*/tests/*') \
+              $(wildcard crates/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+SECONDS ?= 60
+SEED ?=
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.core ## an embedded array with eight volumes, three workloads, a live table and a report
+	@$(BIN)/linerate demo
+
+dev: $(VENV)/.core $(VENV)/.dev ## the tool (.venv/bin/linerate) and everything that tests and lints need
+
+test: test-rust test-python ## every test: Rust, then Python (which ends with the summary)
+
+test-rust:
+	@echo "== cargo test"
+	cargo test --locked --workspace --exclude linerate-py
+
+test-python: dev
+	@echo "== pytest"
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: dev ## formatting, types, stubs, clippy, tidy: nothing is changed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict
+	$(BIN)/python -m mypy.stubtest linerate._core --concise
+	cargo fmt --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny check licenses bans sources; \
+	 else echo "cargo-deny is not installed: licences not checked"; fi
+	$(BIN)/python -m pytest -q tests/tidy
+
+bench: dev ## the speed bars against raw TCP and peers, interleaved; peers that are absent are named
+	cargo build --locked --release -p linerate-bench
+	$(BIN)/python -m bench $(ARGS)
+
+fuzz: ## fuzz every target for SECONDS each (needs cargo-fuzz and a nightly toolchain)
+	@for target in $$(cargo fuzz list); do \
+	   echo "== fuzz $$target for $(SECONDS) s"; \
+	   cargo +nightly fuzz run $$target -- -max_total_time=$(SECONDS) || exit 1; \
+	 done
+
+fuzz-smoke: ## the fuzz targets' bodies over random bytes on the stable toolchain, seconds
+	cargo test --locked -p linerate-sim fuzz
+
+sim: ## the pair harness under a virtual clock; SEED=n replays one seed
+	LINERATE_SEED=$(SEED) cargo test --locked -p linerate-sim -- --nocapture
+
+clean: ## remove everything that was built; run directories stay
+	rm -rf $(VENV) target python/linerate/_core*.so
+
+# ---- stamps: a second call starts at once ----
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	 || { echo "Linerate needs Python 3.11 or later; $(PYTHON) is older. Try: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	 || { rm -rf $(VENV); echo "no venv module: install python3-venv (Debian) and call make again" >&2; exit 1; }
+
+$(VENV)/.run: requirements/run.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -r $<
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt | $(VENV)/.run
+	$(BIN)/python -m pip install --quiet -r $<
+	@touch $@
+
+$(VENV)/.core: $(RUST_FILES) $(VENV)/.run
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.88 or later (rustup.rs)" >&2; exit 1; }
+	$(BIN)/maturin develop --release --locked --quiet
+	@touch $@
