@@ -1,0 +1,179 @@
+"""The seam to the data plane: specs go in as JSON, columns, histograms and small frozen objects come out.
+
+Every blocking call releases the interpreter and answers Ctrl-C within 200 ms. Failures are raised as the classes of
+`linerate.errors`, by whose fault they are. Times are seconds unless a name says otherwise.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict, final, type_check_only
+
+__version__: str
+
+@type_check_only
+class _Rows(TypedDict):
+    stream: list[str]
+    volume: list[str]
+    op: list[Literal["read", "write"]]
+    ios: list[int]
+    bytes: list[int]
+    errors: list[int]
+    service_sum_ns: list[int]
+    service_sumsq_ns2: list[float]
+    service_max_ns: list[int]
+    response_sum_ns: list[int]
+    response_max_ns: list[int]
+
+@type_check_only
+class _Usage(TypedDict):
+    outstanding_mean: float
+    load_cpu_user_s: float
+    load_cpu_system_s: float
+    host_cpu_user_s: float
+    host_cpu_system_s: float
+    host_cpu_idle_s: float
+    host_cpu_wait_s: float
+    tsc_hz: float
+    retransmits: int
+    bytes_sent: int
+    bytes_received: int
+    busy_us: int
+    rwnd_limited_us: int
+    sndbuf_limited_us: int
+    rtt_us_mean: float
+    late_arrivals: int
+    backlog_max: int
+
+@type_check_only
+class _Event(TypedDict):
+    at_s: float
+    kind: str
+    volume: str
+    message: str
+    blame: str
+
+@final
+class Histogram:
+    """Counts of nanoseconds in HDR buckets of three significant digits."""
+
+    def __init__(self) -> None: ...
+    @staticmethod
+    def decode(data: bytes, /) -> Histogram:
+        """From HdrHistogram V2 bytes, compressed or not. Raises UserError on anything else."""
+
+    def encode(self) -> bytes:
+        """HdrHistogram V2, compressed: what a .hlog line holds in base64."""
+
+    def record(self, value_ns: int, count: int = 1) -> None:
+        """Adds `count` values."""
+
+    def merge(self, other: Histogram, /) -> None:
+        """Adds the counts of `other`."""
+
+    def quantile(self, q: float, /) -> int:
+        """The value that the share `q` (0 to 1) of the counts does not exceed; 0 when empty."""
+
+    def buckets(self) -> list[tuple[int, int, int]]:
+        """Buckets in use, ascending: lowest value, highest value, count."""
+
+    @property
+    def count(self) -> int:
+        """Values recorded."""
+
+    @property
+    def min(self) -> int:
+        """Smallest value; 0 when empty."""
+
+    @property
+    def max(self) -> int:
+        """Largest value; 0 when empty."""
+
+    @property
+    def mean(self) -> float:
+        """Mean; 0 when empty."""
+
+@final
+class Interval:
+    """What one interval measured; the summary of a run has the same shape over its measured time."""
+
+    @property
+    def index(self) -> int:
+        """Counts from 0, warm-up included."""
+
+    @property
+    def start_s(self) -> float:
+        """Start, since the start of the run."""
+
+    @property
+    def end_s(self) -> float:
+        """End, since the start of the run."""
+
+    @property
+    def warmup(self) -> bool:
+        """Belongs to the warm-up."""
+
+    @property
+    def rows(self) -> _Rows:
+        """Counters by (stream, volume, op), as columns of equal length."""
+
+    @property
+    def usage(self) -> _Usage:
+        """CPU of load and host, TCP of all sessions, and how the generator kept up."""
+
+    @property
+    def events(self) -> list[_Event]:
+        """What happened, in order."""
+
+    @property
+    def latencies(self) -> list[tuple[str, str, str, str, Histogram]]:
+        """Distributions as (stream, volume, op, kind, histogram); volume is empty for those of a whole stream,
+
+        stream for those of a whole volume; kind is service or response.
+        """
+
+@final
+class Run:
+    """A run that is going on."""
+
+    @staticmethod
+    def start(spec_json: str, /) -> Run:
+        """Opens every volume of a RunSpec (version 1) and starts the load."""
+
+    def facts(self) -> dict[str, Any]:
+        """What was negotiated and read back: driver, workers, CPUs, and per volume its size, session and socket."""
+
+    def next_interval(self, timeout_s: float, /) -> Interval | None:
+        """The next interval, or None when the timeout passes or the run has ended (see `finished`)."""
+
+    @property
+    def finished(self) -> bool:
+        """No further interval will come."""
+
+    def stop(self) -> None:
+        """Lets I/Os in flight finish and starts no more; returns at once."""
+
+    def finish(self) -> Interval:
+        """Waits for the end and gives the summary. Raises what made the run fail, if anything did."""
+
+@final
+class Array:
+    """An iSCSI array that serves in this process until `stop`."""
+
+    @staticmethod
+    def start(config_json: str, /) -> Array:
+        """Opens the volumes of an ArrayConfig and listens on its portals."""
+
+    @property
+    def portals(self) -> list[tuple[str, int]]:
+        """Addresses and ports that it listens on, as the kernel chose them."""
+
+    def stats(self) -> dict[str, Any]:
+        """Counters since the start."""
+
+    def stop(self) -> None:
+        """Closes all sessions and waits until nothing is left."""
+
+def discover(url: str, options_json: str = "{}") -> list[Mapping[str, Any]]:
+    """Targets behind `iscsi://[user%secret@]host[:port]`, with portals and LUNs."""
+
+def host_probe() -> dict[str, Any]:
+    """What this host gives: drivers, allowed CPUs, TSC frequency."""
