@@ -1,0 +1,37 @@
+//! What was really used: negotiated, resolved and read back at the start of a run. Results record facts, not wishes.
+
+use serde::Serialize;
+
+/// Facts of one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Facts {
+    /// Driver of the workers.
+    pub driver: String,
+    /// Worker threads.
+    pub workers: usize,
+    /// CPU of each worker; empty = not pinned.
+    pub cpus: Vec<usize>,
+    /// Cycles per second of the time stamp counter; 0 = unknown.
+    pub tsc_hz: f64,
+    /// In the order of the specification.
+    pub volumes: Vec<VolumeFacts>,
+}
+
+/// Facts of one volume.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct VolumeFacts {
+    /// Its name in the specification.
+    pub name: String,
+    /// `iscsi`, `file`, `block` or `null`.
+    pub kind: String,
+    /// Worker that drives it.
+    pub worker: usize,
+    /// Bytes that the run may use.
+    pub size_bytes: u64,
+    /// Bytes of the whole device.
+    pub capacity_bytes: u64,
+    /// Smallest unit of I/O.
+    pub block_bytes: u32,
+    /// iSCSI: what was negotiated, how the socket is set, and its ends; null otherwise.
+    pub session: serde_json::Value,
+}

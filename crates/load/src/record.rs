@@ -1,0 +1,12 @@
+//! What is recorded, and in which form it leaves the hot path.
+//!
+//! A worker counts into arrays that only it touches (tallies); once per interval it hands them over whole. Turning
+//! them into [`Interval`]s (rows, HDR histograms, sums over workers) is done by whoever asks for the next interval.
+
+pub mod histogram;
+pub mod interval;
+
+pub use histogram::{Histogram, HistogramError, HlogWriter};
+pub use interval::{
+    Blame, Event, Generator, HostUse, Interval, Kind, Latency, Op, Outcome, Row, Summary, TcpSums,
+};

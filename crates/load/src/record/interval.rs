@@ -1,0 +1,208 @@
+//! The product of a run: what one interval, or the whole measured time, was like.
+
+use super::Histogram;
+use crate::run::RunError;
+use serde::Serialize;
+
+/// Direction of an I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// From the volume.
+    Read,
+    /// To the volume.
+    Write,
+}
+
+/// Which time a distribution is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Submit to complete.
+    Service,
+    /// Intended start to complete; in a closed loop the same as service.
+    Response,
+}
+
+/// Counters of one (stream, volume, op).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Index into the specification's streams.
+    pub stream: u32,
+    /// Index into the specification's volumes.
+    pub volume: u32,
+    /// Direction.
+    pub op: Op,
+    /// I/Os completed without error.
+    pub ios: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// I/Os that failed; they count nowhere else.
+    pub errors: u64,
+    /// Sum of service times.
+    pub service_sum_ns: u64,
+    /// Sum of squared service times.
+    pub service_sumsq_ns2: f64,
+    /// Longest service time, exact.
+    pub service_max_ns: u64,
+    /// Sum of response times.
+    pub response_sum_ns: u64,
+    /// Longest response time, exact.
+    pub response_max_ns: u64,
+}
+
+/// A distribution of a stream over all its volumes, or (in the summary) of a volume over all streams.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latency {
+    /// Index of the stream; none = all of the volume's.
+    pub stream: Option<u32>,
+    /// Index of the volume; none = all of the stream's.
+    pub volume: Option<u32>,
+    /// Direction.
+    pub op: Op,
+    /// Which time.
+    pub kind: Kind,
+    /// The counts. Of a volume they are kept in coarse buckets (6 % wide).
+    pub histogram: Histogram,
+}
+
+/// Processor time. Host figures cover all processors of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct HostUse {
+    /// Worker threads, user.
+    pub load_cpu_user_s: f64,
+    /// Worker threads, kernel.
+    pub load_cpu_system_s: f64,
+    /// Whole host, user and nice.
+    pub host_cpu_user_s: f64,
+    /// Whole host, kernel and interrupts.
+    pub host_cpu_system_s: f64,
+    /// Whole host, idle.
+    pub host_cpu_idle_s: f64,
+    /// Whole host, waiting for block I/O.
+    pub host_cpu_wait_s: f64,
+    /// Cycles per second of the time stamp counter; 0 = unknown. Cycles per byte = CPU seconds x this / bytes.
+    pub tsc_hz: f64,
+}
+
+/// Sums over all TCP connections of the run (`TCP_INFO` differences).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TcpSums {
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Payload bytes acknowledged by the peer.
+    pub bytes_sent: u64,
+    /// Payload bytes received.
+    pub bytes_received: u64,
+    /// Time with data to send.
+    pub busy_us: u64,
+    /// Of which limited by the peer's receive window.
+    pub rwnd_limited_us: u64,
+    /// Of which limited by our send buffer.
+    pub sndbuf_limited_us: u64,
+    /// Smoothed round-trip time, mean over connections at the end of the interval.
+    pub rtt_us_mean: f64,
+}
+
+/// How the generator itself did (open loop).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Generator {
+    /// I/Os that started more than 100 us after their intended time.
+    pub late_arrivals: u64,
+    /// Most arrivals due and not yet started at any moment.
+    pub backlog_max: u64,
+}
+
+/// Whose fault something was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blame {
+    /// The order was wrong.
+    User,
+    /// The other side (target, disk).
+    Peer,
+    /// A defect of this program.
+    Us,
+    /// The machine the load runs on.
+    Host,
+}
+
+/// Something worth telling that happened during a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// Seconds since the start of the run.
+    pub at_s: f64,
+    /// Machine-readable: `io_error`, `session_lost`, `session_back`, `volume_failed`, `miscompare`, `reader_slow`, ...
+    pub kind: String,
+    /// Name of the volume; empty when it concerns the whole run.
+    pub volume: String,
+    /// For people.
+    pub message: String,
+    /// Whose fault.
+    pub blame: Blame,
+}
+
+/// What one interval measured. The summary has the same shape over the measured time; it is merged, never averaged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Interval {
+    /// Counts from 0, warm-up included.
+    pub index: u32,
+    /// Start in seconds since the start of the run.
+    pub start_s: f64,
+    /// End in seconds since the start of the run.
+    pub end_s: f64,
+    /// Belongs to the warm-up.
+    pub warmup: bool,
+    /// Counters by (stream, volume, op), in that order; rows without I/Os and errors are left out.
+    pub rows: Vec<Row>,
+    /// Distributions by (stream, op, kind), and in the summary also by (volume, op). In a closed loop response times
+    /// are the service times and are not listed again.
+    pub latencies: Vec<Latency>,
+    /// Mean number of I/Os in flight: sum of service times over wall time.
+    pub outstanding_mean: f64,
+    /// Processor time.
+    pub host: HostUse,
+    /// TCP.
+    pub tcp: TcpSums,
+    /// The generator.
+    pub generator: Generator,
+    /// What happened, in order.
+    pub events: Vec<Event>,
+}
+
+impl Interval {
+    /// I/Os of all rows.
+    pub fn ios(&self) -> u64 {
+        self.rows.iter().map(|row| row.ios).sum()
+    }
+
+    /// Bytes of all rows.
+    pub fn bytes(&self) -> u64 {
+        self.rows.iter().map(|row| row.bytes).sum()
+    }
+
+    /// Failed I/Os of all rows.
+    pub fn errors(&self) -> u64 {
+        self.rows.iter().map(|row| row.errors).sum()
+    }
+}
+
+/// Why a run ended.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Its time was over, all `stop_at_end` streams reached the end, or a limit was reached.
+    Completed,
+    /// [`crate::Run::stop`] was called.
+    Stopped,
+    /// It could not go on. What was measured until then is in the summary.
+    Failed(RunError),
+}
+
+/// The whole measured time.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The measurement, without warm-up.
+    pub total: Interval,
+    /// How the run ended.
+    pub outcome: Outcome,
+}

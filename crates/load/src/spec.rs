@@ -1,0 +1,383 @@
+//! What a run is to do: the validated order that comes in as JSON (version 1).
+//!
+//! The lab plane resolves everything it can (files, presets, loops, defaults of other tools); what arrives here is plain.
+//! Unknown keys are refused. [`RunSpec::validate`] finds every contradiction that can be found without opening a volume.
+
+mod check;
+
+use serde::{Deserialize, Serialize};
+
+pub use check::SpecError;
+
+/// The version of the JSON form that this crate reads.
+pub const SPEC_VERSION: u32 = 1;
+
+/// One run: volumes, the streams of I/O over them, and for how long.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// Always [`SPEC_VERSION`].
+    pub version: u32,
+    /// A name for messages and results.
+    #[serde(default)]
+    pub name: String,
+    /// Decides every sequence of addresses, sizes, operations and arrivals.
+    #[serde(default)]
+    pub seed: u64,
+    /// Seconds at the start that are not measured.
+    #[serde(default)]
+    pub warmup_s: f64,
+    /// Seconds measured after the warm-up.
+    pub elapsed_s: f64,
+    /// Seconds per interval.
+    #[serde(default = "default_interval_s")]
+    pub interval_s: f64,
+    /// Worker threads; 0 = one per allowed CPU, at most one per volume.
+    #[serde(default)]
+    pub workers: usize,
+    /// CPUs to pin the workers to, in order; none = not pinned.
+    #[serde(default)]
+    pub cpus: Option<Vec<usize>>,
+    /// Which way to the operating system.
+    #[serde(default)]
+    pub driver: DriverChoice,
+    /// How a worker waits.
+    #[serde(default)]
+    pub wait: WaitMode,
+    /// Whether data are checked.
+    #[serde(default)]
+    pub verify: VerifyMode,
+    /// The volumes.
+    pub volumes: Vec<VolumeSpec>,
+    /// The streams.
+    pub streams: Vec<StreamSpec>,
+    /// How shares are kept.
+    #[serde(default)]
+    pub shares: ShareMode,
+    /// When I/Os start.
+    #[serde(default)]
+    pub arrival: ArrivalSpec,
+    /// Ends the run early.
+    #[serde(default)]
+    pub limits: LimitsSpec,
+}
+
+/// Which driver the workers use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriverChoice {
+    /// `io_uring` where it works, else epoll.
+    #[default]
+    Auto,
+    /// `io_uring` or an error.
+    IoUring,
+    /// epoll.
+    Epoll,
+}
+
+/// How a worker waits for completions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitMode {
+    /// Sleeps in the kernel.
+    #[default]
+    Block,
+    /// Polls without sleeping: lower latency, one core fully busy.
+    Spin,
+}
+
+/// Whether written data carry a stamp that reads check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifyMode {
+    /// Data are not looked at.
+    #[default]
+    Off,
+    /// Every block carries address, generation and checksum; a wrong block ends the run.
+    On,
+}
+
+/// One volume under load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeSpec {
+    /// The name streams and results use.
+    pub name: String,
+    /// `iscsi://host:port/iqn/lun`, `file:/path` (file or block device) or `null:SIZE_BYTES`.
+    pub url: String,
+    /// CHAP name.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// CHAP secret.
+    #[serde(default)]
+    pub secret: Option<Secret>,
+    /// CHAP name that the target must prove to be (mutual CHAP).
+    #[serde(default)]
+    pub mutual_user: Option<String>,
+    /// The target's CHAP secret.
+    #[serde(default)]
+    pub mutual_secret: Option<Secret>,
+    /// First byte of the volume that is used.
+    #[serde(default)]
+    pub first_byte: u64,
+    /// Bytes used from there; none = all. A file that `create` makes gets this size.
+    #[serde(default)]
+    pub size_bytes: Option<u64>,
+    /// I/Os in flight (vdbench's threads of an SD).
+    #[serde(default = "default_outstanding")]
+    pub outstanding: u32,
+    /// Files: go around the page cache (`O_DIRECT`).
+    #[serde(default = "yes")]
+    pub direct: bool,
+    /// Files: create or extend to `size_bytes`.
+    #[serde(default)]
+    pub create: bool,
+    /// Every write is on stable storage when it completes (files: `RWF_DSYNC`, iSCSI: FUA).
+    #[serde(default)]
+    pub durable_writes: bool,
+    /// iSCSI: whether volumes of one target share a session.
+    #[serde(default)]
+    pub session: SessionUse,
+    /// iSCSI: what to offer at login and how to treat the socket.
+    #[serde(default)]
+    pub iscsi: SessionOptions,
+}
+
+/// iSCSI session options as the initiator crate reads them.
+pub type SessionOptions = serde_json::Map<String, serde_json::Value>;
+
+/// A secret: it goes in with the specification and never comes out, neither by `Debug` nor by serialisation.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The secret itself, for the one place that logs in.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("**********")
+    }
+}
+
+/// Sessions per target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionUse {
+    /// One session per volume.
+    #[default]
+    Own,
+    /// One session per target and worker.
+    Shared,
+}
+
+/// A stream: one kind of I/O over some volumes (vdbench's WD).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamSpec {
+    /// The name results use.
+    pub name: String,
+    /// Names of the volumes.
+    pub volumes: Vec<String>,
+    /// Share of the run's I/Os in percent; streams without one divide the rest evenly.
+    #[serde(default)]
+    pub share_percent: Option<f64>,
+    /// A rate of its own, over all its volumes; such a stream has no share.
+    #[serde(default)]
+    pub rate_iops: Option<f64>,
+    /// 1 = served first when several streams of a volume have work due.
+    #[serde(default)]
+    pub priority: Option<u32>,
+    /// I/O sizes.
+    pub sizes: SizeSpec,
+    /// Share of reads in percent of the I/Os.
+    #[serde(default = "hundred")]
+    pub read_percent: f64,
+    /// Percent of the I/Os that start at a new random place; the others go on where the last one ended.
+    #[serde(default = "hundred")]
+    pub random_percent: f64,
+    /// Instead of a random place: skip forward by so much.
+    #[serde(default)]
+    pub stride: Option<StrideSpec>,
+    /// Part of the volume that is used; none = all.
+    #[serde(default)]
+    pub range: Option<RangeSpec>,
+    /// Random places lie in this band, with a probability that decays from its start to its end.
+    #[serde(default)]
+    pub hotband: Option<RangeSpec>,
+    /// Grid of random places; none = the I/O's own size.
+    #[serde(default)]
+    pub align_bytes: Option<u64>,
+    /// A small area at the start that a given part of the I/Os goes to.
+    #[serde(default)]
+    pub hit_area: Option<HitAreaSpec>,
+    /// Leaves the first transfer of the volume alone (vdbench's rule for raw devices).
+    #[serde(default)]
+    pub skip_first_block: bool,
+    /// Sequential to the end, then stop; the run ends when all such streams have ended.
+    #[serde(default)]
+    pub stop_at_end: bool,
+    /// Independent sequential cursors per volume (vdbench's streams=).
+    #[serde(default = "one")]
+    pub cursors: u32,
+    /// Written data compress about so many times to one; none = incompressible.
+    #[serde(default)]
+    pub compression_ratio: Option<f64>,
+}
+
+/// I/O sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SizeSpec {
+    /// `[bytes, percent]` pairs; the percentages add up to 100.
+    Mix {
+        /// The pairs.
+        parts: Vec<(u32, f64)>,
+    },
+    /// Evenly distributed multiples of `align_bytes`.
+    Range {
+        /// Smallest.
+        min_bytes: u32,
+        /// Largest.
+        max_bytes: u32,
+        /// Step.
+        align_bytes: u32,
+    },
+}
+
+/// How far a stride skips, evenly distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StrideSpec {
+    /// At least.
+    pub min_bytes: u64,
+    /// At most.
+    pub max_bytes: u64,
+}
+
+/// Part of a volume. An `end` beyond the volume's end goes on at its start.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RangeSpec {
+    /// What `start` and `end` count.
+    pub unit: RangeUnit,
+    /// Start.
+    pub start: f64,
+    /// End, exclusive.
+    pub end: f64,
+}
+
+/// Unit of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RangeUnit {
+    /// Percent of the volume.
+    Percent,
+    /// Bytes.
+    Bytes,
+}
+
+/// The hit area: a part so small that it stays in the array's cache.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HitAreaSpec {
+    /// Size of the area, from the start of the stream's range.
+    pub bytes: u64,
+    /// Percent of the reads that go there.
+    pub read_percent: f64,
+    /// Percent of the writes that go there.
+    pub write_percent: f64,
+}
+
+/// How the shares of streams are kept (the `share_percent` of closed-loop streams).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShareMode {
+    /// Not at all: a free slot takes the next of its volume's streams in turn (vdbench's uncontrolled maximum).
+    #[default]
+    Uncontrolled,
+    /// Strictly, per stream and volume: one generator for all volumes; the slowest volume gates the run
+    /// (vdbench's controlled maximum).
+    Controlled,
+    /// Over all volumes together: every volume runs as fast as it can, the streams' totals keep their shares.
+    Total,
+}
+
+/// When I/Os start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ArrivalSpec {
+    /// Closed loop: a slot starts its next I/O when the last one has completed.
+    #[default]
+    Closed,
+    /// Open loop: I/Os start at times fixed in advance, whether or not earlier ones have completed.
+    Open {
+        /// How the times are spread.
+        process: ArrivalProcess,
+        /// I/Os per second over all streams and volumes.
+        rate_iops: f64,
+    },
+}
+
+/// Distribution of the time between two arrivals of one stream on one volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArrivalProcess {
+    /// Always the mean.
+    Deterministic,
+    /// Exponential: independent users.
+    Poisson,
+    /// Even between zero and twice the mean.
+    Uniform,
+}
+
+/// What ends a run before its time. Counted from the end of the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsSpec {
+    /// Bytes moved.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    /// Bytes read.
+    #[serde(default)]
+    pub read_bytes: Option<u64>,
+    /// Bytes written.
+    #[serde(default)]
+    pub written_bytes: Option<u64>,
+}
+
+fn default_interval_s() -> f64 {
+    1.0
+}
+
+fn default_outstanding() -> u32 {
+    8
+}
+
+fn hundred() -> f64 {
+    100.0
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
