@@ -2,15 +2,161 @@
 
 from __future__ import annotations
 
+import fcntl
+import ipaddress
+import os
+import platform
+import socket
+import struct
 from collections.abc import Sequence
+from pathlib import Path
 
+from linerate.results.facts import SYSCTLS, checked_facts
 from linerate.results.manifest import FactValue
 
+_SIOCGIFADDR = 0x8915  # netdevice(7): the primary IPv4 address of an interface
 
-def collect_environment(peers: Sequence[str] = ()) -> dict[str, FactValue]:
+
+def collect_environment(peers: Sequence[str] = (), root: Path = Path("/")) -> dict[str, FactValue]:
     """Facts about this host by the keys of `facts.REGISTRY`.
 
-    `peers` are the addresses (host or host:port) under test; the ports that lead to them are described. What
-    cannot be read is left out: a missing fact is never an error.
+    `peers` are the addresses (host or host:port) under test; the network ports that lead to them are
+    described. `root` is where /proc and /sys are found. What cannot be read is left out: a missing fact is
+    never an error.
     """
-    raise NotImplementedError
+    facts: dict[str, FactValue] = {}
+    facts.update(_host_facts(root))
+    facts.update(_cpu_facts(root))
+    for name in SYSCTLS:
+        facts[f"sysctl.{name}"] = " ".join(_read(root / "proc/sys" / name.replace(".", "/")).split())
+    for port, reached in ports_towards(peers, root).items():
+        facts.update(_port_facts(root, port, reached))
+    return checked_facts({key: value for key, value in facts.items() if value not in (None, "")})
+
+
+def _host_facts(root: Path) -> dict[str, FactValue]:
+    load = _read(root / "proc/loadavg")
+    return {
+        "host.name": socket.gethostname(),
+        "host.os": _os_name(root),
+        "host.kernel": platform.release(),
+        "host.architecture": platform.machine(),
+        "host.hypervisor": "hypervisor" in _cpuinfo(root, "flags").split(),
+        "host.clock_source": _read(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "host.load_average_1m": float(load.split()[0]) if load else None,
+    }
+
+
+def _cpu_facts(root: Path) -> dict[str, FactValue]:
+    memory_kib = next(
+        (
+            line.split()[1]
+            for line in _read(root / "proc/meminfo").splitlines()
+            if line.startswith("MemTotal:")
+        ),
+        None,
+    )
+    return {
+        "cpu.model": _cpuinfo(root, "model name"),
+        "cpu.count": os.cpu_count(),
+        "cpu.allowed": cpu_list(sorted(os.sched_getaffinity(0))),
+        "cpu.governor": _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "memory.total_bytes": int(memory_kib) * 1024 if memory_kib else None,
+    }
+
+
+def _port_facts(root: Path, port: str, reached: Sequence[str]) -> dict[str, FactValue]:
+    device = root / "sys/class/net" / port
+    speed = _read(device / "speed")
+    mtu = _read(device / "mtu")
+    driver = device / "device/driver"
+    return {
+        f"port.{port}.peers": ", ".join(reached),
+        f"port.{port}.mtu_bytes": int(mtu) if mtu else None,
+        f"port.{port}.speed_mbit_s": int(speed) if speed.isdigit() else None,
+        f"port.{port}.driver": driver.resolve().name if driver.exists() else None,
+        f"port.{port}.queues": len(list((device / "queues").glob("rx-*"))) or None,
+    }
+
+
+def cpu_list(cpus: Sequence[int]) -> str:
+    """CPU numbers the way the kernel writes them: `0-3,6`."""
+    parts: list[list[int]] = []
+    for cpu in cpus:
+        if parts and cpu == parts[-1][-1] + 1:
+            parts[-1].append(cpu)
+        else:
+            parts.append([cpu])
+    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+def ports_towards(peers: Sequence[str], root: Path = Path("/")) -> dict[str, list[str]]:
+    """The network ports that this host would use towards `peers`, each with the peers behind it."""
+    ports: dict[str, list[str]] = {}
+    for peer in dict.fromkeys(peers):
+        port = _port_towards(_host_part(peer), root)
+        if port:
+            ports.setdefault(port, []).append(peer)
+    return ports
+
+
+def _host_part(peer: str) -> str:
+    if peer.startswith("["):
+        return peer[1:].split("]")[0]
+    return peer.split(":")[0] if peer.count(":") == 1 else peer
+
+
+def _port_towards(host: str, root: Path) -> str | None:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, 3260, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)  # a datagram socket's connect only asks the routing table
+            local = str(probe.getsockname()[0]).split("%")[0]
+    except OSError:
+        return None
+    if ipaddress.ip_address(local).is_loopback or local == str(address[0]):
+        return "lo"
+    return _port_with_ipv6(local, root) if ":" in local else _port_with_ipv4(local)
+
+
+def _port_with_ipv4(local: str) -> str | None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for _, name in socket.if_nameindex():
+            try:
+                answer = fcntl.ioctl(control.fileno(), _SIOCGIFADDR, struct.pack("256s", name.encode()))
+            except OSError:
+                continue  # a port without an IPv4 address
+            if socket.inet_ntoa(answer[20:24]) == local:
+                return name
+    return None
+
+
+def _port_with_ipv6(local: str, root: Path) -> str | None:
+    wanted = ipaddress.ip_address(local).packed.hex()
+    for line in _read(root / "proc/net/if_inet6").splitlines():
+        fields = line.split()
+        if fields and fields[0] == wanted:
+            return fields[-1]
+    return None
+
+
+def _cpuinfo(root: Path, key: str) -> str:
+    for line in _read(root / "proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return ""
+
+
+def _os_name(root: Path) -> str:
+    for line in _read(root / "etc/os-release").splitlines():
+        if line.startswith("PRETTY_NAME="):
+            return line.partition("=")[2].strip('"')
+    return platform.system()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -37,10 +37,11 @@ class WorkloadSource(_Record):
 class StepRecord(_Record):
     """One step of the run: one vdbench RD at one point of its loops.
 
-    `spec` is the RunSpec that the data plane got, without secrets; `facts` is what it read back at the start.
+    `key` is unique in the run and names the step in every table and tag. `spec` is the RunSpec that the data
+    plane got, without secrets; `facts` is what it read back at the start.
     """
 
-    index: int
+    key: str
     name: str
     label: str = ""
     for_loops: str = ""

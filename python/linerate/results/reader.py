@@ -2,46 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import polars as pl
+from pydantic import ValidationError
 
-from linerate.results.histogram import Histogram
-from linerate.results.manifest import Manifest
+from linerate.results import columns, files, hlog
+from linerate.results.errors import NotARunError, RunDamagedError
+from linerate.results.histogram import Histogram, decode, merged
+from linerate.results.manifest import FORMAT, FORMAT_VERSION, Manifest, State, StepRecord
 from linerate.results.sample import Event, LatencyKind, Op
+
+_TIME_SLACK_S = 0.0015  # the log rounds to a millisecond
 
 
 class RunDirectory:
     """A run directory opened for reading.
 
-    `manifest` is the typed manifest; `intervals` one row per (step, interval, stream, volume, op); `usage`
-    one row per (step, interval). Both have the columns of `columns.py`, units in the names.
+    `manifest` is the typed manifest; `intervals` has one row per (step, interval, stream, volume, op),
+    `usage` one row per (step, interval). Both have the columns of `columns.py`, units in the names. A run
+    that was killed reads like a finished one, up to the last interval it completed; its `state` is then
+    "interrupted".
     """
 
-    path: Path
-    manifest: Manifest
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open `path`. `NotARunError` when it is no run directory or of a newer format."""
-        raise NotImplementedError
+        try:
+            text = (path / files.MANIFEST).read_bytes()
+        except OSError as error:
+            raise NotARunError(
+                f"{path} is not a run directory: {files.MANIFEST}: {error.strerror}",
+                hint="give a directory that `linerate run` wrote",
+            ) from error
+        try:
+            manifest = Manifest.model_validate_json(text)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(str(part) for part in problem["loc"]) or "the file"
+            raise NotARunError(f"{path / files.MANIFEST}: {where}: {problem['msg']}") from error
+        if manifest.format != FORMAT or manifest.format_version > FORMAT_VERSION:
+            raise NotARunError(
+                f"{path} has run format {manifest.format_version}; this version reads up to {FORMAT_VERSION}",
+                hint="read it with the Linerate that wrote it, or a newer one",
+            )
+        return cls(path, manifest)
+
+    @property
+    def state(self) -> State:
+        """How the run ended; "interrupted" as well when its process died without a word."""
+        if self.manifest.state == "running" and not files.is_being_written(self.path):
+            return "interrupted"
+        return self.manifest.state
 
     @property
     def intervals(self) -> pl.DataFrame:
         """Counters per step, interval, stream, volume and operation."""
-        raise NotImplementedError
+        return self._tables[0]
 
     @property
     def usage(self) -> pl.DataFrame:
         """CPU, TCP and generator figures per step and interval."""
-        raise NotImplementedError
+        return self._tables[1]
 
-    @property
+    @cached_property
     def events(self) -> Sequence[Event]:
         """What happened, in order."""
-        raise NotImplementedError
+        known = {item.name for item in fields(Event)}
+        lines = columns.complete_lines(self.path / files.EVENTS)
+        return tuple(Event(**{key: value for key, value in line.items() if key in known}) for line in lines)
+
+    def step(self, key: str) -> StepRecord:
+        """The record of a step. `KeyError` when the run has no such step."""
+        return self._steps[key]
+
+    def measured_rows(self, step: str) -> pl.DataFrame:
+        """The rows of `intervals` of one step, without warm-up."""
+        return self.intervals.filter((pl.col("step") == step) & ~pl.col("warmup"))
+
+    def measured_usage(self, step: str) -> pl.DataFrame:
+        """The rows of `usage` of one step, without warm-up, in order."""
+        return self.usage.filter((pl.col("step") == step) & ~pl.col("warmup")).sort("interval")
 
     def latency(
         self,
@@ -56,4 +105,83 @@ class RunDirectory:
 
         None without I/O.
         """
-        raise NotImplementedError
+        lines = self._measured_lines(step, op, kind)
+        if volume is not None:
+            chosen = (line for line in lines if line.tag.volume == volume)
+        else:
+            chosen = (line for line in lines if not line.tag.volume and stream in (None, line.tag.stream))
+        return merged(decode(line.data) for line in chosen)
+
+    def latency_over_time(
+        self, step: str, *, op: Op | None = None, kind: LatencyKind = "service"
+    ) -> list[tuple[float, Histogram]]:
+        """Of each measured interval with I/O: start in seconds of the step, distribution over all streams."""
+        offset = self._offset_s(step)
+        intervals: dict[float, list[Histogram]] = {}
+        for line in self._measured_lines(step, op, kind):
+            if not line.tag.volume:
+                intervals.setdefault(line.start_s, []).append(decode(line.data))
+        merged_intervals = ((start_s, merged(parts)) for start_s, parts in sorted(intervals.items()))
+        return [(start_s - offset, total) for start_s, total in merged_intervals if total is not None]
+
+    def damage(self) -> list[str]:
+        """What is missing or was changed since the run was closed; empty for a sound or an unclosed run."""
+        found = []
+        for name, record in self.manifest.files.items():
+            try:
+                if files.record_of(self.path / name) != record:
+                    found.append(f"{name} was changed after the run was closed")
+            except OSError as error:
+                found.append(f"{name} cannot be read: {error.strerror}")
+        return found
+
+    def _measured_lines(self, step: str, op: Op | None, kind: LatencyKind) -> Iterator[hlog.LogLine]:
+        usage = self.measured_usage(step)
+        if usage.is_empty():
+            return
+        first = self._offset_s(step) + float(usage["start_s"][0]) - _TIME_SLACK_S
+        for line in self._log.get(step, ()):
+            if line.tag.kind == kind and op in (None, line.tag.op) and line.start_s >= first:
+                yield line
+
+    def _offset_s(self, step: str) -> float:
+        return (self.step(step).started_at - self.manifest.started_at).total_seconds()
+
+    @cached_property
+    def _steps(self) -> dict[str, StepRecord]:
+        return {step.key: step for step in self.manifest.steps}
+
+    @cached_property
+    def _tables(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        spool = self.path / files.SPOOL
+        if spool.exists():  # not closed, or killed while closing: the spool is removed last
+            return columns.read_spool(spool)
+        try:
+            return (
+                _with_schema(pl.read_parquet(self.path / files.INTERVALS), columns.INTERVALS_SCHEMA),
+                _with_schema(pl.read_parquet(self.path / files.USAGE), columns.USAGE_SCHEMA),
+            )
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise RunDamagedError(
+                f"{self.path}: the interval tables cannot be read: {error}",
+                hint="take the run directory from a backup",
+            ) from error
+
+    @cached_property
+    def _log(self) -> dict[str, list[hlog.LogLine]]:
+        by_step: dict[str, list[hlog.LogLine]] = {}
+        for line in hlog.read_log(self.path / files.LATENCY):
+            by_step.setdefault(line.tag.step, []).append(line)
+        return by_step
+
+
+def _with_schema(frame: pl.DataFrame, schema: dict[str, Any]) -> pl.DataFrame:
+    """`frame` with exactly the columns of `schema`:
+
+    absent ones (an older writer) are null, unknown ones (a newer) are left out.
+    """
+    wanted = (
+        pl.col(name).cast(kind) if name in frame.columns else pl.lit(None, dtype=kind).alias(name)
+        for name, kind in schema.items()
+    )
+    return frame.select(*wanted)

@@ -1,16 +1,34 @@
-"""Writes a run directory as the run proceeds."""
+"""Writes a run directory as the run proceeds.
+
+Everything is appended and flushed interval by interval: `intervals.spool`, `latency.hlog` and `events.jsonl`
+grow, and the manifest is replaced whole when a step starts or ends. Closing turns the spool into Parquet,
+stamps the run, records checksums and takes write permission away.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
-from linerate.results.manifest import FactValue, State, Validity, WorkloadSource
+from linerate.errors import HostError, InternalError
+from linerate.results import columns, files, hlog
+from linerate.results.errors import RunClosedError, RunExistsError
+from linerate.results.facts import checked_facts
+from linerate.results.manifest import FactValue, Manifest, State, StepRecord, Validity, WorkloadSource
 from linerate.results.reader import RunDirectory
-from linerate.results.sample import Event, Interval
+from linerate.results.sample import Event, Interval, Latency
+from linerate.results.secrets import scrub, scrub_text
+
+Judge = Callable[[RunDirectory], Validity]
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 class RunWriter:
@@ -28,6 +46,20 @@ class RunWriter:
     read-only.
     """
 
+    def __init__(self, path: Path, manifest: Manifest, now: Callable[[], datetime]) -> None:
+        self.path = path
+        self._manifest = manifest
+        self._now = now
+        self._closed = False
+        self._step: StepRecord | None = None
+        self._measured: tuple[float, float] | None = None
+        self._spool: IO[str] = (path / files.SPOOL).open("w", encoding="utf-8")
+        self._events: IO[str] = (path / files.EVENTS).open("w", encoding="utf-8")
+        self._latency: IO[str] = (path / files.LATENCY).open("w", encoding="ascii")
+        files.lock_for_writing(self._spool)
+        self._append(self._latency, hlog.header(manifest.started_at))
+        files.write_manifest(path, manifest)
+
     @classmethod
     def create(
         cls,
@@ -38,13 +70,35 @@ class RunWriter:
         environment: Mapping[str, FactValue] | None = None,
         versions: Mapping[str, str] | None = None,
         command: Sequence[str] = (),
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = _utc_now,
     ) -> Self:
         """Make the directory `path` (parents too) and its first manifest.
 
         `RunExistsError` when it is not empty.
         """
-        raise NotImplementedError
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise RunExistsError(
+                    f"{path} is not empty", hint="give another directory: a run is written once"
+                )
+        except FileExistsError as error:
+            raise RunExistsError(
+                f"{path} is a file", hint="give a directory that does not exist yet"
+            ) from error
+        except OSError as error:
+            raise HostError(f"cannot make the run directory {path}: {error.strerror}") from error
+        started_at = now()
+        manifest = Manifest(
+            run_id=f"{started_at:%Y%m%dT%H%M%S}-{name}",
+            name=name,
+            started_at=started_at,
+            command=tuple(scrub_text(word) for word in command),
+            versions=dict(versions or {}),
+            environment=checked_facts(environment or {}),
+            workload=workload.model_copy(update={"text": scrub_text(workload.text)}),
+        )
+        return cls(path, manifest, now)
 
     def begin_step(
         self,
@@ -55,35 +109,97 @@ class RunWriter:
         label: str = "",
         for_loops: str = "",
         requested_rate: str = "",
-    ) -> None:
-        """Start a step.
+    ) -> str:
+        """Start a step and return its key, which is unique in the run.
 
-        `spec` is the RunSpec as JSON-like values; secrets in it are removed before anything is written.
+        `spec` is the RunSpec as JSON-like values; secrets in it are removed before anything is written. The
+        key is the name, with the loop values in parentheses if there are any: the same workload file gives
+        the same keys in every run.
         """
-        raise NotImplementedError
+        self._check_open()
+        if self._step is not None:
+            raise InternalError(f"step {self._step.key} is still running")
+        self._step = StepRecord(
+            key=self._unique_key(f"{name} ({for_loops})" if for_loops else name),
+            name=name,
+            label=label,
+            for_loops=for_loops,
+            requested_rate=requested_rate,
+            spec=scrub(spec),
+            facts=scrub(facts),
+            started_at=self._now(),
+        )
+        self._measured = None
+        self._manifest = self._manifest.model_copy(update={"steps": (*self._manifest.steps, self._step)})
+        files.write_manifest(self.path, self._manifest)
+        return self._step.key
 
     def interval(self, interval: Interval) -> None:
         """Append one interval of the current step: rows, usage, latency distributions and events."""
-        raise NotImplementedError
+        step = self._running_step()
+        if not interval.warmup:
+            first = self._measured[0] if self._measured else interval.start_s
+            self._measured = (first, interval.end_s)
+        self._write_latencies(step, interval.latencies, interval.start_s, interval.seconds)
+        for event in interval.events:
+            self.event(event)
+        self._append(self._spool, columns.spool_line(step.key, interval) + "\n")
 
     def event(self, event: Event) -> None:
-        """Append one event that belongs to no interval."""
-        raise NotImplementedError
+        """Append one event.
+
+        Without a step of its own it belongs to the current one; `at_s` counts from the step's start.
+        """
+        self._check_open()
+        step = event.step or (self._step.key if self._step else "")
+        record = {**asdict(event), "step": step, "message": scrub_text(event.message)}
+        self._append(self._events, json.dumps({**record, "logged_at": self._now().isoformat()}) + "\n")
 
     def end_step(
         self, summary: Interval | None = None, *, state: State = "complete", reason: str = ""
     ) -> None:
         """End the current step.
 
-        Of the summary only the per-volume distributions are kept; sums come from the intervals.
+        Of the summary only the per-volume distributions are kept, because every other figure follows from the
+        intervals.
         """
-        raise NotImplementedError
+        step = self._running_step()
+        if summary is not None and self._measured is not None:
+            start_s, end_s = self._measured
+            volumes = tuple(item for item in summary.latencies if item.volume)
+            self._write_latencies(step, volumes, start_s, end_s - start_s)
+        ended = {"ended_at": self._now(), "state": state, "reason": scrub_text(reason)}
+        steps = (*self._manifest.steps[:-1], step.model_copy(update=ended))
+        self._manifest = self._manifest.model_copy(update={"steps": steps})
+        self._step = None
+        files.write_manifest(self.path, self._manifest)
 
-    def close(
-        self, state: State, reason: str = "", *, judge: Callable[[RunDirectory], Validity] | None = None
-    ) -> RunDirectory:
-        """Close the run for good and open it for reading. `judge` (see `analysis.check_run`) stamps it."""
-        raise NotImplementedError
+    def close(self, state: State, reason: str = "", *, judge: Judge | None = None) -> RunDirectory:
+        """Close the run for good and open it for reading.
+
+        `judge` (see `analysis.check_run`) reads the finished run and its verdict becomes the stamp. A step
+        that still runs ends in the same state as the run.
+        """
+        self._check_open()
+        if self._step is not None:
+            self.end_step(state=state, reason=reason)
+        self._closed = True
+        for file in (self._spool, self._events, self._latency):
+            file.close()
+        intervals, usage = columns.read_spool(self.path / files.SPOOL)
+        intervals.write_parquet(self.path / files.INTERVALS, compression="zstd")
+        usage.write_parquet(self.path / files.USAGE, compression="zstd")
+        ended = {"state": state, "reason": scrub_text(reason), "ended_at": self._now()}
+        self._manifest = self._manifest.model_copy(update=ended)
+        files.write_manifest(self.path, self._manifest)
+        validity = judge(RunDirectory.open(self.path)) if judge else None
+        records = {name: files.record_of(self.path / name) for name in files.DATA_FILES}
+        self._manifest = self._manifest.model_copy(update={"validity": validity, "files": records})
+        files.write_manifest(self.path, self._manifest)
+        (self.path / files.SPOOL).unlink()
+        for name in (*files.DATA_FILES, files.MANIFEST):
+            files.seal(self.path / name)
+        return RunDirectory.open(self.path)
 
     def __enter__(self) -> Self:
         """Start writing."""
@@ -93,4 +209,38 @@ class RunWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the run if nobody did, as failed or interrupted."""
-        raise NotImplementedError
+        if self._closed:
+            return
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self.close("interrupted", "stopped by the user")
+        else:
+            self.close("failed", str(error) if error else "the run was left without being closed")
+
+    def _running_step(self) -> StepRecord:
+        self._check_open()
+        if self._step is None:
+            raise InternalError("no step is running")
+        return self._step
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RunClosedError(f"the run in {self.path} is closed", hint="start a new run")
+
+    def _unique_key(self, key: str) -> str:
+        taken = {step.key for step in self._manifest.steps}
+        names = (key if number == 1 else f"{key} #{number}" for number in range(1, len(taken) + 2))
+        return next(name for name in names if name not in taken)
+
+    def _write_latencies(
+        self, step: StepRecord, latencies: Sequence[Latency], start_s: float, length_s: float
+    ) -> None:
+        offset_s = (step.started_at - self._manifest.started_at).total_seconds()
+        for latency in latencies:
+            if latency.histogram.count:
+                self._latency.write(hlog.log_line(step.key, latency, offset_s + start_s, length_s))
+        self._latency.flush()
+
+    @staticmethod
+    def _append(file: IO[str], text: str) -> None:
+        file.write(text)
+        file.flush()

@@ -1,0 +1,69 @@
+"""Names of the files in a run directory, and the few ways of writing them that survive a crash."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from pathlib import Path
+from typing import IO
+
+from linerate.results.manifest import FileRecord, Manifest
+
+MANIFEST = "manifest.json"
+INTERVALS = "intervals.parquet"
+USAGE = "usage.parquet"
+LATENCY = "latency.hlog"
+EVENTS = "events.jsonl"
+REPORT = "report.html"
+SPOOL = "intervals.spool"
+
+DATA_FILES = (INTERVALS, USAGE, LATENCY, EVENTS)
+"""The files that `close` seals with a checksum. The report is not among them: it can be made again."""
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace `path` as a whole: readers see the old bytes or the new ones, also after a power cut."""
+    fresh = path.with_name(path.name + ".new")
+    with fresh.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Replace the manifest of a run directory."""
+    write_atomically(directory / MANIFEST, manifest.model_dump_json(indent=2).encode() + b"\n")
+
+
+def lock_for_writing(spool: IO[str]) -> None:
+    """Mark the spool as being written for as long as this process keeps it open;
+
+    the kernel forgets it when we die.
+    """
+    fcntl.flock(spool, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_being_written(directory: Path) -> bool:
+    """Whether some process holds the spool of a run directory."""
+    try:
+        with (directory / SPOOL).open("rb") as spool:
+            fcntl.flock(spool, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def record_of(path: Path) -> FileRecord:
+    """Size and SHA-256 of a file."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    return FileRecord(bytes=path.stat().st_size, sha256=digest.hexdigest())
+
+
+def seal(path: Path) -> None:
+    """Take write permission away from everybody, as a word to people; the checksums are the proof."""
+    path.chmod(path.stat().st_mode & ~0o222)
