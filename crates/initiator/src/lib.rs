@@ -1,1 +1,40 @@
-//! An iSCSI initiator: sessions and paths.
+//! An iSCSI initiator on a completion-based driver.
+//!
+//! # What is here
+//!
+//! [`Initiator`] is one thread's set of sessions and devices. It owns no thread and no clock: the thread that owns the
+//! driver hands it completions and asks it to flush. The layers, top down:
+//!
+//! - [`Initiator`]: the arena; routes a completion to its session, gives time to every session.
+//! - `device`: a LUN behind a list of paths; learns the LUN's facts (capacity, block size, names) when it is opened.
+//! - `path`: one way to a LUN: a session and its state. A device has one path today; the type holds several.
+//! - `session`: one TCP connection and what RFC 7143 asks of an initiator on it: login, command window, tasks, data both
+//!   ways, pings, and recovery. Its states and what may happen in each are a table in `session/state.rs`.
+//! - `tools`: blocking helpers for discovery and tests, built on the same parts.
+//!
+//! # How one read travels
+//!
+//! [`Initiator::submit`] takes a task slot and queues its index: no system call, no PDU yet. [`Initiator::flush`] gives
+//! every queued command its CmdSN and ExpStatSN, appends 48 bytes per command to the session's gather list and hands
+//! the list to the driver in *one* send. What arrives is parsed where the kernel put it: a read's payload is never
+//! copied, the caller sees it as a slice or not at all. The status that rides in the last Data-In frees the slot and
+//! becomes an [`IoDone`]. Nothing on this path allocates, locks, hashes or reads a clock (one reading per flush).
+//!
+//! # How a lost connection heals
+//!
+//! A session that loses its connection logs in again under its own ISID, which makes the target end the old session
+//! and everything in it before the new one starts (session reinstatement, RFC 7143 6.3.5). Commands that were in
+//! flight are then sent again, oldest first; see `session/recovery.rs` for the rule that keeps writes in order.
+
+mod address;
+mod device;
+mod event;
+mod initiator;
+mod options;
+mod sense;
+
+pub use address::{AddressError, LunAddress, PortalAddress};
+pub use device::{DeviceFacts, DeviceId, DeviceState};
+pub use event::{Event, EventKind, IoDone, IoError, IoSink, SenseData};
+pub use initiator::{Initiator, IoOp, IoRequest, ReadInto, SessionFacts, SessionId, Sharing, SubmitError};
+pub use options::{Credentials, DigestChoice, OptionsError, Secret, SessionOptions};

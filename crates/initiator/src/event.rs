@@ -1,0 +1,123 @@
+//! What an [`crate::Initiator`] tells its caller: I/Os done, read data, and what happened to sessions.
+
+use crate::device::DeviceId;
+use crate::initiator::SessionId;
+use linerate_io::Nanos;
+
+/// Receives what an initiator reports while it handles a completion or the time.
+///
+/// `Vec<IoDone>` is the simplest sink: it keeps the I/Os and ignores the rest.
+pub trait IoSink {
+    /// An I/O has ended.
+    fn done(&mut self, done: IoDone);
+
+    /// A piece of an I/O's read data, still in the receive buffer (only for [`crate::ReadInto::Shown`]). Pieces of one
+    /// I/O come in order of `offset_bytes` unless the target chose otherwise, and each byte comes at least once.
+    fn read_data(&mut self, device: DeviceId, slot: u32, offset_bytes: u32, bytes: &[u8]) {
+        let _ = (device, slot, offset_bytes, bytes);
+    }
+
+    /// Something that is not an I/O: for the run's event log.
+    fn event(&mut self, event: Event) {
+        let _ = event;
+    }
+}
+
+impl IoSink for Vec<IoDone> {
+    fn done(&mut self, done: IoDone) {
+        self.push(done);
+    }
+}
+
+/// The end of one I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoDone {
+    /// The device it was submitted to.
+    pub device: DeviceId,
+    /// The caller's slot.
+    pub slot: u32,
+    /// Success, or why not.
+    pub result: Result<(), IoError>,
+}
+
+/// Sense data, as far as every device gives it (SPC-6 4.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenseData {
+    /// Sense key.
+    pub key: u8,
+    /// Additional sense code.
+    pub asc: u8,
+    /// Additional sense code qualifier.
+    pub ascq: u8,
+}
+
+/// Why an I/O failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IoError {
+    /// The target ended the command with CHECK CONDITION (peer).
+    #[error("target: {}", crate::sense::words(*.0))]
+    CheckCondition(SenseData),
+    /// The target ended the command with another status (peer): RESERVATION CONFLICT, TASK ABORTED and so on.
+    #[error("target: {} (status {0:#04x})", crate::sense::status_words(*.0))]
+    Status(u8),
+    /// The target moved fewer bytes than asked for and called it good (peer).
+    #[error("target moved {missing_bytes} bytes less than asked for")]
+    Short {
+        /// How many bytes did not move.
+        missing_bytes: u32,
+    },
+    /// The target broke the protocol in this command (peer).
+    #[error("target broke the protocol: {0}")]
+    Protocol(&'static str),
+    /// Not answered within the command's timeout (peer or network).
+    #[error("no answer within the command timeout")]
+    Timeout,
+    /// The session was lost and did not come back within the replacement timeout (peer or network).
+    #[error("session lost and not restored within the replacement timeout")]
+    SessionLost,
+    /// The device was closed while the I/O waited (us).
+    #[error("device closed")]
+    Closed,
+}
+
+/// Something that happened to a session or device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, on the driver's clock.
+    pub at: Nanos,
+    /// On which session; none before a session exists.
+    pub session: Option<SessionId>,
+    /// The device, when it is about one.
+    pub device: Option<DeviceId>,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// The kinds of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A device can take I/O.
+    DeviceReady,
+    /// A device could not be opened; the text says whose fault it was and what to do.
+    DeviceFailed(String),
+    /// The target sent the login elsewhere.
+    Redirected {
+        /// To this portal.
+        to: String,
+    },
+    /// A session lost its connection.
+    SessionLost(String),
+    /// A session is back.
+    SessionRestored {
+        /// Commands that are sent again.
+        retried_commands: u32,
+    },
+    /// A session was given up.
+    SessionFailed(String),
+    /// The target sent an asynchronous message.
+    AsyncMessage(&'static str),
+    /// A command was not answered in time and is being aborted.
+    CommandTimeout,
+}
