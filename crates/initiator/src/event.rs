@@ -56,10 +56,10 @@ pub struct SenseData {
 #[non_exhaustive]
 pub enum IoError {
     /// The target ended the command with CHECK CONDITION (peer).
-    #[error("target: {}", crate::sense::words(*.0))]
+    #[error("target: {words}", words = crate::sense::words(*.0))]
     CheckCondition(SenseData),
     /// The target ended the command with another status (peer): RESERVATION CONFLICT, TASK ABORTED and so on.
-    #[error("target: {} (status {0:#04x})", crate::sense::status_words(*.0))]
+    #[error("target: {words}", words = crate::sense::status_words(*.0))]
     Status(u8),
     /// The target moved fewer bytes than asked for and called it good (peer).
     #[error("target moved {missing_bytes} bytes less than asked for")]

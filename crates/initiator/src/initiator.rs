@@ -5,7 +5,6 @@ use crate::device::{DeviceFacts, DeviceId, DeviceState};
 use crate::event::{IoDone, IoSink};
 use crate::options::{Credentials, OptionsError, SessionOptions};
 use linerate_io::{Completion, Driver, Nanos, Seg, TcpInfo};
-use linerate_iscsi::SessionParams;
 use std::net::SocketAddr;
 
 /// Names a session of one [`Initiator`].
@@ -76,8 +75,6 @@ pub struct SessionFacts {
     pub peer_addr: SocketAddr,
     /// Our end.
     pub local_addr: SocketAddr,
-    /// The negotiated parameters.
-    pub params: SessionParams,
     /// Logins so far; above 1 the session was restored.
     pub logins: u32,
 }
