@@ -1,0 +1,41 @@
+//! CRC32C, the header and data digest of iSCSI (RFC 7143 section 13.1).
+
+/// A CRC32C that is being computed over pieces of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crc32c(u32);
+
+impl Crc32c {
+    /// The checksum of no bytes.
+    pub const EMPTY: Crc32c = Crc32c(0);
+
+    /// From the checksum of the bytes so far, as other implementations report it.
+    pub fn from_value(value: u32) -> Self {
+        Crc32c(value)
+    }
+
+    /// The checksum so far.
+    pub fn value(self) -> u32 {
+        self.0
+    }
+
+    /// The checksum after `bytes` too.
+    #[must_use]
+    pub fn update(self, bytes: &[u8]) -> Self {
+        let mut digest = crc_fast::Digest::new_with_init_state(
+            crc_fast::CrcAlgorithm::Crc32Iscsi,
+            u64::from(self.0) ^ 0xffff_ffff,
+        );
+        digest.update(bytes);
+        Crc32c(digest.finalize() as u32)
+    }
+
+    /// The four bytes that follow the segment on the wire: least significant byte first.
+    pub fn to_wire(self) -> [u8; 4] {
+        self.0.to_le_bytes()
+    }
+}
+
+/// The digest of one contiguous segment, as sent.
+pub fn digest(bytes: &[u8]) -> [u8; 4] {
+    Crc32c::EMPTY.update(bytes).to_wire()
+}

@@ -1,0 +1,153 @@
+//! Command and status numbering (RFC 7143 section 4.2.2): who may send what, on both sides.
+//!
+//! Numbers are 32-bit serials (RFC 1982): `a` is before `b` if the way from `a` up to `b` is shorter than half the
+//! circle. A session has one connection here, so commands arrive in the order of their numbers or not at all.
+
+/// True if serial number `a` comes before `b`.
+pub fn before(a: u32, b: u32) -> bool {
+    a != b && b.wrapping_sub(a) < 1 << 31
+}
+
+/// What the target does with a command that carries a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Run it; the window moved.
+    Run,
+    /// Drop it silently: a duplicate, or beyond the window (RFC 7143 section 4.2.2.1).
+    Ignore,
+    /// Inside the window, but commands before it are missing. On a session's only connection nothing can fill the gap:
+    /// a protocol error that ends the session.
+    Gap,
+}
+
+/// Target side: the window of commands that the initiator may send, and the numbering of statuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetWindow {
+    exp_cmd_sn: u32,
+    max_cmd_sn: u32,
+    stat_sn: u32,
+}
+
+impl TargetWindow {
+    /// A session whose next command is `exp_cmd_sn`, next status `stat_sn`, with room for `depth` commands (at least 1).
+    pub fn new(exp_cmd_sn: u32, stat_sn: u32, depth: u32) -> Self {
+        debug_assert!(depth >= 1 && depth < 1 << 31);
+        TargetWindow { exp_cmd_sn, max_cmd_sn: exp_cmd_sn.wrapping_add(depth).wrapping_sub(1), stat_sn }
+    }
+
+    /// Judges a command's number. Immediate commands are run whatever their number is and do not move the window.
+    pub fn admit(&mut self, cmd_sn: u32, immediate: bool) -> Admission {
+        if immediate {
+            return Admission::Run;
+        }
+        if cmd_sn == self.exp_cmd_sn && !before(self.max_cmd_sn, cmd_sn) {
+            self.exp_cmd_sn = self.exp_cmd_sn.wrapping_add(1);
+            return Admission::Run;
+        }
+        if before(cmd_sn, self.exp_cmd_sn) || before(self.max_cmd_sn, cmd_sn) {
+            return Admission::Ignore;
+        }
+        Admission::Gap
+    }
+
+    /// A command slot is free again: the initiator may send one more.
+    pub fn release(&mut self) {
+        self.max_cmd_sn = self.max_cmd_sn.wrapping_add(1);
+    }
+
+    /// Numbers for a PDU that carries status: consumes a status number.
+    pub fn status(&mut self) -> crate::pdu::StatusNumbers {
+        let sn = self.peek();
+        self.stat_sn = self.stat_sn.wrapping_add(1);
+        sn
+    }
+
+    /// Numbers for a PDU that carries no status (R2T, Data-In without status, ping).
+    pub fn peek(&self) -> crate::pdu::StatusNumbers {
+        crate::pdu::StatusNumbers {
+            stat_sn: self.stat_sn,
+            exp_cmd_sn: self.exp_cmd_sn,
+            max_cmd_sn: self.max_cmd_sn,
+        }
+    }
+}
+
+/// Initiator side: numbers for commands, and what the target has reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitiatorWindow {
+    cmd_sn: u32,
+    exp_cmd_sn: u32,
+    max_cmd_sn: u32,
+    exp_stat_sn: u32,
+}
+
+impl InitiatorWindow {
+    /// After login: the first command will be `cmd_sn`, the next status `exp_stat_sn`; the target said `sn`.
+    pub fn new(cmd_sn: u32, exp_stat_sn: u32, sn: &crate::pdu::StatusNumbers) -> Self {
+        InitiatorWindow { cmd_sn, exp_cmd_sn: sn.exp_cmd_sn, max_cmd_sn: sn.max_cmd_sn, exp_stat_sn }
+    }
+
+    /// True if the window has room for another (non-immediate) command.
+    pub fn can_send(&self) -> bool {
+        !before(self.max_cmd_sn, self.cmd_sn)
+    }
+
+    /// Commands that may still be sent before the target must open the window.
+    pub fn room(&self) -> u32 {
+        if self.can_send() { self.max_cmd_sn.wrapping_sub(self.cmd_sn).wrapping_add(1) } else { 0 }
+    }
+
+    /// Takes the number for a command, at the moment it is sent (never earlier: a cancelled command must not leave a
+    /// hole). Call only if [`Self::can_send`].
+    pub fn take(&mut self) -> u32 {
+        debug_assert!(self.can_send(), "the command window is closed");
+        let taken = self.cmd_sn;
+        self.cmd_sn = self.cmd_sn.wrapping_add(1);
+        taken
+    }
+
+    /// The number that an immediate command carries: the next one, not consumed.
+    pub fn immediate(&self) -> u32 {
+        self.cmd_sn
+    }
+
+    /// `ExpStatSN` for a PDU that is sent now.
+    pub fn exp_stat_sn(&self) -> u32 {
+        self.exp_stat_sn
+    }
+
+    /// Takes in `ExpCmdSN` and `MaxCmdSN` of any target PDU; stale or impossible pairs are ignored (RFC 7143 section
+    /// 4.2.2.1).
+    pub fn observe(&mut self, sn: &crate::pdu::StatusNumbers) {
+        if before(sn.max_cmd_sn.wrapping_add(1), sn.exp_cmd_sn) {
+            return;
+        }
+        if before(self.max_cmd_sn, sn.max_cmd_sn) {
+            self.max_cmd_sn = sn.max_cmd_sn;
+        }
+        if before(self.exp_cmd_sn, sn.exp_cmd_sn) && !before(self.cmd_sn, sn.exp_cmd_sn) {
+            self.exp_cmd_sn = sn.exp_cmd_sn;
+        }
+    }
+
+    /// Takes in a PDU that carries status: its `StatSN` must be the next one. On one connection at error recovery level 0
+    /// a gap cannot be mended: the session must be dropped.
+    pub fn status(&mut self, sn: &crate::pdu::StatusNumbers) -> Result<(), StatusGap> {
+        if sn.stat_sn != self.exp_stat_sn {
+            return Err(StatusGap { expected: self.exp_stat_sn, got: sn.stat_sn });
+        }
+        self.exp_stat_sn = self.exp_stat_sn.wrapping_add(1);
+        self.observe(sn);
+        Ok(())
+    }
+}
+
+/// The target skipped or repeated a status number: the peer's fault; drop the session and log in again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("target sent StatSN {got:#x} where {expected:#x} was due")]
+pub struct StatusGap {
+    /// What was due.
+    pub expected: u32,
+    /// What came.
+    pub got: u32,
+}
