@@ -14,6 +14,8 @@
 //! `docs/supported-rfc7143.md` says clause by clause what is supported.
 
 pub mod digest;
+pub mod frame;
 pub mod params;
 pub mod pdu;
+pub mod transfer;
 pub mod window;

@@ -22,6 +22,7 @@ pub enum Admission {
 
 /// Target side: the window of commands that the initiator may send, and the numbering of statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_field_names, reason = "the RFC's names")]
 pub struct TargetWindow {
     exp_cmd_sn: u32,
     max_cmd_sn: u32,
@@ -31,7 +32,7 @@ pub struct TargetWindow {
 impl TargetWindow {
     /// A session whose next command is `exp_cmd_sn`, next status `stat_sn`, with room for `depth` commands (at least 1).
     pub fn new(exp_cmd_sn: u32, stat_sn: u32, depth: u32) -> Self {
-        debug_assert!(depth >= 1 && depth < 1 << 31);
+        debug_assert!((1..1 << 31).contains(&depth));
         TargetWindow { exp_cmd_sn, max_cmd_sn: exp_cmd_sn.wrapping_add(depth).wrapping_sub(1), stat_sn }
     }
 
@@ -74,6 +75,7 @@ impl TargetWindow {
 
 /// Initiator side: numbers for commands, and what the target has reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_field_names, reason = "the RFC's names")]
 pub struct InitiatorWindow {
     cmd_sn: u32,
     exp_cmd_sn: u32,

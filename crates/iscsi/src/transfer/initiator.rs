@@ -1,0 +1,249 @@
+//! The initiator's side of data sequences.
+
+use crate::params::SessionParams;
+use crate::pdu::{DataIn, R2t, RESERVED_TAG};
+
+/// A write on the initiator's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitiatorWrite {
+    total: u32,
+    immediate: u32,
+    unsolicited: u32,
+    r2t_sn: u32,
+    /// All bytes below this offset have been sent or asked for.
+    asked: u32,
+    segment_max: u32,
+    max_burst: u32,
+}
+
+/// A run of Data-Out PDUs that answers one R2T, or carries the unsolicited data. Iterate for the PDUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// Target transfer tag for all of them.
+    pub ttt: u32,
+    offset: u32,
+    end: u32,
+    data_sn: u32,
+    segment_max: u32,
+}
+
+/// One Data-Out PDU to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Its number in the burst.
+    pub data_sn: u32,
+    /// Offset in bytes of its data in the command's data.
+    pub buffer_offset: u32,
+    /// Bytes of data.
+    pub len: u32,
+    /// It ends the burst.
+    pub final_pdu: bool,
+}
+
+impl InitiatorWrite {
+    /// For a command that sends `total` bytes.
+    pub fn new(total: u32, params: &SessionParams) -> Self {
+        let segment_max = params.peer_max_recv_data_segment_length;
+        let first_burst = total.min(params.first_burst_length);
+        let immediate = if params.immediate_data { first_burst.min(segment_max) } else { 0 };
+        let unsolicited = if params.initial_r2t { 0 } else { first_burst - immediate };
+        InitiatorWrite {
+            total,
+            immediate,
+            unsolicited,
+            r2t_sn: 0,
+            asked: immediate + unsolicited,
+            segment_max,
+            max_burst: params.max_burst_length,
+        }
+    }
+
+    /// Bytes of immediate data, from offset 0, that ride in the command PDU.
+    pub fn immediate_len(&self) -> u32 {
+        self.immediate
+    }
+
+    /// The F bit of the command PDU: no unsolicited Data-Out follows.
+    pub fn command_final(&self) -> bool {
+        self.unsolicited == 0
+    }
+
+    /// The unsolicited Data-Out PDUs that must follow the command at once.
+    pub fn unsolicited(&self) -> Option<Burst> {
+        let end = self.immediate + self.unsolicited;
+        (self.unsolicited > 0).then_some(Burst {
+            ttt: RESERVED_TAG,
+            offset: self.immediate,
+            end,
+            data_sn: 0,
+            segment_max: self.segment_max,
+        })
+    }
+
+    /// Judges an R2T and gives the Data-Out PDUs that answer it.
+    pub fn accept(&mut self, r2t: &R2t) -> Result<Burst, R2tError> {
+        if r2t.r2t_sn != self.r2t_sn {
+            return Err(R2tError::Number { expected: self.r2t_sn, got: r2t.r2t_sn });
+        }
+        if r2t.desired_len > self.max_burst {
+            return Err(R2tError::TooLong { asked: r2t.desired_len, limit: self.max_burst });
+        }
+        let end = r2t.buffer_offset.checked_add(r2t.desired_len).filter(|end| *end <= self.total);
+        let Some(end) = end.filter(|_| r2t.buffer_offset == self.asked) else {
+            return Err(R2tError::Range { offset: r2t.buffer_offset, len: r2t.desired_len });
+        };
+        self.r2t_sn += 1;
+        self.asked = end;
+        Ok(Burst { ttt: r2t.ttt, offset: r2t.buffer_offset, end, data_sn: 0, segment_max: self.segment_max })
+    }
+}
+
+impl Iterator for Burst {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        if self.offset == self.end {
+            return None;
+        }
+        let len = self.segment_max.min(self.end - self.offset);
+        let piece = Piece {
+            data_sn: self.data_sn,
+            buffer_offset: self.offset,
+            len,
+            final_pdu: self.offset + len == self.end,
+        };
+        self.offset += len;
+        self.data_sn += 1;
+        Some(piece)
+    }
+}
+
+/// A read on the initiator's side: Data-In PDUs must come in order and cover the data without holes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitiatorRead {
+    total: u32,
+    received: u32,
+    data_sn: u32,
+    burst: u32,
+    max_burst: u32,
+}
+
+/// How a Data-In PDU leaves its command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadEnd {
+    /// More PDUs follow.
+    Open,
+    /// The PDU carries the status: once its data has arrived the command is done.
+    Status(crate::pdu::DataInStatus),
+}
+
+impl InitiatorRead {
+    /// For a command that expects `total` bytes.
+    pub fn new(total: u32, params: &SessionParams) -> Self {
+        InitiatorRead { total, received: 0, data_sn: 0, burst: 0, max_burst: params.max_burst_length }
+    }
+
+    /// Bytes that have arrived.
+    pub fn received(&self) -> u32 {
+        self.received
+    }
+
+    /// Judges the header of a Data-In PDU before its data is placed at `pdu.buffer_offset`: the placement is inside the
+    /// command's `total` bytes if this succeeds.
+    pub fn accept(&mut self, pdu: &DataIn) -> Result<ReadEnd, DataInError> {
+        if pdu.data_sn != self.data_sn {
+            return Err(DataInError::DataSn { expected: self.data_sn, got: pdu.data_sn });
+        }
+        if pdu.buffer_offset != self.received {
+            return Err(DataInError::Offset { expected: self.received, got: pdu.buffer_offset });
+        }
+        let room = self.total - self.received;
+        if pdu.data_len > room {
+            return Err(DataInError::TooLong { sent: pdu.data_len, room });
+        }
+        self.burst += pdu.data_len;
+        if self.burst > self.max_burst {
+            return Err(DataInError::Burst { sent: self.burst, limit: self.max_burst });
+        }
+        if pdu.final_pdu {
+            self.burst = 0;
+        }
+        self.data_sn = self.data_sn.wrapping_add(1);
+        self.received += pdu.data_len;
+        Ok(pdu.status.map_or(ReadEnd::Open, ReadEnd::Status))
+    }
+
+    /// Judges `ExpDataSN` of the SCSI Response that ends the command: all Data-In PDUs must have arrived.
+    pub fn finish(&self, exp_data_sn: u32) -> Result<(), DataInError> {
+        if exp_data_sn == self.data_sn {
+            return Ok(());
+        }
+        Err(DataInError::DataSn { expected: self.data_sn, got: exp_data_sn })
+    }
+}
+
+/// What the target did wrong when asking for data: drop the session, its state is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum R2tError {
+    /// An R2T is missing or repeated.
+    #[error("target sent R2TSN {got} where {expected} was due")]
+    Number {
+        /// What was due.
+        expected: u32,
+        /// What came.
+        got: u32,
+    },
+    /// More than the agreed `MaxBurstLength`.
+    #[error("target asked for {asked} bytes in one R2T, the limit is {limit}")]
+    TooLong {
+        /// What it asked for.
+        asked: u32,
+        /// What was agreed.
+        limit: u32,
+    },
+    /// Data outside the command, sent already, or out of order.
+    #[error("target asked for {len} bytes at offset {offset}, which are not due")]
+    Range {
+        /// First byte asked for.
+        offset: u32,
+        /// Bytes asked for.
+        len: u32,
+    },
+}
+
+/// What the target did wrong when returning data: drop the session, its state is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DataInError {
+    /// A PDU is missing or repeated.
+    #[error("target sent DataSN {got} where {expected} was due")]
+    DataSn {
+        /// What was due.
+        expected: u32,
+        /// What came.
+        got: u32,
+    },
+    /// Data out of place.
+    #[error("target sent data for offset {got} where {expected} was due")]
+    Offset {
+        /// What was due.
+        expected: u32,
+        /// What came.
+        got: u32,
+    },
+    /// More data than the command expects.
+    #[error("target sent {sent} bytes where {room} were left")]
+    TooLong {
+        /// What it sent.
+        sent: u32,
+        /// What was left.
+        room: u32,
+    },
+    /// A sequence longer than the agreed `MaxBurstLength`.
+    #[error("target sent a sequence of {sent} bytes, the limit is {limit}")]
+    Burst {
+        /// What it sent.
+        sent: u32,
+        /// What was agreed.
+        limit: u32,
+    },
+}
