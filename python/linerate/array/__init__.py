@@ -1,0 +1,25 @@
+"""The embedded array: its file, and the process that serves it.
+
+Open this file first. `load_array_file` turns a commented TOML file into an `ArrayConfig`, whose JSON
+(`ArrayConfig.seam_json`) the data plane serves. `EmbeddedArray` runs one in a process of its own, for a demo or a
+test, and leaves nothing behind. The file has the same keys as the JSON; in addition a size may be written as text
+(`size = "8g"`) and a secret may come from a file or an environment variable, so that it stands neither in the file nor
+on a command line.
+"""
+
+from linerate.array.config import ArrayConfig, Chap, Limits, Target, Volume
+from linerate.array.embedded import EmbeddedArray, eight_volumes
+from linerate.array.file import example_text, load_array_file, parse_array_text
+
+__all__ = [
+    "ArrayConfig",
+    "Chap",
+    "EmbeddedArray",
+    "Limits",
+    "Target",
+    "Volume",
+    "eight_volumes",
+    "example_text",
+    "load_array_file",
+    "parse_array_text",
+]

@@ -1,0 +1,169 @@
+"""ArrayConfig: what an array serves, as the data plane takes it.
+
+The data plane reads the same keys and refuses unknown ones. All models are frozen. Units end the names.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    SerializationInfo,
+    field_serializer,
+    model_validator,
+)
+
+_REVEAL = "reveal_secrets"
+
+Sector = Literal[512, 4096]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Volume(_Frozen):
+    """A logical unit and where its bytes lie."""
+
+    lun: Annotated[int, Field(ge=0, le=16383)]
+    """Logical unit number."""
+    name: str = Field(min_length=1)
+    """Name in messages; initiators see it as the unit's serial number."""
+    kind: Literal["memory", "file"] = "memory"
+    """memory: gone when the array stops. file: kept in `path`."""
+    path: str | None = None
+    """File or block device of a file volume; made if missing and `size_bytes` is given."""
+    size_bytes: PositiveInt | None = None
+    """Capacity; may be left out for a file that exists."""
+    sector_bytes: Sector = 512
+    """Logical block size."""
+    physical_sector_bytes: Sector = 512
+    """Physical block size: 4096 over a logical 512 is what disks call 512e."""
+    read_only: bool = False
+    write_cache: bool = False
+    """Report a volatile write cache: writes without FUA are durable only after SYNCHRONIZE CACHE."""
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Volume:
+        if self.kind == "file" and not self.path:
+            raise ValueError('a volume of kind "file" needs a path')
+        if self.kind == "memory" and self.path:
+            raise ValueError('a volume of kind "memory" has no path; did you mean kind = "file"?')
+        if self.kind == "memory" and self.size_bytes is None:
+            raise ValueError('a volume of kind "memory" needs a size, for example size = "1g"')
+        if self.size_bytes is not None and self.size_bytes % self.sector_bytes:
+            raise ValueError(f"the size is no multiple of the sector size {self.sector_bytes}")
+        if self.physical_sector_bytes < self.sector_bytes:
+            raise ValueError("physical_sector_bytes is smaller than sector_bytes")
+        return self
+
+
+class Chap(_Frozen):
+    """Who may log in, and how the target proves itself in return (RFC 7143 section 12.1.3)."""
+
+    algorithms: tuple[Literal["sha256", "md5"], ...] = Field(default=("sha256", "md5"), min_length=1)
+    """Digests offered, best first."""
+    user: str = Field(min_length=1)
+    secret: SecretStr
+    """At least 12 bytes, else RFC 7143 calls it unfit without IPsec."""
+    mutual_user: str | None = None
+    """The name under which the target proves itself to initiators that ask."""
+    mutual_secret: SecretStr | None = None
+    """The target's own secret; must differ from `secret`."""
+
+    @model_validator(mode="after")
+    def _mutual_is_whole(self) -> Chap:
+        if (self.mutual_user is None) != (self.mutual_secret is None):
+            raise ValueError("mutual CHAP needs both mutual_user and a mutual secret")
+        if self.mutual_secret is not None and self.mutual_secret == self.secret:
+            raise ValueError("the mutual secret must differ from the secret")
+        return self
+
+    @field_serializer("secret", "mutual_secret")
+    def _secret(self, value: SecretStr | None, info: SerializationInfo) -> str | None:
+        if value is None:
+            return None
+        return value.get_secret_value() if (info.context or {}).get(_REVEAL) else str(value)
+
+
+class Target(_Frozen):
+    """An iSCSI target: a name, who may log in, and its volumes."""
+
+    name: str = Field(min_length=1, max_length=223)
+    """iSCSI name (iqn., eui. or naa.)."""
+    alias: str | None = None
+    chap: Chap | None = None
+    redirect: str | None = None
+    """Send every login to this host:port instead (RFC 7143 section 11.13.5, status 0x0101)."""
+    volumes: tuple[Volume, ...] = ()
+
+    @model_validator(mode="after")
+    def _luns_are_unique(self) -> Target:
+        luns = [volume.lun for volume in self.volumes]
+        if doubled := sorted({lun for lun in luns if luns.count(lun) > 1}):
+            raise ValueError(f"LUN used twice: {', '.join(map(str, doubled))}")
+        return self
+
+
+class Limits(_Frozen):
+    """What peers may cost. Sizes in bytes, times in seconds, 0 = no limit where the text says so."""
+
+    sessions: PositiveInt = 1024
+    """Sessions over all targets."""
+    connections_per_peer: NonNegativeInt = 0
+    """Connections from one address; 0: no limit."""
+    login_timeout_s: PositiveFloat = 15.0
+    """From accept to full feature phase."""
+    idle_timeout_s: NonNegativeFloat = 0.0
+    """A session that is silent for this long is closed; 0: never."""
+    nop_interval_s: NonNegativeFloat = 0.0
+    """Ping a quiet initiator this often; 0: never."""
+    nop_timeout_s: PositiveFloat = 30.0
+    """An unanswered ping closes the session after this time."""
+    commands_per_session: PositiveInt = 128
+    """Command window (MaxCmdSN - ExpCmdSN + 1)."""
+    max_recv_data_segment_bytes: PositiveInt = 262144
+    max_burst_bytes: PositiveInt = 1048576
+    first_burst_bytes: PositiveInt = 262144
+    text_bytes: PositiveInt = 65536
+    """Longest login or text request, over all its PDUs."""
+
+
+class ArrayConfig(_Frozen):
+    """An array: portals, limits and targets."""
+
+    name: str = "array"
+    portals: tuple[str, ...] = Field(default=("127.0.0.1:3260",), min_length=1)
+    """Addresses with ports to listen on; port 0 lets the kernel choose. IPv6 as [::1]:3260."""
+    workers: NonNegativeInt = 1
+    """Threads that serve connections; 0: one per allowed CPU."""
+    cpus: tuple[NonNegativeInt, ...] | None = None
+    """CPUs to pin the workers to."""
+    driver: Literal["auto", "io_uring", "epoll"] = "auto"
+    wait: Literal["block", "spin"] = "block"
+    """spin: never sleep, for the lowest latency at the price of whole CPUs."""
+    limits: Limits = Limits()
+    targets: tuple[Target, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> ArrayConfig:
+        names = [target.name for target in self.targets]
+        if doubled := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"target named twice: {', '.join(doubled)}")
+        return self
+
+    def seam_json(self) -> str:
+        """The JSON for the data plane, secrets included: never for a file or a log."""
+        return self.model_dump_json(context={_REVEAL: True})
+
+    def as_dict(self) -> dict[str, Any]:
+        """For people and logs: secrets are stars."""
+        return self.model_dump(mode="json")
