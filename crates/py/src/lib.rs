@@ -1,1 +1,42 @@
-//! The seam between Rust and Python: linerate._core.
+//! The seam between Rust and Python: `linerate._core`.
+//!
+//! Specs come in as JSON that Python has validated; columns, histograms and small frozen objects go out. There is no logic
+//! here: a function parses, calls one crate, and converts. Three rules hold for all of them:
+//!
+//! - No Python runs on a thread that makes or serves I/O. Python pulls ([`run::Run::next_interval`]).
+//! - Whatever may block gives the interpreter away and looks for Ctrl-C every 100 ms ([`wait`]).
+//! - Every failure becomes a class of `linerate.errors` by whose fault it is ([`errors`]).
+
+mod array;
+mod errors;
+mod histogram;
+mod interval;
+mod run;
+mod tools;
+mod wait;
+
+use pyo3::prelude::*;
+
+/// The data plane: arrays that serve, runs that make I/O and time it, and histograms of what they measured.
+#[pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use super::histogram::Histogram;
+    #[pymodule_export]
+    use super::interval::Interval;
+    #[pymodule_export]
+    use super::run::{Run, Summary};
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    /// Package version; all crates share one.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Rust's log lines go to Python's logging; a second initialisation (sub-interpreter) keeps the first.
+        let _ = pyo3_log::try_init();
+        module.add("__doc__", "The data plane of Linerate.")
+    }
+}

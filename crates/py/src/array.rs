@@ -1,0 +1,1 @@
+//! An array for Python: start, look, stop.

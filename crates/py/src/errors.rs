@@ -1,0 +1,48 @@
+//! Failures as classes of `linerate.errors`, by whose fault they are. The message says what went wrong and where; the hint
+//! says what to do about it.
+
+use linerate_load::{Blame, HistogramError, RunError};
+use pyo3::prelude::*;
+
+mod classes {
+    use pyo3::import_exception;
+
+    import_exception!(linerate.errors, UserError);
+    import_exception!(linerate.errors, PeerError);
+    import_exception!(linerate.errors, HostError);
+    import_exception!(linerate.errors, InternalError);
+}
+
+/// An exception of the class that `blame` asks for.
+pub(crate) fn blamed(blame: Blame, message: impl Into<String>, hint: &'static str) -> PyErr {
+    let arguments = (message.into(), hint);
+    match blame {
+        Blame::User => classes::UserError::new_err(arguments),
+        Blame::Peer => classes::PeerError::new_err(arguments),
+        Blame::Host => classes::HostError::new_err(arguments),
+        Blame::Us => classes::InternalError::new_err(arguments),
+    }
+}
+
+/// JSON that Python made and Rust refuses: the two sides disagree about the seam.
+pub(crate) fn refused_json(what: &str, error: &serde_json::Error) -> PyErr {
+    blamed(
+        Blame::Us,
+        format!("the data plane refuses the {what}: {error}"),
+        "please report this with the file",
+    )
+}
+
+pub(crate) fn run_error(error: &RunError) -> PyErr {
+    let hint = match error.blame() {
+        Blame::User => "correct the workload file or the target",
+        Blame::Peer => "see the array's log; `linerate discover` shows what it offers",
+        Blame::Host => "see `linerate run --help` for the driver, CPU and file options",
+        Blame::Us => "please report this with the run directory",
+    };
+    blamed(error.blame(), error.to_string(), hint)
+}
+
+pub(crate) fn histogram_error(error: &HistogramError) -> PyErr {
+    blamed(Blame::User, error.to_string(), "the latency log is damaged")
+}

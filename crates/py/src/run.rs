@@ -1,0 +1,105 @@
+//! A run for Python: start, pull intervals, stop, finish.
+
+use crate::{
+    errors::{refused_json, run_error},
+    interval::{Interval, Names},
+    tools::loaded,
+    wait::{in_slices, interruptible},
+};
+use linerate_load::{Outcome, RunSpec};
+use pyo3::prelude::*;
+use std::{sync::Arc, time::Duration};
+
+/// A run that is going on.
+#[pyclass(frozen, module = "linerate._core")]
+#[derive(Debug)]
+pub(crate) struct Run {
+    run: Arc<linerate_load::Run>,
+    names: Arc<Names>,
+}
+
+/// How a run ended, and what it measured until then.
+#[pyclass(frozen, module = "linerate._core")]
+#[derive(Debug)]
+pub(crate) struct Summary {
+    total: Py<Interval>,
+    outcome: Outcome,
+}
+
+#[pymethods]
+impl Run {
+    /// Opens every volume of a `RunSpec` (version 1) and starts the load.
+    #[staticmethod]
+    #[pyo3(signature = (spec_json, /))]
+    fn start(py: Python<'_>, spec_json: &str) -> PyResult<Self> {
+        let spec: RunSpec = serde_json::from_str(spec_json).map_err(|error| refused_json("run", &error))?;
+        let names = Names {
+            streams: spec.streams.iter().map(|stream| stream.name.clone()).collect(),
+            volumes: spec.volumes.iter().map(|volume| volume.name.clone()).collect(),
+        };
+        let run =
+            interruptible(py, || linerate_load::Run::start(spec))?.map_err(|error| run_error(&error))?;
+        Ok(Self { run: Arc::new(run), names: Arc::new(names) })
+    }
+
+    /// What was negotiated and read back: driver, workers, CPUs, and per volume its size, session and socket.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        loaded(py, self.run.facts())
+    }
+
+    /// The next interval, or None when the timeout passes or the run has ended (see `finished`).
+    #[pyo3(signature = (timeout_s, /))]
+    fn next_interval(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Interval>> {
+        let timeout = Duration::try_from_secs_f64(timeout_s).unwrap_or_default();
+        let step = |slice| self.run.next_interval(slice);
+        let next = in_slices(py, timeout, step)?;
+        Ok(next.map(|measured| Interval::new(measured, Arc::clone(&self.names))))
+    }
+
+    /// No further interval will come.
+    #[getter]
+    fn finished(&self) -> bool {
+        self.run.finished()
+    }
+
+    /// Lets I/Os in flight finish and starts no more; returns at once.
+    fn stop(&self) {
+        self.run.stop();
+    }
+
+    /// Waits for the end and gives the summary.
+    fn finish(&self, py: Python<'_>) -> PyResult<Summary> {
+        let run = Arc::clone(&self.run);
+        let summary = interruptible(py, move || run.finish())?;
+        let total = Py::new(py, Interval::new(summary.total, Arc::clone(&self.names)))?;
+        Ok(Summary { total, outcome: summary.outcome })
+    }
+}
+
+#[pymethods]
+impl Summary {
+    /// The measured time as one interval, warm-up left out.
+    #[getter]
+    fn total(&self, py: Python<'_>) -> Py<Interval> {
+        self.total.clone_ref(py)
+    }
+
+    /// `completed`, `stopped` or `failed`.
+    #[getter]
+    fn outcome(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Completed => "completed",
+            Outcome::Stopped => "stopped",
+            Outcome::Failed(_) => "failed",
+        }
+    }
+
+    /// What made the run fail; None if nothing did.
+    #[getter]
+    fn error(&self) -> Option<PyErr> {
+        match &self.outcome {
+            Outcome::Failed(error) => Some(run_error(error)),
+            Outcome::Completed | Outcome::Stopped => None,
+        }
+    }
+}
