@@ -7,6 +7,8 @@ Every blocking call releases the interpreter and answers Ctrl-C within 200 ms. F
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict, final, type_check_only
 
+from linerate.errors import LinerateError
+
 __version__: str
 
 @type_check_only
@@ -125,9 +127,10 @@ class Interval:
 
     @property
     def latencies(self) -> list[tuple[str, str, str, str, Histogram]]:
-        """Distributions as (stream, volume, op, kind, histogram); volume is empty for those of a whole stream,
+        """Distributions as (stream, volume, op, kind, histogram).
 
-        stream for those of a whole volume; kind is service or response.
+        Volume is empty for those of a whole stream, stream for those of a whole volume; kind is service or response.
+        In a closed loop response times are the service times and are not listed again.
         """
 
 @final
@@ -151,8 +154,24 @@ class Run:
     def stop(self) -> None:
         """Lets I/Os in flight finish and starts no more; returns at once."""
 
-    def finish(self) -> Interval:
-        """Waits for the end and gives the summary. Raises what made the run fail, if anything did."""
+    def finish(self) -> Summary:
+        """Waits for the end and gives the summary."""
+
+@final
+class Summary:
+    """How a run ended, and what it measured until then."""
+
+    @property
+    def total(self) -> Interval:
+        """The measured time as one interval, warm-up left out."""
+
+    @property
+    def outcome(self) -> Literal["completed", "stopped", "failed"]:
+        """Its time was over or a limit reached; `stop` was called; or it could not go on."""
+
+    @property
+    def error(self) -> LinerateError | None:
+        """What made the run fail; None if nothing did."""
 
 @final
 class Array:
