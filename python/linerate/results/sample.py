@@ -8,11 +8,13 @@ start of its step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Literal, cast
 
 from linerate.results.histogram import Histogram
+
+if TYPE_CHECKING:
+    import linerate._core as _core
 
 Op = Literal["read", "write"]
 LatencyKind = Literal["service", "response"]
@@ -115,11 +117,29 @@ class Interval:
         return sum(row.ios for row in self.rows)
 
 
-def total_ios(rows: Iterable[Row], op: Op | None = None) -> int:
-    """Completed I/Os of the rows, or of one operation's rows."""
-    return sum(row.ios for row in rows if op is None or row.op == op)
-
-
-def interval_from_core(core: Any) -> Interval:
+def interval_from_core(core: _core.Interval) -> Interval:
     """The one adapter from the compiled module's interval (or summary) to `Interval`."""
-    raise NotImplementedError
+    rows = core.rows
+    columns = [rows[name] for name in _ROW_FIELDS]  # type: ignore[literal-required]
+    return Interval(
+        index=core.index,
+        start_s=core.start_s,
+        end_s=core.end_s,
+        warmup=core.warmup,
+        rows=tuple(Row(*values) for values in zip(*columns, strict=True)),
+        usage=Usage(**core.usage),
+        latencies=tuple(
+            Latency(
+                stream=stream,
+                volume=volume,
+                op=cast("Op", op),
+                kind=cast("LatencyKind", kind),
+                histogram=histogram,
+            )
+            for stream, volume, op, kind, histogram in core.latencies
+        ),
+        events=tuple(Event(**event) for event in core.events),
+    )
+
+
+_ROW_FIELDS = tuple(item.name for item in fields(Row))

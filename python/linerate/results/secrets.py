@@ -15,8 +15,8 @@ HIDDEN = "***"
 _SECRET_KEY = re.compile(r"secret|password|passwd", re.IGNORECASE)
 _URL_SECRET = re.compile(r"(?P<user>[a-z][a-z0-9+.-]*://[^\s/@%\"']*)%[^\s/@\"']*@", re.IGNORECASE)
 _ASSIGNED_SECRET = re.compile(
-    r"""(?P<key>\b[\w-]*(?:secret|password|passwd)[\w-
-    ]*["']?\s*[=:]\s*)(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s,)#]+)""",
+    r"""(?P<key>\b[\w-]*(?:secret|password|passwd)[\w-]*["']?\s*[=:]\s*)"""
+    r"""(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s,)#]+)""",
     re.IGNORECASE,
 )
 
