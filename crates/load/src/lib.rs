@@ -4,6 +4,7 @@ pub mod facts;
 pub mod record;
 pub mod run;
 pub mod spec;
+mod stream;
 
 pub use facts::{Facts, VolumeFacts};
 pub use record::{

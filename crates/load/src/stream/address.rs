@@ -1,0 +1,208 @@
+//! Where the next I/O goes: random places on a grid, sequential cursors, strides, hot bands and hit areas.
+//!
+//! Positions count from the start of the stream's range. A range that passes the end of the volume has two pieces, the
+//! second at the volume's start; no I/O lies across the joint.
+
+mod area;
+
+use super::rng::{Chance, Rng};
+use crate::spec::{RangeUnit, StreamSpec};
+use area::Area;
+
+pub(crate) use area::PlaceError;
+
+/// Generator of places for one stream on one volume.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    area: Area,
+    band: Option<Area>,
+    hit: Option<Hit>,
+    jump: Chance,
+    stride: Option<(u64, u64)>,
+    align: Option<u64>,
+    block: u64,
+    stop_at_end: bool,
+    cursors: Box<[Cursor]>,
+    turn: usize,
+}
+
+/// A sequential reader or writer within its part of the area.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    start: u64,
+    end: u64,
+    at: u64,
+}
+
+/// A part of the area that a share of the I/Os goes to.
+#[derive(Clone, Debug)]
+struct Hit {
+    area: Area,
+    reads: Chance,
+    writes: Chance,
+}
+
+impl Address {
+    /// For a volume of `volume_bytes` in blocks of `block_bytes`.
+    pub(crate) fn new(spec: &StreamSpec, volume_bytes: u64, block_bytes: u32) -> Result<Self, PlaceError> {
+        let block = u64::from(block_bytes);
+        let largest = u64::from(spec.sizes.bounds().1);
+        let volume_end = volume_bytes / block * block;
+        let volume_start = if spec.skip_first_block { largest.next_multiple_of(block) } else { 0 };
+        let whole = Area::new(volume_start, volume_end, spec.range.as_ref(), block)?;
+        let band = match &spec.hotband {
+            Some(band) => Some(Area::new(volume_start, volume_end, Some(band), block)?),
+            None => None,
+        };
+        let (hit, area) = match &spec.hit_area {
+            Some(hit) if hit.read_percent > 0.0 || hit.write_percent > 0.0 => {
+                let (inside, outside) = whole.split(hit.bytes.next_multiple_of(block))?;
+                let reads = Chance::percent(hit.read_percent);
+                (Some(Hit { area: inside, reads, writes: Chance::percent(hit.write_percent) }), outside)
+            }
+            _ => (None, whole),
+        };
+        let grid = spec.align_bytes.unwrap_or(largest);
+        for part in [Some(&area), band.as_ref(), hit.as_ref().map(|hit| &hit.area)].into_iter().flatten() {
+            part.must_hold(largest, grid)?;
+        }
+        let mut cursors = Cursor::divide(area.len(), spec.cursors, largest)?;
+        if !spec.stop_at_end {
+            cursors.iter_mut().for_each(|cursor| cursor.keep_off_joint(area.joint(), largest));
+        }
+        Ok(Self {
+            area,
+            band,
+            hit,
+            jump: Chance::percent(if spec.stop_at_end { 0.0 } else { spec.random_percent }),
+            stride: spec.stride.map(|stride| (stride.min_bytes, stride.max_bytes)),
+            align: spec.align_bytes,
+            block,
+            stop_at_end: spec.stop_at_end,
+            cursors,
+            turn: 0,
+        })
+    }
+
+    /// The place of the next I/O of up to `size` bytes: offset in the volume and size (smaller only for the last piece
+    /// before an end where the stream stops). `None`: the stream has reached its end on this volume.
+    pub(crate) fn draw(&mut self, size: u32, is_read: bool, rng: &mut Rng) -> Option<(u64, u32)> {
+        let bytes = u64::from(size);
+        let grid = self.align.unwrap_or(bytes);
+        if let Some(hit) = &self.hit
+            && (if is_read { hit.reads } else { hit.writes }).roll(rng)
+        {
+            return Some((hit.area.on_grid(hit.area.even(bytes, grid, rng), bytes, grid), size));
+        }
+        if !self.jump.roll(rng) {
+            return self.sequential(bytes);
+        }
+        if let Some(range) = self.stride {
+            return self.stride(bytes, grid, range, rng);
+        }
+        if let Some(band) = &self.band {
+            return Some((band.on_grid(band.decaying(bytes, grid, rng), bytes, grid), size));
+        }
+        let position = self.area.even(bytes, grid, rng);
+        if self.jump != Chance::Always {
+            self.next_cursor().at = position + bytes;
+        }
+        Some((self.area.on_grid(position, bytes, grid), size))
+    }
+
+    /// The next place of the cursor whose turn it is.
+    fn sequential(&mut self, bytes: u64) -> Option<(u64, u32)> {
+        let (joint, block, align, stop) = (self.area.joint(), self.block, self.align, self.stop_at_end);
+        for _ in 0..self.cursors.len() {
+            let cursor = self.next_cursor();
+            let taken =
+                if stop { cursor.up_to_end(bytes, joint, block) } else { Some(cursor.around(bytes, joint)) };
+            if let Some((position, len)) = taken {
+                if let Some(align) = align {
+                    cursor.at = cursor.at.next_multiple_of(align);
+                }
+                return Some((self.area.at(position), len as u32));
+            }
+        }
+        None
+    }
+
+    /// Skips forward instead of jumping to a random place.
+    fn stride(&mut self, bytes: u64, grid: u64, (min, max): (u64, u64), rng: &mut Rng) -> Option<(u64, u32)> {
+        let skip = (min + rng.below(max - min + 1)) / grid * grid;
+        let turn = self.turn;
+        let cursor = &mut self.cursors[turn];
+        cursor.at += skip;
+        if cursor.at >= cursor.end {
+            cursor.at = cursor.start + (cursor.at - cursor.end) % (cursor.end - cursor.start) / grid * grid;
+        }
+        self.sequential(bytes)
+    }
+
+    fn next_cursor(&mut self) -> &mut Cursor {
+        let turn = self.turn;
+        self.turn = if turn + 1 == self.cursors.len() { 0 } else { turn + 1 };
+        &mut self.cursors[turn]
+    }
+}
+
+impl Cursor {
+    /// Divides an area of `len` bytes among `count` cursors, in whole multiples of the largest size.
+    fn divide(len: u64, count: u32, largest: u64) -> Result<Box<[Self]>, PlaceError> {
+        let count = u64::from(count.max(1));
+        let part = len / count / largest * largest;
+        if part == 0 {
+            return Err(PlaceError::TooSmall { needed: largest * count, found: len });
+        }
+        let cursor = |k| {
+            let end = if k + 1 == count { len } else { (k + 1) * part };
+            Self { start: k * part, end, at: k * part }
+        };
+        Ok((0..count).map(cursor).collect())
+    }
+
+    /// Leaves out what is left on one side of the joint when it cannot hold the largest I/O.
+    fn keep_off_joint(&mut self, joint: u64, largest: u64) {
+        if !(self.start..self.end).contains(&joint) {
+            return;
+        }
+        if joint - self.start < largest {
+            (self.start, self.at) = (joint, joint);
+        } else if self.end - joint < largest {
+            self.end = joint;
+        }
+    }
+
+    /// The next piece, going on at the start when the end is reached.
+    fn around(&mut self, bytes: u64, joint: u64) -> (u64, u64) {
+        if self.at < joint && self.at + bytes > joint {
+            self.at = joint;
+        }
+        if self.at + bytes > self.end {
+            self.at = self.start;
+        }
+        let position = self.at;
+        self.at += bytes;
+        (position, bytes)
+    }
+
+    /// The next piece before the end; the last one may be shorter.
+    fn up_to_end(&mut self, bytes: u64, joint: u64, block: u64) -> Option<(u64, u64)> {
+        let limit = if self.at < joint { self.end.min(joint) } else { self.end };
+        let len = bytes.min((limit.saturating_sub(self.at)) / block * block);
+        let position = self.at;
+        self.at += len;
+        (len > 0).then_some((position, len))
+    }
+}
+
+/// Bytes of a range bound, for a volume from `start` to `end`.
+fn bound(value: f64, unit: RangeUnit, start: u64, end: u64) -> u64 {
+    match unit {
+        RangeUnit::Percent => start + ((end - start) as f64 * value / 100.0) as u64,
+        RangeUnit::Bytes => start.max(value as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests;

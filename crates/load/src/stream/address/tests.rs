@@ -1,0 +1,159 @@
+//! Properties of places: inside, on the grid, without gaps and repeats, with the frequencies that were asked for.
+
+use super::Address;
+use crate::{
+    spec::StreamSpec,
+    stream::rng::{Rng, Use},
+};
+use std::collections::BTreeSet;
+
+const MIB: u64 = 1 << 20;
+
+fn stream(json: &str) -> StreamSpec {
+    let text = format!(r#"{{"name": "s", "volumes": ["v"], {json}}}"#);
+    serde_json::from_str(&text).unwrap()
+}
+
+fn address(json: &str, volume_bytes: u64) -> Address {
+    Address::new(&stream(json), volume_bytes, 512).unwrap()
+}
+
+fn draws(json: &str, volume_bytes: u64, size: u32, count: usize) -> Vec<(u64, u32)> {
+    let (mut address, mut rng) = (address(json, volume_bytes), Rng::new(1, 2, 3, Use::Shots));
+    (0..count).map_while(|_| address.draw(size, true, &mut rng)).collect()
+}
+
+const SIZES_4K: &str = r#""sizes": {"kind": "mix", "parts": [[4096, 100]]}"#;
+
+fn with_4k(rest: &str) -> String {
+    format!("{SIZES_4K}, {rest}")
+}
+
+#[test]
+fn random_places_lie_on_the_grid_and_reach_both_ends() {
+    let seen: BTreeSet<u64> = draws(&with_4k(r#""random_percent": 100"#), 64 * 4096 + 512, 4096, 5000)
+        .into_iter()
+        .map(|s| s.0)
+        .collect();
+    assert_eq!(seen, (0..64).map(|block| block * 4096).collect());
+}
+
+#[test]
+fn alignment_replaces_the_size_as_the_grid() {
+    let places = draws(&with_4k(r#""align_bytes": 512"#), MIB, 4096, 5000);
+    assert!(places.iter().all(|&(offset, _)| offset % 512 == 0 && offset + 4096 <= MIB));
+    assert!(places.iter().any(|&(offset, _)| offset % 4096 != 0));
+    let places = draws(&with_4k(r#""align_bytes": 65536"#), MIB, 4096, 500);
+    assert!(places.iter().all(|&(offset, _)| offset % 65536 == 0));
+}
+
+#[test]
+fn sequential_covers_everything_once_per_round() {
+    let places = draws(&with_4k(r#""random_percent": 0"#), MIB, 4096, 512);
+    let expected: Vec<u64> = (0..512).map(|k| k % 256 * 4096).collect();
+    assert_eq!(places.iter().map(|s| s.0).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn stop_at_end_covers_every_block_exactly_once() {
+    for (volume, cursors) in [(MIB, 1), (MIB + 512 * 3, 1), (MIB + 512 * 5, 3)] {
+        let json = with_4k(&format!(r#""stop_at_end": true, "cursors": {cursors}"#));
+        let mut blocks: Vec<u64> = draws(&json, volume, 4096, 10_000)
+            .iter()
+            .flat_map(|&(offset, len)| (offset / 512)..(offset + u64::from(len)) / 512)
+            .collect();
+        blocks.sort_unstable();
+        assert_eq!(blocks, (0..volume / 512).collect::<Vec<_>>(), "{volume} bytes, {cursors} cursors");
+    }
+}
+
+#[test]
+fn a_range_past_the_end_wraps_to_the_start() {
+    let json = with_4k(r#""random_percent": 0, "range": {"unit": "percent", "start": 75, "end": 125}"#);
+    let places: Vec<u64> = draws(&json, MIB, 4096, 128).iter().map(|s| s.0).collect();
+    let expected: Vec<u64> = (192..256).chain(0..64).map(|block| block * 4096).collect();
+    assert_eq!(places, expected);
+    let json = with_4k(r#""range": {"unit": "percent", "start": 70, "end": 130}"#);
+    for (offset, len) in draws(&json, MIB + 512, 4096, 20_000) {
+        assert_eq!(offset % 4096, 0);
+        assert!(offset + u64::from(len) <= MIB + 512);
+        assert!(offset >= MIB * 7 / 10 - 4096 || offset + 4096 <= MIB * 3 / 10 + 4096, "{offset} is outside");
+    }
+}
+
+#[test]
+fn a_byte_range_is_kept() {
+    let json = with_4k(r#""range": {"unit": "bytes", "start": 65536, "end": 131072}"#);
+    let seen: BTreeSet<u64> = draws(&json, MIB, 4096, 2000).into_iter().map(|s| s.0).collect();
+    assert_eq!(seen, (16..32).map(|block| block * 4096).collect());
+}
+
+#[test]
+fn partly_random_jumps_that_often_and_else_goes_on() {
+    let places = draws(&with_4k(r#""random_percent": 20"#), 1024 * MIB, 4096, 100_000);
+    let on = places.windows(2).filter(|pair| pair[1].0 == pair[0].0 + 4096).count();
+    let percent = on as f64 / places.len() as f64 * 100.0;
+    assert!((percent - 80.0).abs() < 1.0, "{percent} % went on");
+}
+
+#[test]
+fn the_first_transfer_is_left_alone() {
+    for json in [r#""skip_first_block": true"#, r#""skip_first_block": true, "random_percent": 0"#] {
+        let places = draws(&with_4k(json), MIB, 4096, 3000);
+        assert_eq!(places.iter().map(|s| s.0).min(), Some(4096), "{json}");
+    }
+    let wrapped = r#""skip_first_block": true, "range": {"unit": "percent", "start": 50, "end": 150}"#;
+    assert!(draws(&with_4k(wrapped), MIB, 4096, 3000).iter().all(|s| s.0 >= 4096));
+}
+
+#[test]
+fn hits_go_to_the_hit_area_and_misses_do_not() {
+    let json = with_4k(r#""hit_area": {"bytes": 65536, "read_percent": 40, "write_percent": 10}"#);
+    for (is_read, percent) in [(true, 40.0), (false, 10.0)] {
+        let (mut address, mut rng) = (address(&json, 64 * MIB), Rng::new(1, 2, 3, Use::Shots));
+        let hits = (0..50_000).filter(|_| address.draw(4096, is_read, &mut rng).unwrap().0 < 65536).count();
+        assert!((hits as f64 / 500.0 - percent).abs() < 1.0, "{hits} hits of 50000, {percent} % asked");
+    }
+}
+
+#[test]
+fn a_hot_band_is_hotter_at_its_start() {
+    let json = with_4k(r#""hotband": {"unit": "percent", "start": 50, "end": 100}"#);
+    let places = draws(&json, 64 * MIB, 4096, 50_000);
+    assert!(places.iter().all(|s| s.0 >= 32 * MIB));
+    let quarters: Vec<usize> =
+        (0..4).map(|q| places.iter().filter(|s| (s.0 - 32 * MIB) / (8 * MIB) == q).count()).collect();
+    assert!(quarters.windows(2).all(|pair| pair[0] > pair[1]), "{quarters:?}");
+}
+
+#[test]
+fn a_stride_skips_forward() {
+    let json = with_4k(r#""stride": {"min_bytes": 8192, "max_bytes": 16384}"#);
+    let places = draws(&json, 16 * MIB, 4096, 900);
+    for pair in places.windows(2) {
+        assert!((12_288..=20_480).contains(&(pair[1].0 - pair[0].0)) && pair[1].0 % 4096 == 0);
+    }
+    assert!(draws(&json, MIB, 4096, 20_000).iter().all(|s| s.0 + 4096 <= MIB));
+}
+
+#[test]
+fn several_cursors_take_turns_in_their_own_parts() {
+    let places = draws(&with_4k(r#""random_percent": 0, "cursors": 4"#), MIB, 4096, 8);
+    let quarter = MIB / 4;
+    let expected: Vec<u64> = (0..8).map(|k| k % 4 * quarter + k / 4 * 4096).collect();
+    assert_eq!(places.iter().map(|s| s.0).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    for (json, volume) in [
+        (with_4k(r#""random_percent": 0"#), 2048),
+        (with_4k(r#""range": {"unit": "percent", "start": 10, "end": 10}"#), MIB),
+        (with_4k(r#""range": {"unit": "bytes", "start": 2097152, "end": 3145728}"#), MIB),
+        (with_4k(r#""hit_area": {"bytes": 1048576, "read_percent": 1, "write_percent": 0}"#), MIB),
+        (with_4k(r#""cursors": 300"#), MIB),
+        (with_4k(r#""skip_first_block": true"#), 4096),
+    ] {
+        assert!(Address::new(&stream(&json), volume, 512).is_err(), "{json} on {volume} bytes");
+    }
+}
