@@ -6,7 +6,7 @@
 //! reference into either can exist while the kernel may write to it, so the interface is safe.
 //!
 //! Cost model (one busy connection, n PDUs that arrived together): epoll driver = 1 `epoll_wait` + 1 `recvmsg` + 1
-//! `sendmsg` for all n; io_uring driver = 1 `io_uring_enter`. No allocation per operation once warm.
+//! `sendmsg` for all n; `io_uring` driver = 1 `io_uring_enter`. No allocation per operation once warm.
 
 use crate::{Buffer, FileOptions, Outgoing, Region, SocketOptions, TcpInfo};
 use std::{io, net::SocketAddr, path::Path, sync::Arc};
@@ -165,11 +165,11 @@ pub trait Driver {
     fn file_size(&self, file: Handle) -> io::Result<u64>;
     /// Reads at `offset` into `segs` in order.
     fn read_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64);
-    /// Writes `segs` in order at `offset`; with `durable` the bytes are on stable storage when it completes (RWF_DSYNC).
+    /// Writes `segs` in order at `offset`; with `durable` the bytes are on stable storage when it completes (`RWF_DSYNC`).
     fn write_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64, durable: bool);
     /// Completes when everything written to the file before is on stable storage (fdatasync).
     fn sync(&mut self, file: Handle, tag: u64);
-    /// Deallocates a byte range, which then reads as zeros (FALLOC_FL_PUNCH_HOLE, or BLKDISCARD's zeroing kin).
+    /// Deallocates a byte range, which then reads as zeros (`FALLOC_FL_PUNCH_HOLE`, `BLKZEROOUT`).
     fn discard(&mut self, file: Handle, tag: u64, offset: u64, len: u64);
 
     /// Closes a handle. Operations in flight complete with [`io::ErrorKind::ConnectionAborted`], so buffers come back.

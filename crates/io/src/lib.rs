@@ -1,4 +1,4 @@
-//! System calls: the driver trait, its io_uring and epoll drivers, shared memory, files, clocks.
+//! System calls: the driver trait, its `io_uring` and epoll drivers, shared memory, files, clocks.
 //!
 //! This is the only crate that calls the operating system, and the only one with `unsafe` code. Everything above it
 //! (`target`, `initiator`, `load`) is written against one trait, [`Driver`], and takes time as an argument, so that the
@@ -14,16 +14,28 @@
 //!   (completions throughout). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
 //! - `system`: facts about processors and time that a load generator reports.
 
-#![allow(unsafe_code)]
+// Clocks are read and threads sleep here and nowhere else, and only here does code talk to the kernel directly.
+#![allow(unsafe_code, clippy::disallowed_methods)]
 
 mod buffer;
 mod driver;
+mod epoll;
+mod file;
+mod gather;
+mod open;
 mod options;
 mod outgoing;
 mod region;
+mod slots;
+mod socket;
+pub mod system;
+mod wake;
 
 pub use buffer::Buffer;
 pub use driver::{Completion, Driver, Handle, Nanos, RegionId, Seg, Wait};
+pub use epoll::EpollDriver;
+pub use open::{AnyDriver, OpenDriverError, Preference, open_driver};
 pub use options::{FileOptions, SocketOptions, TcpInfo};
 pub use outgoing::{Outgoing, Part};
 pub use region::Region;
+pub use wake::Waker;

@@ -1,0 +1,250 @@
+//! File operations of the epoll driver: at once where the page cache allows it, else by a few threads.
+
+use super::Ready;
+use crate::{
+    Completion, Handle, Seg, Waker,
+    file::{self, FileKind},
+    gather::{PIECES_PER_CALL, Regions, drop_front},
+};
+use libc::iovec;
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io,
+    os::fd::{AsRawFd, BorrowedFd},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+};
+
+/// Threads that block on files: enough to keep a device queue busy, few enough not to crowd the I/O threads out.
+const FILE_THREADS: usize = 8;
+
+#[derive(Clone, Debug)]
+pub(super) struct OpenFile {
+    pub(super) file: Arc<File>,
+    pub(super) kind: FileKind,
+    pub(super) direct: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum FileRequest {
+    Read { offset: u64 },
+    Write { offset: u64, durable: bool },
+    Sync,
+    Discard { offset: u64, len: u64 },
+}
+
+/// One operation on its way to a thread. The file stays open until it is done, even if its handle is closed.
+struct Job {
+    open: OpenFile,
+    handle: Handle,
+    tag: u64,
+    request: FileRequest,
+    pieces: Vec<iovec>,
+}
+
+// SAFETY: the pieces lie in regions that the driver keeps alive until its file threads have ended.
+unsafe impl Send for Job {}
+
+struct Done {
+    handle: Handle,
+    tag: u64,
+    result: io::Result<usize>,
+    pieces: Vec<iovec>,
+}
+
+// SAFETY: the pieces are only kept for the vector's memory and are not followed any more.
+unsafe impl Send for Done {}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    stopping: bool,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    work: Condvar,
+    done: Mutex<Vec<Done>>,
+    finished: Waker,
+}
+
+/// The threads and what passes between them and the driver.
+pub(super) struct FilePool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    collected: Vec<Done>,
+    /// Spent vectors, reused so that a warm pool allocates nothing.
+    spare: Vec<Vec<iovec>>,
+}
+
+impl FilePool {
+    pub(super) fn start() -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            done: Mutex::default(),
+            finished: Waker::new()?,
+        });
+        let mut pool = Self { shared, threads: Vec::new(), collected: Vec::new(), spare: Vec::new() };
+        for index in 0..FILE_THREADS {
+            let shared = Arc::clone(&pool.shared);
+            let builder = thread::Builder::new().name(format!("file-{index}"));
+            pool.threads.push(builder.spawn(move || serve(&shared))?);
+        }
+        Ok(pool)
+    }
+
+    /// Becomes readable when operations have finished.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.shared.finished.fd()
+    }
+
+    /// Does the operation at once (the result is returned) or queues it.
+    pub(super) fn submit(
+        &mut self,
+        open: &OpenFile,
+        handle: Handle,
+        tag: u64,
+        segs: &[Seg],
+        request: FileRequest,
+        regions: &Regions,
+    ) -> Option<io::Result<usize>> {
+        let mut pieces = self.spare.pop().unwrap_or_default();
+        pieces.clear();
+        if let Err(error) = regions.resolve_all(segs, &mut pieces) {
+            return Some(Err(error));
+        }
+        if let Some(result) = at_once(open, request, &pieces) {
+            self.spare.push(pieces);
+            return Some(result);
+        }
+        let job = Job { open: open.clone(), handle, tag, request, pieces };
+        lock(&self.shared.queue).jobs.push_back(job);
+        self.shared.work.notify_one();
+        None
+    }
+
+    /// Hands over the completions of finished operations.
+    pub(super) fn collect(&mut self, ready: &mut Ready) {
+        self.shared.finished.acknowledge();
+        std::mem::swap(&mut *lock(&self.shared.done), &mut self.collected);
+        for Done { handle, tag, result, pieces } in self.collected.drain(..) {
+            self.spare.push(pieces);
+            ready.push(Completion::File { file: handle, tag, result });
+        }
+    }
+}
+
+impl Drop for FilePool {
+    /// Waits for the operations in flight: their memory may go away afterwards.
+    fn drop(&mut self) {
+        lock(&self.shared.queue).stopping = true;
+        self.shared.work.notify_all();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Nothing between lock and unlock can panic, so a poisoned lock still guards sound data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file thread's life.
+fn serve(shared: &Shared) {
+    loop {
+        let mut queue = lock(&shared.queue);
+        let mut job = loop {
+            match queue.jobs.pop_front() {
+                Some(job) => break job,
+                None if queue.stopping => return,
+                None => queue = shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        drop(queue);
+        let result = perform(&mut job);
+        let Job { handle, tag, pieces, .. } = job;
+        lock(&shared.done).push(Done { handle, tag, result, pieces });
+        shared.finished.wake();
+    }
+}
+
+/// A cached read or a buffered write that does not block is cheaper than a hand-over. `None`: it needs a thread.
+fn at_once(open: &OpenFile, request: FileRequest, pieces: &[iovec]) -> Option<io::Result<usize>> {
+    let wanted: usize = pieces.iter().map(|piece| piece.iov_len).sum();
+    if open.direct || pieces.len() > PIECES_PER_CALL {
+        return None;
+    }
+    let moved = match request {
+        FileRequest::Read { offset } => move_bytes(&open.file, pieces, offset, Move::Read, libc::RWF_NOWAIT),
+        FileRequest::Write { offset, durable: false } => {
+            move_bytes(&open.file, pieces, offset, Move::Write, libc::RWF_NOWAIT)
+        }
+        _ => return None,
+    };
+    moved.ok().filter(|&moved| moved == wanted).map(Ok)
+}
+
+fn perform(job: &mut Job) -> io::Result<usize> {
+    let file = &*job.open.file;
+    match job.request {
+        FileRequest::Read { offset } => move_all(file, &mut job.pieces, offset, Move::Read, 0),
+        FileRequest::Write { offset, durable } => {
+            let flags = if durable { libc::RWF_DSYNC } else { 0 };
+            move_all(file, &mut job.pieces, offset, Move::Write, flags)
+        }
+        FileRequest::Sync => file.sync_data().map(|()| 0),
+        FileRequest::Discard { offset, len } => file::discard(file, job.open.kind, offset, len).map(|()| 0),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Move {
+    Read,
+    Write,
+}
+
+/// Moves all bytes; a read ends early at the end of the file.
+fn move_all(
+    file: &File,
+    pieces: &mut Vec<iovec>,
+    offset: u64,
+    direction: Move,
+    flags: libc::c_int,
+) -> io::Result<usize> {
+    let mut total = 0;
+    while !pieces.is_empty() {
+        match move_bytes(file, pieces, offset + total as u64, direction, flags) {
+            Ok(0) if matches!(direction, Move::Read) => break,
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(moved) => {
+                total += moved;
+                drop_front(pieces, moved);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(total)
+}
+
+fn move_bytes(
+    file: &File,
+    pieces: &[iovec],
+    offset: u64,
+    direction: Move,
+    flags: libc::c_int,
+) -> io::Result<usize> {
+    let (fd, count) = (file.as_raw_fd(), pieces.len().min(PIECES_PER_CALL) as libc::c_int);
+    let offset = offset as libc::off_t;
+    // SAFETY: the pieces lie in attached regions, which the driver keeps alive until its file threads have ended.
+    let moved = unsafe {
+        match direction {
+            Move::Read => libc::preadv2(fd, pieces.as_ptr(), count, offset, flags),
+            Move::Write => libc::pwritev2(fd, pieces.as_ptr(), count, offset, flags),
+        }
+    };
+    usize::try_from(moved).map_err(|_| io::Error::last_os_error())
+}

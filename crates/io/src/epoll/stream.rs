@@ -1,0 +1,211 @@
+//! One TCP stream of the epoll driver: what is known about its readiness, and at most one receive and one send.
+
+use super::Ready;
+use crate::{
+    Buffer, Completion, Handle, Outgoing, Seg,
+    gather::{Progress, Regions, push_buffer},
+    socket,
+};
+use libc::iovec;
+use std::{io, net::TcpStream, os::fd::AsRawFd};
+
+/// A receive that waits for bytes. Its memory is described by [`Stream::recv_pieces`].
+#[derive(Debug)]
+pub(super) struct RecvOp {
+    pub(super) buffer: Buffer,
+    pub(super) at: usize,
+}
+
+/// A send and how far it got.
+#[derive(Debug)]
+pub(super) struct SendOp {
+    outgoing: Box<Outgoing>,
+    progress: Progress,
+}
+
+impl SendOp {
+    pub(super) fn new(outgoing: Box<Outgoing>) -> Self {
+        Self { outgoing, progress: Progress::default() }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) socket: TcpStream,
+    connecting: bool,
+    /// The socket may hold bytes: set by an edge, cleared by a receive that took all there was.
+    readable: bool,
+    /// The socket may take bytes: set by an edge, cleared by a short send.
+    writable: bool,
+    /// The peer has closed its side (or the connection failed): no edge will follow, so receiving must be tried.
+    hung_up: bool,
+    recv: Option<RecvOp>,
+    recv_pieces: Vec<iovec>,
+    send: Option<SendOp>,
+}
+
+impl Stream {
+    pub(super) fn new(socket: TcpStream, connecting: bool) -> Self {
+        Self {
+            socket,
+            connecting,
+            readable: !connecting,
+            writable: !connecting,
+            hung_up: false,
+            recv: None,
+            recv_pieces: Vec::new(),
+            send: None,
+        }
+    }
+
+    /// Takes over a readiness report.
+    pub(super) fn note_ready(&mut self, handle: Handle, events: u32, ready: &mut Ready) {
+        let has = |flags: libc::c_int| events & flags as u32 != 0;
+        if self.connecting {
+            if !has(libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP) {
+                return;
+            }
+            self.connecting = false;
+            let result = socket::take_error(&self.socket);
+            ready.push(Completion::Connected { stream: handle, result });
+        }
+        self.hung_up |= has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR);
+        self.readable |= has(libc::EPOLLIN) || self.hung_up;
+        self.writable |= has(libc::EPOLLOUT) || self.hung_up;
+    }
+
+    /// Whether a receive is waiting that may succeed now.
+    pub(super) fn wants_recv(&self) -> bool {
+        self.readable && self.recv.is_some()
+    }
+
+    /// Takes a receive. Errors give the buffer back: nothing to fill, or a segment outside its region.
+    pub(super) fn start_recv(
+        &mut self,
+        op: RecvOp,
+        direct: &[Seg],
+        regions: &Regions,
+    ) -> Result<(), (io::Error, Buffer)> {
+        debug_assert!(self.recv.is_none(), "one receive per stream at a time");
+        self.recv_pieces.clear();
+        let RecvOp { mut buffer, at } = op;
+        if let Err(error) = regions.resolve_all(direct, &mut self.recv_pieces) {
+            return Err((error, buffer));
+        }
+        push_buffer(&mut buffer, at, &mut self.recv_pieces);
+        if self.recv_pieces.is_empty() {
+            return Err((io::Error::new(io::ErrorKind::InvalidInput, "no room to receive into"), buffer));
+        }
+        self.recv = Some(RecvOp { buffer, at });
+        Ok(())
+    }
+
+    pub(super) fn try_recv(&mut self, handle: Handle, ready: &mut Ready) {
+        if !self.wants_recv() {
+            return;
+        }
+        let Some(op) = self.recv.take() else { return };
+        let room: usize = self.recv_pieces.iter().map(|piece| piece.iov_len).sum();
+        let result = receive(self.socket.as_raw_fd(), &mut self.recv_pieces);
+        match &result {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                self.recv = Some(op);
+                return;
+            }
+            Ok(count) => self.readable = *count == room || self.hung_up,
+            Err(_) => {}
+        }
+        ready.push(Completion::Received { stream: handle, result, buffer: op.buffer });
+    }
+
+    pub(super) fn start_send(&mut self, op: SendOp) {
+        debug_assert!(self.send.is_none(), "one send per stream at a time");
+        self.send = Some(op);
+    }
+
+    /// Sends as much as the socket takes.
+    pub(super) fn try_send(
+        &mut self,
+        handle: Handle,
+        regions: &Regions,
+        pieces: &mut Vec<iovec>,
+        ready: &mut Ready,
+    ) {
+        let Some(op) = self.send.as_mut().filter(|_| self.writable) else { return };
+        let result = loop {
+            if let Err(error) = op.progress.pieces(&op.outgoing, regions, pieces) {
+                break Err(error);
+            }
+            if pieces.is_empty() {
+                break Ok(());
+            }
+            match transmit(self.socket.as_raw_fd(), pieces) {
+                Ok(sent) => {
+                    if op.progress.advance(&op.outgoing, sent) {
+                        break Ok(());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.writable = false;
+                    return;
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        if let Some(op) = self.send.take() {
+            ready.push(Completion::Sent { stream: handle, result, outgoing: op.outgoing });
+        }
+    }
+
+    /// Ends the operations in flight, because the stream is being closed.
+    pub(super) fn abort(mut self, handle: Handle, ready: &mut Ready) {
+        let aborted = || io::Error::from(io::ErrorKind::ConnectionAborted);
+        if self.connecting {
+            ready.push(Completion::Connected { stream: handle, result: Err(aborted()) });
+        }
+        if let Some(RecvOp { buffer, .. }) = self.recv.take() {
+            ready.push(Completion::Received { stream: handle, result: Err(aborted()), buffer });
+        }
+        if let Some(SendOp { outgoing, .. }) = self.send.take() {
+            ready.push(Completion::Sent { stream: handle, result: Err(aborted()), outgoing });
+        }
+    }
+}
+
+/// `recvmsg`, repeated if interrupted.
+fn receive(fd: libc::c_int, pieces: &mut [iovec]) -> io::Result<usize> {
+    // SAFETY: an all-zero msghdr is a valid empty one.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = pieces.as_mut_ptr();
+    message.msg_iovlen = pieces.len().min(crate::gather::PIECES_PER_CALL);
+    loop {
+        // SAFETY: the pieces lie in attached regions and in a buffer that this driver owns for the time being.
+        let count = unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) };
+        match usize::try_from(count) {
+            Ok(count) => return Ok(count),
+            Err(_) => retry_if_interrupted()?,
+        }
+    }
+}
+
+/// `sendmsg`, repeated if interrupted; a closed connection is an error and no signal.
+fn transmit(fd: libc::c_int, pieces: &mut [iovec]) -> io::Result<usize> {
+    // SAFETY: an all-zero msghdr is a valid empty one.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = pieces.as_mut_ptr();
+    message.msg_iovlen = pieces.len();
+    loop {
+        // SAFETY: the pieces lie in attached regions and in the arena of a list that this driver owns.
+        let count = unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+        match usize::try_from(count) {
+            Ok(count) => return Ok(count),
+            Err(_) => retry_if_interrupted()?,
+        }
+    }
+}
+
+fn retry_if_interrupted() -> io::Result<()> {
+    let error = io::Error::last_os_error();
+    if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) }
+}

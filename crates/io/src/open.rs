@@ -1,0 +1,87 @@
+//! Which driver runs here.
+
+use crate::EpollDriver;
+use std::{fmt, io, str::FromStr};
+
+/// Which driver the user wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preference {
+    /// Whichever suits this system.
+    #[default]
+    Auto,
+    /// `io_uring`, or an error that says what blocks it.
+    IoUring,
+    /// epoll; works everywhere.
+    Epoll,
+}
+
+impl FromStr for Preference {
+    type Err = OpenDriverError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "io_uring" => Ok(Self::IoUring),
+            "epoll" => Ok(Self::Epoll),
+            other => Err(OpenDriverError::UnknownName(other.into())),
+        }
+    }
+}
+
+impl fmt::Display for Preference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::IoUring => "io_uring",
+            Self::Epoll => "epoll",
+        })
+    }
+}
+
+/// The driver that [`open_driver`] chose. [`with_driver!`](crate::with_driver) runs generic code on it.
+pub enum AnyDriver {
+    /// The readiness driver.
+    Epoll(EpollDriver),
+}
+
+/// Opens a driver for the calling thread.
+pub fn open_driver(preference: Preference) -> Result<AnyDriver, OpenDriverError> {
+    match preference {
+        Preference::Auto | Preference::Epoll | Preference::IoUring => {
+            EpollDriver::new().map(AnyDriver::Epoll).map_err(OpenDriverError::Epoll)
+        }
+    }
+}
+
+/// Runs the same generic code on whichever driver was opened: `with_driver!(any, |driver| serve(driver))`. The body is
+/// compiled once per driver, so the choice costs nothing per operation. Do it once, at the start of a thread.
+#[macro_export]
+macro_rules! with_driver {
+    ($any:expr, |$driver:ident| $body:expr) => {
+        match $any {
+            $crate::AnyDriver::Epoll($driver) => $body,
+        }
+    };
+    ($any:expr, |mut $driver:ident| $body:expr) => {
+        match $any {
+            $crate::AnyDriver::Epoll(mut $driver) => $body,
+        }
+    };
+}
+
+/// Why no driver could be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenDriverError {
+    /// The user asked for a driver that does not exist.
+    #[error("there is no I/O driver \"{0}\"; use \"auto\", \"io_uring\" or \"epoll\"")]
+    UnknownName(String),
+    /// The host does not let this process use `io_uring`.
+    #[error(
+        "this host does not offer io_uring ({0}); choose driver \"auto\" or \"epoll\", or allow io_uring \
+         (sysctl kernel.io_uring_disabled=0, and the container's seccomp profile)"
+    )]
+    IoUring(#[source] io::Error),
+    /// The host is short of file descriptors or memory.
+    #[error("cannot open an epoll driver ({0}); raise the limit of open files (ulimit -n)")]
+    Epoll(#[source] io::Error),
+}

@@ -1,0 +1,172 @@
+//! Facts about processors and time: the clock, which CPUs a thread may use, how much CPU time was spent.
+
+use rustix::{
+    process::Pid,
+    thread::CpuSet,
+    time::{ClockId, clock_gettime},
+};
+use std::{fs, io, time::Duration};
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// CPUs that the calling thread may run on, ascending.
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// Restricts the calling thread to one CPU. Errors: no such CPU, or one that this process may not use.
+pub fn pin_thread(cpu: usize) -> io::Result<()> {
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no CPU {cpu}")));
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(rustix::thread::sched_setaffinity(None::<Pid>, &set)?)
+}
+
+/// CPU time of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessCpu {
+    /// In user mode, microseconds.
+    pub user_us: u64,
+    /// In the kernel, microseconds.
+    pub system_us: u64,
+}
+
+/// CPU time that this process has used.
+pub fn process_cpu() -> io::Result<ProcessCpu> {
+    usage(libc::RUSAGE_SELF)
+}
+
+/// CPU time that the calling thread has used.
+pub fn thread_cpu() -> io::Result<ProcessCpu> {
+    usage(libc::RUSAGE_THREAD)
+}
+
+fn usage(who: libc::c_int) -> io::Result<ProcessCpu> {
+    // SAFETY: all-zero is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills in one rusage.
+    if unsafe { libc::getrusage(who, &raw mut usage) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let us = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    Ok(ProcessCpu { user_us: us(usage.ru_utime), system_us: us(usage.ru_stime) })
+}
+
+/// CPU time of the whole host since it started, summed over its CPUs, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostCpu {
+    /// User mode, niced included.
+    pub user_s: f64,
+    /// Kernel, interrupts included.
+    pub system_s: f64,
+    /// Idle.
+    pub idle_s: f64,
+    /// Idle while I/O was outstanding.
+    pub wait_s: f64,
+    /// Taken by the hypervisor for others.
+    pub steal_s: f64,
+}
+
+/// CPU time of the whole host, from `/proc/stat`.
+pub fn host_cpu() -> io::Result<HostCpu> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let ticks_per_s = rustix::param::clock_ticks_per_second() as f64;
+    parse_host_cpu(&stat, ticks_per_s)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/stat has no \"cpu\" line"))
+}
+
+/// `proc_stat(5)`: user nice system idle iowait irq softirq steal.
+fn parse_host_cpu(stat: &str, ticks_per_s: f64) -> Option<HostCpu> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let mut times = [0.0; 8];
+    for (time, text) in times.iter_mut().zip(line.split_ascii_whitespace()) {
+        *time = text.parse::<f64>().ok()? / ticks_per_s;
+    }
+    let [user, nice, system, idle, wait, irq, softirq, steal] = times;
+    Some(HostCpu {
+        user_s: user + nice,
+        system_s: system + irq + softirq,
+        idle_s: idle,
+        wait_s: wait,
+        steal_s: steal,
+    })
+}
+
+/// Resident memory of this process in bytes, from `/proc/self/statm`.
+pub fn resident_bytes() -> io::Result<u64> {
+    let statm = fs::read_to_string("/proc/self/statm")?;
+    let pages = statm.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages
+        .map(|pages| pages * rustix::param::page_size() as u64)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/self/statm has no second number"))
+}
+
+/// Frequency of the processor's time-stamp counter in hertz, measured over about ten milliseconds. `None` where there
+/// is no such counter. Multiplied by CPU seconds it gives cycles.
+pub fn tsc_hz() -> Option<u64> {
+    let (counter, began) = (read_tsc()?, now_ns());
+    std::thread::sleep(Duration::from_millis(10));
+    let (cycles, elapsed_ns) = (read_tsc()? - counter, now_ns() - began);
+    Some((u128::from(cycles) * 1_000_000_000 / u128::from(elapsed_ns.max(1))) as u64)
+}
+
+#[cfg_attr(target_arch = "x86_64", expect(clippy::unnecessary_wraps, reason = "other platforms have none"))]
+fn read_tsc() -> Option<u64> {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction, and Linux lets user mode execute it.
+    return Some(unsafe { std::arch::x86_64::_rdtsc() });
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_times_are_sums_of_their_kinds() {
+        let stat = "cpu  100 20 30 400 50 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n";
+        let expected = HostCpu { user_s: 1.2, system_s: 0.43, idle_s: 4.0, wait_s: 0.5, steal_s: 0.08 };
+        assert_eq!(parse_host_cpu(stat, 100.0), Some(expected));
+        assert_eq!(parse_host_cpu("intr 1 2 3\n", 100.0), None);
+    }
+
+    #[test]
+    fn this_host_answers_plausibly() {
+        let cpus = allowed_cpus().unwrap();
+        assert!(!cpus.is_empty());
+        assert!(host_cpu().unwrap().idle_s > 0.0);
+        assert!(resident_bytes().unwrap() > 100_000);
+        if let Some(hz) = tsc_hz() {
+            assert!((100_000_000..20_000_000_000).contains(&hz), "{hz} Hz");
+        }
+    }
+
+    #[test]
+    fn pinning_binds_the_thread_and_refuses_nonsense() {
+        let cpu = *allowed_cpus().unwrap().last().unwrap();
+        std::thread::spawn(move || {
+            pin_thread(cpu).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), [cpu]);
+        })
+        .join()
+        .unwrap();
+        assert!(pin_thread(1_000_000).is_err());
+    }
+
+    #[test]
+    fn time_and_cpu_time_pass() {
+        let (began, before) = (now_ns(), thread_cpu().unwrap());
+        while now_ns() - began < 20_000_000 {}
+        let after = thread_cpu().unwrap();
+        assert!(after.user_us + after.system_us > before.user_us + before.system_us);
+        assert!(process_cpu().unwrap().user_us >= after.user_us / 2);
+    }
+}
