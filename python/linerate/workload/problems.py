@@ -1,0 +1,56 @@
+"""Where something stands in a file, and a collector of what is wrong there.
+
+A reader notes every problem it meets and raises one UserError at the end, so that a user mends a file in one
+go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from linerate.errors import UserError
+from linerate.workload.plan import Notice
+
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a file; `line` counts from 1, 0 means the file as a whole."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+
+@dataclass(slots=True)
+class Problems:
+    """The errors and notices of one reading."""
+
+    errors: list[tuple[str, str]] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+
+    def error(self, place: Place, what: str, accepted: str = "") -> None:
+        """Notes that `what` is wrong; `accepted` says what is right."""
+        entry = (f"{place}: {what}", accepted)
+        if entry not in self.errors:
+            self.errors.append(entry)
+
+    def notice(self, place: Place, message: str) -> None:
+        """Notes something that was read otherwise than its author may expect."""
+        entry = Notice(str(place), message)
+        if entry not in self.notices:
+            self.notices.append(entry)
+
+    def raise_if_any(self) -> None:
+        """Raises one UserError for all errors so far."""
+        if not self.errors:
+            return
+        if len(self.errors) == 1:
+            raise UserError(*self.errors[0])
+        lines = [f"{what} ({accepted})" if accepted else what for what, accepted in self.errors[:_MOST_SHOWN]]
+        if len(self.errors) > _MOST_SHOWN:
+            lines.append(f"and {len(self.errors) - _MOST_SHOWN} more")
+        raise UserError("\n".join(lines), "mend the first one first: others may follow from it")

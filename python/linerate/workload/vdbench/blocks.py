@@ -1,0 +1,250 @@
+"""From the flat stream of parameters to blocks: one general block, then HDs, SDs, WDs and RDs by name.
+
+`hd=`, `sd=`, `wd=` or `rd=` NAME starts an instance, which owns every parameter up to the next start,
+whatever lines they are on. The blocks come in this order, so the same word can start a block early in a file
+and be a plain parameter later: `sd=` starts an SD until the first `wd=`, and names SDs from then on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from linerate.workload.problems import Place, Problems
+from linerate.workload.vdbench.lexer import Parameter, unhide
+from linerate.workload.vdbench.tables import (
+    REFUSED_BLOCKS,
+    Block,
+    Effect,
+    Keyword,
+    blocks_with,
+    find,
+    nearest,
+)
+from linerate.workload.vdbench.values import Value, read_value
+
+LOCAL_HOST = "localhost"
+
+_STARTS: dict[Block, tuple[Block, ...]] = {
+    Block.GENERAL: (Block.HD, Block.SD, Block.WD, Block.RD),
+    Block.HD: (Block.HD, Block.SD, Block.WD, Block.RD),
+    Block.SD: (Block.SD, Block.WD, Block.RD),
+    Block.WD: (Block.WD, Block.RD),
+    Block.RD: (Block.RD,),
+}
+"""Which blocks a start keyword can open while a block is being read; elsewhere the word is a parameter."""
+
+_NOT_IN_DEFAULT = ("lun",)
+_HOST_FIELD = re.compile(r"#hosts|[$!#]host")
+_MOST_COPIES = 10_240
+
+
+@dataclass(slots=True)
+class Instance:
+    """A named HD, SD, WD or RD, or the general block: its values by canonical keyword, in order of
+    appearance."""
+
+    block: Block
+    name: str
+    place: Place
+    values: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Blocks:
+    """A file's instances, defaults applied, SD copies made."""
+
+    general: Instance
+    by_block: dict[Block, list[Instance]]
+    defaults: dict[Block, Instance]
+
+    def __getitem__(self, block: Block) -> list[Instance]:
+        return self.by_block[block]
+
+
+@dataclass(slots=True)
+class _Raw:
+    """An instance before its values are read."""
+
+    block: Block
+    start: Parameter | None
+    parameters: list[Parameter] = field(default_factory=list)
+
+
+def read_blocks(parameters: Sequence[Parameter], problems: Problems, *, lenient: bool) -> Blocks:
+    """Sorts the parameters into instances and reads their values; what is wrong is noted in `problems`."""
+    return _BlockReader(problems, lenient).read(parameters)
+
+
+def _cut_into_raw(parameters: Sequence[Parameter], problems: Problems) -> Iterator[_Raw]:
+    current = _Raw(Block.GENERAL, None)
+    refused = False
+    for parameter in parameters:
+        start = next((b for b in _STARTS[current.block] if b.value == parameter.keyword), None)
+        if start is not None:
+            yield current
+            current, refused = _Raw(start, parameter), False
+        elif parameter.keyword in REFUSED_BLOCKS and current.block is not Block.RD:
+            if not refused:
+                problems.error(parameter.place, f"{parameter.text}: {REFUSED_BLOCKS[parameter.keyword]}")
+            refused = True
+        elif not refused:
+            current.parameters.append(parameter)
+    yield current
+
+
+class _BlockReader:
+    def __init__(self, problems: Problems, lenient: bool) -> None:
+        self._problems = problems
+        self._lenient = lenient
+
+    def read(self, parameters: Sequence[Parameter]) -> Blocks:
+        place = parameters[0].place if parameters else Place("", 0)
+        defaults = {block: Instance(block, "default", place) for block in Block}
+        blocks = Blocks(Instance(Block.GENERAL, "", place), {block: [] for block in Block}, defaults)
+        for raw in _cut_into_raw(parameters, self._problems):
+            for one in self._per_host(raw, blocks):
+                self._add(one, blocks)
+        return blocks
+
+    def _per_host(self, raw: _Raw, blocks: Blocks) -> Iterator[_Raw]:
+        """An SD or WD that mentions $host or #host, once per host."""
+        everything = [p for p in (raw.start, *raw.parameters) if p is not None]
+        mentions = any(_HOST_FIELD.search(p.value) for p in everything)
+        if raw.block not in (Block.SD, Block.WD) or not mentions:
+            yield raw
+            return
+        labels = [hd.name for hd in blocks[Block.HD]] or [LOCAL_HOST]
+        for index, label in enumerate(labels):
+            fill = {"#hosts": str(len(labels)), "#host": str(index), "$host": label, "!host": label}
+
+            def filled(parameter: Parameter, fill: dict[str, str] = fill) -> Parameter:
+                value = _HOST_FIELD.sub(lambda match: fill[match.group()], parameter.value)
+                return replace(parameter, value=value)
+
+            start = filled(raw.start) if raw.start else None
+            yield _Raw(raw.block, start, [filled(p) for p in raw.parameters])
+
+    def _add(self, raw: _Raw, blocks: Blocks) -> None:
+        if raw.start is None:
+            self._fill(blocks.general, raw.parameters)
+            return
+        name, system = self._name(raw.start)
+        instance = Instance(raw.block, name, raw.start.place)
+        instance.values.update(blocks.defaults[raw.block].values)
+        if system is not None:
+            instance.values["system"] = system
+        own = self._fill(instance, raw.parameters)
+        if name == "default":
+            for keyword in _NOT_IN_DEFAULT:
+                if keyword in own:
+                    self._problems.error(own[keyword].place, f"{own[keyword].shown}: not in {raw.start.text}")
+            blocks.defaults[raw.block] = instance
+            return
+        copies = self._copies(instance)
+        taken = {other.name: other for other in blocks[raw.block]}
+        for copy in copies:
+            if copy.name in taken:
+                first = taken[copy.name].place
+                self._problems.error(
+                    copy.place, f"{raw.block.value}={copy.name}: named twice, first at {first}"
+                )
+        blocks[raw.block].extend(copies)
+
+    def _name(self, start: Parameter) -> tuple[str, Value | None]:
+        """The instance's name, and the system of an old style hd=(address,label)."""
+        text = unhide(start.value)
+        if not text.startswith("("):
+            if start.keyword == "sd" and text == "concat":
+                self._problems.error(
+                    start.place, "sd=concat: a name that vdbench keeps for itself", "use another"
+                )
+            return text, None
+        parts = text.strip("()").split(",")
+        if start.keyword == "hd" and len(parts) == 2:
+            return parts[1], Value(start.place, start.text, texts=(parts[0],))
+        self._problems.error(start.place, f"{start.text}: one name expected", f"write {start.keyword}=name")
+        return text, None
+
+    def _fill(self, instance: Instance, parameters: Sequence[Parameter]) -> dict[str, Value]:
+        """Reads the parameters into the instance; returns those that were its own."""
+        own: dict[str, Value] = {}
+        for parameter in parameters:
+            keyword = find(instance.block, parameter.keyword)
+            if keyword is None:
+                self._unknown(instance.block, parameter)
+                continue
+            if keyword.effect is Effect.REFUSED:
+                shown = f"{parameter.text}: {_full_name(parameter, keyword)}is not supported"
+                self._problems.error(parameter.place, f"{shown}: {keyword.meaning}")
+                continue
+            if keyword.canonical in own and keyword.canonical in ("lun", "wd"):
+                what = "two luns in one SD are one per host, and" if keyword.name == "lun" else "given twice:"
+                right = (
+                    "one host makes the load: give one" if keyword.name == "lun" else "list them: wd=(a,b)"
+                )
+                self._problems.error(parameter.place, f"{parameter.text}: {what} {right}")
+                continue
+            if keyword.effect is Effect.NONE:
+                self._problems.notice(parameter.place, f"{parameter.text}: no effect, {keyword.meaning}")
+                continue
+            value = read_value(parameter, keyword, self._problems, lenient=self._lenient)
+            if value is not None:
+                own[keyword.canonical] = value
+        instance.values.update(own)
+        return own
+
+    def _unknown(self, block: Block, parameter: Parameter) -> None:
+        shown = f"{parameter.text}: no keyword {parameter.keyword!r}"
+        others = [other for other in blocks_with(parameter.keyword) if other is not block]
+        if others:
+            names = " or ".join(other.title for other in others)
+            order = "general, hd, sd, wd, rd, in this order"
+            self._problems.error(
+                parameter.place,
+                f"{shown} in the {block.title} block",
+                f"it belongs to the {names} block; {order}",
+            )
+            return
+        close = nearest(block, parameter.keyword)
+        hint = f"did you mean {close}?" if close else f"see docs/vdbench.md for the keywords of {block.title}"
+        self._problems.error(parameter.place, f"{shown} in the {block.title} block", hint)
+
+    def _copies(self, instance: Instance) -> list[Instance]:
+        """The copies that count=(start,n) asks for, or the instance itself."""
+        value = instance.values.pop("count", None)
+        if value is None:
+            return [instance]
+        numbers = value.numbers
+        if (
+            len(numbers) != 2
+            or any(n != int(n) or n < 0 for n in numbers)
+            or not 0 < numbers[1] <= _MOST_COPIES
+        ):
+            self._problems.error(
+                value.place, f"{value.shown}: not a start and a number of copies", "count=(1,8)"
+            )
+            return [instance]
+        start, copies = map(int, numbers)
+        return [_numbered(instance, number) for number in range(start, start + copies)]
+
+
+def _full_name(parameter: Parameter, keyword: Keyword) -> str:
+    return "" if parameter.keyword == keyword.name else f"{keyword.name} "
+
+
+def _numbered(instance: Instance, number: int) -> Instance:
+    values = dict(instance.values)
+    if lun := values.get("lun"):
+        values["lun"] = replace(lun, texts=tuple(_with_number(text, number) for text in lun.texts))
+    return replace(instance, name=_with_number(instance.name, number), values=values)
+
+
+def _with_number(text: str, number: int) -> str:
+    """`number` in place of a printf field (%d, %04d) or of *, else at the end."""
+    if match := re.search(r"%(0?)([1-9]?)d", text):
+        width = int(match.group(2) or 0)
+        digits = str(number).zfill(width) if match.group(1) else str(number).rjust(width)
+        return text[: match.start()] + digits + text[match.end() :]
+    return text.replace("*", str(number), 1) if "*" in text else f"{text}{number}"
