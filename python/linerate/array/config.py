@@ -163,7 +163,3 @@ class ArrayConfig(_Frozen):
     def seam_json(self) -> str:
         """The JSON for the data plane, secrets included: never for a file or a log."""
         return self.model_dump_json(context={_REVEAL: True})
-
-    def as_dict(self) -> dict[str, Any]:
-        """For people and logs: secrets are stars."""
-        return self.model_dump(mode="json")

@@ -1,0 +1,8 @@
+"""`python -m linerate.cli` is the same as `linerate`."""
+
+import sys
+
+from linerate.cli.app import main
+
+if __name__ == "__main__":
+    sys.exit(main())

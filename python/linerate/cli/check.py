@@ -1,0 +1,23 @@
+"""`linerate check`: doubts a result, with reasons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def check(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+) -> None:
+    """Say whether a result can be trusted, and why not. Exit code 1 when it is void."""
+    from linerate.analysis import check_run
+    from linerate.report import validity_lines
+    from linerate.results import RunDirectory
+
+    validity = check_run(RunDirectory.open(run))
+    typer.echo(validity.model_dump_json() if json else "\n".join(validity_lines(validity)))
+    if validity.stamp == "void":
+        raise typer.Exit(1)

@@ -1,0 +1,56 @@
+"""`linerate discover`: what an array offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from json import dumps
+from typing import Annotated, Any
+
+import typer
+
+
+def discover(
+    portal: Annotated[
+        str, typer.Argument(metavar="HOST", help="HOST, HOST:PORT or iscsi://[user%secret@]HOST[:PORT].")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    timeout: Annotated[float, typer.Option(metavar="S", help="Seconds for each login.")] = 15.0,
+) -> None:
+    """List the targets behind a portal with their portals, LUNs and capacities."""
+    from linerate import _core
+
+    url = portal if "://" in portal else f"iscsi://{portal}"
+    targets = _core.discover(url, dumps({"login_timeout_s": timeout}))
+    if json:
+        typer.echo(dumps({"schema": "linerate.discover/1", "targets": targets}))
+        return
+    for line in _lines(targets):
+        typer.echo(line)
+
+
+def _lines(targets: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not targets:
+        return ["no targets: the array shows none to this initiator name"]
+    lines = []
+    for target in targets:
+        lines.append(target["iqn"])
+        lines.extend(f"  portal {portal}" for portal in target["portals"])
+        lines.extend(f"  {_lun(lun)}" for lun in target["luns"])
+        if not target["luns"]:
+            lines.append(f"  no LUNs{': ' + target['error'] if target.get('error') else ''}")
+    return lines
+
+
+def _lun(lun: Mapping[str, Any]) -> str:
+    names = " ".join(str(lun[key]).strip() for key in ("vendor", "product", "serial") if lun.get(key))
+    return f"LUN {lun['lun']:<5} {size_text(lun['capacity_bytes']):>10}  {lun['block_bytes']} B blocks  {names}"
+
+
+def size_text(size_bytes: int) -> str:
+    """A size as people say it, in units of 1024."""
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return f"{size:.4g} TiB"

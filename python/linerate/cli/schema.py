@@ -1,0 +1,48 @@
+"""`linerate schema`: JSON Schemas of the files and lines that Linerate reads and writes, for editors and programs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from json import dumps
+from typing import Annotated
+
+import typer
+
+
+class Subject(StrEnum):
+    """What a schema describes."""
+
+    RUN = "run"
+    ARRAY = "array"
+    EVENTS = "events"
+    MANIFEST = "manifest"
+
+
+def schema(
+    subject: Annotated[
+        Subject,
+        typer.Argument(help="run: a RunSpec; array: an array file; events: the lines of --json; manifest: of a run."),
+    ],
+) -> None:
+    """Print a JSON Schema."""
+    typer.echo(dumps(_schema(subject), indent=2))
+
+
+def _schema(subject: Subject) -> dict[str, object]:
+    match subject:
+        case Subject.RUN:
+            from linerate.workload import RunSpec
+
+            return RunSpec.model_json_schema()
+        case Subject.ARRAY:
+            from linerate.array import ArrayConfig
+
+            return ArrayConfig.model_json_schema()
+        case Subject.EVENTS:
+            from linerate.cli.view.events import LINES
+
+            return LINES.json_schema()
+        case Subject.MANIFEST:
+            from linerate.results import Manifest
+
+            return Manifest.model_json_schema()

@@ -1,0 +1,63 @@
+"""The columns of the interval table, in vdbench's words and order; the live table and the plain lines share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from linerate.cli.view.events import Figures, Latency
+
+BLANK = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure: two header words, width, and how to write it."""
+
+    top: str
+    bottom: str
+    width: int
+    cell: Callable[[Figures], str]
+    narrow: bool = True
+    """Shown even on a terminal of 80 columns."""
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return BLANK
+    return f"{value:.3f}" if value < 1000 else f"{value:.0f}"
+
+
+def _percent(value: float | None) -> str:
+    return BLANK if value is None else f"{value:.1f}"
+
+
+def _mean(part: Latency | None) -> str:
+    return BLANK if part is None or part.ios == 0 else _ms(part.mean_ms)
+
+
+def _bytes_per_io(figures: Figures) -> str:
+    return str(figures.total.bytes // figures.total.ios) if figures.total.ios else "0"
+
+
+def _read_percent(figures: Figures) -> str:
+    reads = figures.read.ios if figures.read else 0
+    return f"{reads / figures.total.ios * 100:.1f}" if figures.total.ios else BLANK
+
+
+COLUMNS = (
+    Column("i/o", "rate", 10, lambda f: f"{f.total.iops:.1f}"),
+    Column("MB/sec", "1024**2", 9, lambda f: f"{f.total.mib_s:.2f}"),
+    Column("bytes", "i/o", 8, _bytes_per_io, narrow=False),
+    Column("read", "pct", 6, _read_percent, narrow=False),
+    Column("resp", "time", 8, lambda f: _ms(f.total.mean_ms)),
+    Column("read", "resp", 8, lambda f: _mean(f.read)),
+    Column("write", "resp", 8, lambda f: _mean(f.write)),
+    Column("resp", "p99", 8, lambda f: _ms(f.total.p99_ms)),
+    Column("resp", "max", 8, lambda f: _ms(f.total.max_ms), narrow=False),
+    Column("resp", "stddev", 8, lambda f: _ms(f.total.stddev_ms), narrow=False),
+    Column("queue", "depth", 6, lambda f: f"{f.queue_depth:.1f}"),
+    Column("cpu%", "sys+u", 6, lambda f: _percent(f.cpu_percent)),
+    Column("cpu%", "sys", 6, lambda f: _percent(f.cpu_system_percent), narrow=False),
+    Column("re-", "trans", 6, lambda f: str(f.retransmits)),
+)

@@ -1,0 +1,147 @@
+"""The live table: the step's banner, how far it is, the latest intervals and the i/o rate as a small curve.
+
+The table renews itself four times a second so that time moves between intervals. A finished step leaves its table's
+average line behind and the next one starts below it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from linerate.cli.view.columns import COLUMNS, Column
+from linerate.cli.view.events import (
+    AnyEvent,
+    Figures,
+    Happened,
+    IntervalMeasured,
+    Notice,
+    RunStarted,
+    StepEnded,
+    StepStarted,
+)
+
+INTERVALS_SHOWN = 12
+WIDE_TERMINAL = 125
+CURVE_WIDTH = 60
+_RISING = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
+
+
+class LiveView:
+    """A table that renews itself on a terminal."""
+
+    machine_readable = False
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self._live = Live(get_renderable=self._render, console=out, refresh_per_second=4, transient=True)
+        self._step: StepStarted | None = None
+        self._step_began_s = 0.0
+        self._intervals: deque[IntervalMeasured] = deque(maxlen=INTERVALS_SHOWN)
+        self._rates: deque[float] = deque(maxlen=CURVE_WIDTH)
+        self._seen = 0
+
+    def show(self, event: AnyEvent) -> None:
+        """Renews the table, or prints above it what shall stay."""
+        match event:
+            case RunStarted():
+                self._out.print(Text(f"{event.name}: {event.steps} steps, run directory {event.directory}"))
+            case Notice():
+                self._out.print(Text(f"note: {event.message}", style="yellow"))
+            case StepStarted():
+                self._begin(event)
+            case IntervalMeasured():
+                self._seen = event.index + 1
+                self._intervals.append(event)
+                self._rates.append(event.figures.total.iops)
+                self._live.refresh()
+            case Happened():
+                place = f"{event.kind} {event.volume}".strip()
+                self._out.print(Text(f"{event.at_s:8.3f} s  {place}: {event.message}", style="red"))
+            case StepEnded():
+                self._end(event)
+            case _:
+                pass  # the end of a run is told by whoever started it, as table or message
+
+    def _begin(self, event: StepStarted) -> None:
+        self._step = event
+        self._step_began_s = self._out.get_time()
+        self._intervals.clear()
+        self._rates.clear()
+        self._seen = 0
+
+    def _end(self, event: StepEnded) -> None:
+        step, self._step = self._step, None
+        if step is None:
+            return
+        table = self._table([("average", event.figures, "bold")] if event.figures else [])
+        style = {"complete": "green", "failed": "red", "interrupted": "yellow"}[event.state]
+        self._out.print(Text.assemble((event.state, style), f"  {step.banner}"))
+        if event.figures:
+            self._out.print(table)
+
+    def _render(self) -> RenderableType:
+        if self._step is None:
+            return Text("")
+        rows = [
+            (f"{item.index + 1}{' warm-up' if item.warmup else ''}", item.figures, "dim" if item.warmup else "")
+            for item in self._intervals
+        ]
+        curve = self._curve()
+        parts: list[RenderableType] = [Text(self._step.banner, style="bold"), self._progress(self._step)]
+        parts.append(self._table(rows) if rows else Text("waiting for the first interval", style="dim"))
+        return Group(*parts, *([curve] if curve else []))
+
+    def _progress(self, step: StepStarted) -> RenderableType:
+        total_s = step.warmup_s + step.elapsed_s
+        gone_s = min(self._out.get_time() - self._step_began_s, total_s)
+        phase = "warm-up" if gone_s < step.warmup_s else "measuring"
+        line = Table.grid(padding=(0, 1))
+        line.add_row(
+            Text(f"step {step.number} of {step.of}"),
+            ProgressBar(total=total_s, completed=gone_s, width=30),
+            Text(f"{phase}, {max(total_s - gone_s, 0):.0f} s left", style="cyan"),
+            Text(f"{step.volumes} volumes, {step.driver}", style="dim"),
+        )
+        return line
+
+    def _columns(self) -> Sequence[Column]:
+        wide = self._out.width >= WIDE_TERMINAL
+        return [column for column in COLUMNS if wide or column.narrow]
+
+    def _table(self, rows: Sequence[tuple[str, Figures, str]]) -> Table:
+        table = Table(box=None, padding=(0, 1, 0, 0), header_style="cyan")
+        table.add_column("interval\n", justify="right", min_width=10)
+        for column in self._columns():
+            table.add_column(f"{column.top}\n{column.bottom}", justify="right", min_width=column.width - 1)
+        for label, figures, style in rows:
+            table.add_row(label, *(column.cell(figures) for column in self._columns()), style=style)
+        return table
+
+    def _curve(self) -> Text | None:
+        """The i/o rate of the latest intervals, from zero to the highest one."""
+        if len(self._rates) < 2 or not self._out.encoding.startswith("utf"):
+            return None
+        top = max(self._rates) or 1.0
+        steps = len(_RISING) - 1
+        marks = "".join(_RISING[round(rate / top * steps)] for rate in self._rates)
+        return Text.assemble(("  i/o rate ", "dim"), (marks, "green"), (f" max {top:.0f}", "dim"))
+
+    def __enter__(self) -> Self:
+        """Takes over the lower part of the terminal."""
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Gives the terminal back."""
+        self._live.stop()
