@@ -15,12 +15,15 @@ def _linerate_crates(table: dict[str, object]) -> set[str]:
 def test_crates_depend_downwards() -> None:
     faults = []
     for path in tracked("Cargo.toml"):
-        crate = path.split("/")[1]
         if not path.startswith("crates/"):
             continue
+        crate = path.split("/")[1]
         manifest = tomllib.loads(text(path))
         allowed = rules.CRATE_EDGES[crate]
-        for table, extra in (("dependencies", set()), ("dev-dependencies", rules.CRATE_DEV_EDGES.get(crate, set()))):
+        for table, extra in (
+            ("dependencies", set()),
+            ("dev-dependencies", rules.CRATE_DEV_EDGES.get(crate, set())),
+        ):
             for other in _linerate_crates(manifest.get(table, {})) - allowed - extra:
                 faults.append(f"{path}: [{table}] {crate} may not use {other}")
     assert not faults, "\n".join(faults)

@@ -27,7 +27,9 @@ def _report(faults: list[str]) -> None:
 
 
 def test_text_is_ascii() -> None:
-    _report([f"{path}:{number}: not ASCII: {line}" for path, number, line in _lines(*TEXT) if not line.isascii()])
+    _report(
+        [f"{path}:{number}: not ASCII: {line}" for path, number, line in _lines(*TEXT) if not line.isascii()]
+    )
 
 
 def test_no_trailing_space_and_no_tabs_but_in_makefiles() -> None:
@@ -65,7 +67,7 @@ def test_markdown_links_lead_somewhere() -> None:
     _report(faults)
 
 
-def test_toml_and_markdown_lines_fit() -> None:
+def test_lines_fit() -> None:
     wide = rules.LINE_WIDTH_MAX
     code = [entry for entry in _lines(".rs", ".py", ".pyi") if len(entry[2]) > wide]
     _report([f"{path}:{number}: {len(line)} columns, at most {wide}" for path, number, line in code])

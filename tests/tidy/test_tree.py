@@ -1,10 +1,10 @@
-"""The tidy tests' own eyes: braces in strings, lifetimes, raw strings and nested functions are read as Rust reads them."""
+"""The tidy tests' own eyes: hidden braces, lifetimes, raw strings and nested functions are read as Rust reads them."""
 
 from __future__ import annotations
 
 from tests.tidy.tree import bare_rust, python_functions, rust_functions
 
-TRICKY = '''
+TRICKY = """
 fn one<'a>(text: &'a str) -> char {
     let _ = "} not the end \\" }"; // } nor this
     let _ = r#"raw " } "#;
@@ -15,7 +15,7 @@ fn one<'a>(text: &'a str) -> char {
 }
 trait Shape { fn declared(&self) -> [u8; 4]; }
 fn two() -> bool { matches!('{', '\\'') }
-'''
+"""
 
 
 def test_rust_functions_are_measured_past_hidden_braces() -> None:

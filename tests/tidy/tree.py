@@ -37,7 +37,7 @@ def text(path: str) -> str:
     return "" if b"\0" in raw[:4096] else raw.decode("utf-8", errors="surrogateescape")
 
 
-# One alternative per thing that may hide a brace or a word: comments, (raw) strings, characters. Lifetimes are no characters.
+# One alternative per thing that may hide a brace or a word: comments, (raw) strings, characters, not lifetimes.
 _RUST_HIDDEN = re.compile(
     r"""
     //[^\n]*

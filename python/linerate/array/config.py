@@ -5,7 +5,7 @@ The data plane reads the same keys and refuses unknown ones. All models are froz
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,

@@ -81,7 +81,9 @@ class EmbeddedArray:
             process.kill()
             assert process.stderr is not None
             said = process.stderr.read().decode(errors="replace").strip()
-            raise HostError(f"the embedded array did not start: {said or 'no answer'}", "see the message above")
+            raise HostError(
+                f"the embedded array did not start: {said or 'no answer'}", "see the message above"
+            )
         answer = json.loads(line)
         if "portals" not in answer:
             raise HostError(f"the embedded array did not start: {answer['error']}", answer["hint"])

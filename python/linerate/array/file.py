@@ -35,7 +35,8 @@ def load_array_file(path: Path) -> ArrayConfig:
         text = path.read_text("utf-8")
     except OSError as error:
         raise UserError(
-            f"{path}: {error.strerror or error}", "`linerate array serve --example` prints a file to start from"
+            f"{path}: {error.strerror or error}",
+            "`linerate array serve --example` prints a file to start from",
         ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not a text file", "an array file is TOML in UTF-8") from error
@@ -94,7 +95,9 @@ def _resolve_size(volume: dict[str, Any], where: _Path, source: _Source) -> None
     size = volume.pop("size")
     match = _SIZE.fullmatch(size.strip()) if isinstance(size, str) else None
     if match is None:
-        raise source.error((*where, "size"), f"{size!r} is no size", 'write a number with k, m, g or t: size = "8g"')
+        raise source.error(
+            (*where, "size"), f"{size!r} is no size", 'write a number with k, m, g or t: size = "8g"'
+        )
     volume["size_bytes"] = int(float(match["number"]) * _FACTOR[match["unit"].lower()])
 
 
@@ -107,11 +110,15 @@ def _resolve_secret(chap: dict[str, Any], key: str, where: _Path, source: _Sourc
         try:
             chap[key] = path.read_text("utf-8").rstrip("\r\n")
         except OSError as error:
-            raise source.error((*where, f"{key}_file"), f"{path}: {error.strerror}", "name a readable file") from error
+            raise source.error(
+                (*where, f"{key}_file"), f"{path}: {error.strerror}", "name a readable file"
+            ) from error
     elif f"{key}_env" in chap:
         variable = str(chap.pop(f"{key}_env"))
         if variable not in os.environ:
-            raise source.error((*where, f"{key}_env"), f"{variable} is not set", f"export {variable} and try again")
+            raise source.error(
+                (*where, f"{key}_env"), f"{variable} is not set", f"export {variable} and try again"
+            )
         chap[key] = os.environ[variable]
 
 
@@ -159,7 +166,9 @@ def _dotted(where: _Path) -> str:
 def _first_fault(error: ValidationError, name: str, lines: dict[_Path, int]) -> str:
     fault = error.errors(include_input=False, include_url=False)[0]
     where: _Path = tuple(fault["loc"])
-    message = "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
+    message = (
+        "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
+    )
     at = f"{name}:{_line_of(where, lines)}"
     return f"{at}: {_dotted(where)}: {message}" if where else f"{at}: {message}"
 

@@ -17,7 +17,8 @@ def compare(
         list[Path], typer.Argument(metavar="RUN RUN", help="Baseline and candidate; more: see --with.")
     ],
     more: Annotated[
-        list[Path] | None, typer.Option("--with", metavar="RUN", help="A further run of the candidate's side.")
+        list[Path] | None,
+        typer.Option("--with", metavar="RUN", help="A further run of the candidate's side."),
     ] = None,
     base: Annotated[
         list[Path] | None, typer.Option("--base", metavar="RUN", help="A further run of the baseline's side.")
@@ -27,7 +28,8 @@ def compare(
     """Compare a run with a baseline, step by step; repeats of either side give confidence bounds."""
     if len(runs) != 2:
         raise UserError(
-            f"compare takes two runs, {len(runs)} given", "linerate compare BASELINE CANDIDATE [--base RUN] [--with RUN]"
+            f"compare takes two runs, {len(runs)} given",
+            "linerate compare BASELINE CANDIDATE [--base RUN] [--with RUN]",
         )
     from linerate.analysis import compare_runs
     from linerate.report import comparison_lines

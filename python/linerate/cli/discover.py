@@ -43,7 +43,9 @@ def _lines(targets: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _lun(lun: Mapping[str, Any]) -> str:
     names = " ".join(str(lun[key]).strip() for key in ("vendor", "product", "serial") if lun.get(key))
-    return f"LUN {lun['lun']:<5} {size_text(lun['capacity_bytes']):>10}  {lun['block_bytes']} B blocks  {names}"
+    return (
+        f"LUN {lun['lun']:<5} {size_text(lun['capacity_bytes']):>10}  {lun['block_bytes']} B blocks  {names}"
+    )
 
 
 def size_text(size_bytes: int) -> str:

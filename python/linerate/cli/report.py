@@ -14,7 +14,8 @@ def report(
         Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML report here.")
     ] = None,
     vdbench: Annotated[
-        Path | None, typer.Option("--vdbench-output", metavar="DIR", help="Write vdbench's report files here.")
+        Path | None,
+        typer.Option("--vdbench-output", metavar="DIR", help="Write vdbench's report files here."),
     ] = None,
 ) -> None:
     """Show a run's result table; write its HTML report (once into the run directory, or to --html)."""

@@ -21,7 +21,9 @@ class Subject(StrEnum):
 def schema(
     subject: Annotated[
         Subject,
-        typer.Argument(help="run: a RunSpec; array: an array file; events: the lines of --json; manifest: of a run."),
+        typer.Argument(
+            help="run: a RunSpec; array: an array file; events: the lines of --json; manifest: of a run."
+        ),
     ],
 ) -> None:
     """Print a JSON Schema."""

@@ -59,7 +59,9 @@ class Figures(_Event):
 class RunStarted(_Event):
     """A run directory was made."""
 
-    schema_: Literal["linerate.events/1"] = Field(default=VERSION, alias="schema", serialization_alias="schema")
+    schema_: Literal["linerate.events/1"] = Field(
+        default=VERSION, alias="schema", serialization_alias="schema"
+    )
     type: Literal["run_started"] = "run_started"
     name: str
     directory: str
@@ -153,9 +155,7 @@ class Failed(_Event):
         return cls(message=error.message, hint=error.hint, blame=error.blame, exit_code=error.exit_code)
 
 
-AnyEvent = (
-    RunStarted | Notice | StepStarted | IntervalMeasured | Happened | StepEnded | RunEnded | Failed
-)
+AnyEvent = RunStarted | Notice | StepStarted | IntervalMeasured | Happened | StepEnded | RunEnded | Failed
 LINES: TypeAdapter[AnyEvent] = TypeAdapter(Annotated[AnyEvent, Field(discriminator="type")])
 
 

@@ -92,7 +92,11 @@ class LiveView:
         if self._step is None:
             return Text("")
         rows = [
-            (f"{item.index + 1}{' warm-up' if item.warmup else ''}", item.figures, "dim" if item.warmup else "")
+            (
+                f"{item.index + 1}{' warm-up' if item.warmup else ''}",
+                item.figures,
+                "dim" if item.warmup else "",
+            )
             for item in self._intervals
         ]
         curve = self._curve()

@@ -1,0 +1,58 @@
+"""The flags of `run`, by name: type, place on the command line, and help."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+
+class Wait(StrEnum):
+    """How load threads wait."""
+
+    BLOCK = "block"
+    SPIN = "spin"
+
+
+class Driver(StrEnum):
+    """How I/O reaches the kernel."""
+
+    AUTO = "auto"
+    IO_URING = "io_uring"
+    EPOLL = "epoll"
+
+
+Words = Annotated[
+    list[str] | None,
+    Argument(metavar="[FILE...] [NAME=VALUE...]", help="Workload files, and values for their $NAMEs."),
+]
+Preset = Annotated[str | None, Option(metavar="NAME", help="dell-nic, dlink, chelsio, anvil, ...")]
+
+_TARGET = "Where the volumes are; once for all ({n} = volume number) or once for each."
+Targets = Annotated[list[str] | None, Option(metavar="URL", help=_TARGET)]
+Maps = Annotated[
+    list[str] | None, Option("--map", metavar="SD=URL", help="Where one volume is; sd* for many.")
+]
+Size = Annotated[str | None, Option(metavar="SIZE", help="Part of each volume that is used: 8g.")]
+Create = Annotated[bool, Option("--create", help="Make or lengthen files to --size.")]
+
+Elapsed = Annotated[float | None, Option(metavar="S", help="Measured seconds of every step.")]
+Warmup = Annotated[float | None, Option(metavar="S", help="Seconds before measuring.")]
+Interval = Annotated[float | None, Option(metavar="S", help="Seconds per interval.")]
+Outstanding = Annotated[int | None, Option(metavar="N", help="I/Os in flight per volume.")]
+Seed = Annotated[int | None, Option(metavar="N", help="Same seed, same sequence of I/Os.")]
+Verify = Annotated[bool, Option("--verify", help="Stamp every written block and check it.")]
+Strict = Annotated[bool, Option("--strict", help="Read a vdbench file exactly as vdbench does.")]
+
+_SET = "An option of the iSCSI sessions."
+Settings = Annotated[list[str] | None, Option("--set", metavar="iscsi.KEY=VALUE", help=_SET)]
+WaitMode = Annotated[Wait | None, Option(help="spin: poll instead of sleeping.")]
+DriverName = Annotated[Driver | None, Option(help="How I/O reaches the kernel.")]
+Cpus = Annotated[str | None, Option(metavar="LIST", help="Pin load threads: 0,2-3.")]
+Workers = Annotated[int | None, Option(metavar="N", help="Load threads.")]
+
+Output = Annotated[Path | None, Option(metavar="DIR", help="The run directory.")]
+VdbenchOutput = Annotated[Path | None, Option(metavar="DIR", help="vdbench's report files, too.")]
+Json = Annotated[bool, Option("--json", help="One JSON object per line (`linerate schema events`).")]

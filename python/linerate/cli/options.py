@@ -1,0 +1,123 @@
+"""What the options of `run` and `demo` mean: words, sizes, CPU lists, session options, targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import ValidationError
+
+from linerate.errors import UserError
+from linerate.results import WorkloadSource
+from linerate.workload import LunMap, Overrides, SessionOptions, load_workload
+from linerate.workload.units import SIZE_FORM, parse_size
+
+Lenient = Literal["auto"] | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The workload that was asked for: files or a preset, and values for its names."""
+
+    files: tuple[str, ...]
+    preset: str | None
+    substitutions: Mapping[str, str]
+
+    @classmethod
+    def of(cls, words: Sequence[str], preset: str | None) -> Self:
+        """From the words of the command line: NAME=VALUE unless there is a file of that name."""
+        pairs = [word for word in words if "=" in word and not Path(word).exists()]
+        files = tuple(word for word in words if word not in pairs)
+        if preset is None and not files:
+            raise UserError("nothing to run", "name a workload file, or --preset dell-nic")
+        if preset is not None and files:
+            raise UserError(f"--preset {preset} and the file {files[0]}", "run one or the other")
+        return cls(files, preset, dict(pair.split("=", 1) for pair in pairs))
+
+    @property
+    def source(self) -> str | list[str]:
+        """As `load_workload` takes it."""
+        if self.preset is not None:
+            return self.preset
+        return list(self.files) if len(self.files) > 1 else self.files[0]
+
+    def workload_source(self) -> WorkloadSource:
+        """For the manifest: the name and the text as it was."""
+        texts = [Path(file).read_text("utf-8", errors="replace") for file in self.files]
+        name = self.preset or " ".join(self.files)
+        return WorkloadSource(name=name, format="preset" if self.preset else "", text="\n".join(texts))
+
+
+def size_bytes(text: str | None) -> int | None:
+    """Bytes of a size such as 8g."""
+    if text is None:
+        return None
+    try:
+        return int(parse_size(text))
+    except ValueError as error:
+        raise UserError(f"--size {text}: no size", f"write {SIZE_FORM}") from error
+
+
+def cpu_list(text: str | None) -> tuple[int, ...] | None:
+    """CPU numbers of a list such as 0,2-3."""
+    if text is None:
+        return None
+    cpus: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise UserError(f"--cpus {text}: {part!r} is no CPU or range", "write numbers and ranges: 0,2-3")
+        cpus.extend(range(int(first), int(last or first) + 1))
+    return tuple(cpus)
+
+
+def session_options(settings: Sequence[str]) -> SessionOptions | None:
+    """iSCSI session options of --set iscsi.KEY=VALUE."""
+    values: dict[str, str] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.startswith("iscsi."):
+            raise UserError(
+                f"--set {setting}: not iscsi.KEY=VALUE", "for example --set iscsi.header_digest=crc32c"
+            )
+        values[key.removeprefix("iscsi.")] = value
+    if not values:
+        return None
+    try:
+        return SessionOptions.model_validate(values)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        key = str(fault["loc"][0])
+        known = ", ".join(SessionOptions.model_fields)
+        hint = f"known are {known}" if fault["type"] == "extra_forbidden" else fault["msg"]
+        raise UserError(f"--set iscsi.{key}={values.get(key, '')}: cannot be used", hint) from error
+
+
+def with_targets(
+    asked: Asked, overrides: Overrides, targets: Sequence[str], maps: Sequence[str], lenient: Lenient
+) -> Overrides:
+    """Overrides that put the workload's volumes where --target and --map say.
+
+    One --target serves all volumes ({n} is the volume's number); several are given to the volumes in order.
+    """
+    entries = dict(LunMap.parse(list(maps)).entries)
+    if len(targets) == 1:
+        entries.setdefault("*", targets[0])
+    elif targets:
+        names = _volume_names(asked, overrides, lenient)
+        if len(names) != len(targets):
+            raise UserError(
+                f"{len(targets)} targets for {len(names)} volumes ({', '.join(names)})",
+                "give --target once for all volumes or once for each",
+            )
+        entries |= dict(zip(names, targets, strict=True))
+    return replace(overrides, luns=LunMap(entries))
+
+
+def _volume_names(asked: Asked, overrides: Overrides, lenient: Lenient) -> list[str]:
+    """Names of all volumes of the workload, read with every volume on a stand-in."""
+    stand_in = replace(overrides, luns=LunMap({"*": "null:8g"}))
+    plan = load_workload(asked.source, substitutions=asked.substitutions, lenient=lenient, overrides=stand_in)
+    return list(dict.fromkeys(volume.name for step in plan.steps() for volume in step.spec.volumes))

@@ -1,0 +1,88 @@
+"""`linerate run`: runs a workload file or a preset, shows it live, keeps a run directory and writes a report."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from linerate.cli import flags
+
+if TYPE_CHECKING:
+    from linerate.cli.options import Asked, Lenient
+    from linerate.workload import Overrides
+
+RUNS = Path("runs")
+
+
+def run(
+    words: flags.Words = None,
+    preset: flags.Preset = None,
+    target: flags.Targets = None,
+    map_: flags.Maps = None,
+    size: flags.Size = None,
+    create: flags.Create = False,
+    elapsed: flags.Elapsed = None,
+    warmup: flags.Warmup = None,
+    interval: flags.Interval = None,
+    outstanding: flags.Outstanding = None,
+    seed: flags.Seed = None,
+    verify: flags.Verify = False,
+    strict: flags.Strict = False,
+    set_: flags.Settings = None,
+    wait: flags.WaitMode = None,
+    driver: flags.DriverName = None,
+    cpus: flags.Cpus = None,
+    workers: flags.Workers = None,
+    output: flags.Output = None,
+    vdbench_output: flags.VdbenchOutput = None,
+    json: flags.Json = False,
+) -> None:
+    """Run a workload file (vdbench, Linerate TOML) or a preset against iSCSI LUNs, files or block devices."""
+    from linerate.cli import options
+    from linerate.workload import Overrides
+
+    lenient: Lenient = False if strict else "auto"
+    asked = options.Asked.of(words or [], preset)
+    overrides = Overrides(
+        elapsed_s=elapsed,
+        warmup_s=warmup,
+        interval_s=interval,
+        outstanding=outstanding,
+        size_bytes=options.size_bytes(size),
+        seed=seed,
+        create=create or None,
+        verify="on" if verify else None,
+        wait=wait.value if wait else None,
+        driver=driver.value if driver else None,
+        cpus=options.cpu_list(cpus),
+        workers=workers,
+        iscsi=options.session_options(set_ or []),
+    )
+    overrides = options.with_targets(asked, overrides, target or [], map_ or [], lenient)
+    run_plan(asked, overrides, lenient=lenient, output=output, vdbench_output=vdbench_output, json=json)
+
+
+def run_plan(
+    asked: Asked,
+    overrides: Overrides,
+    *,
+    lenient: Lenient = "auto",
+    output: Path | None = None,
+    vdbench_output: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Loads the workload, runs it, and leaves by typer.Exit when the exit code is not 0."""
+    from linerate.cli.execute import Job, execute
+    from linerate.cli.view import open_view
+    from linerate.workload import load_workload
+
+    plan = load_workload(
+        asked.source, substitutions=asked.substitutions, lenient=lenient, overrides=overrides
+    )
+    directory = output or RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{plan.name}"
+    job = Job(plan, asked.workload_source(), directory, vdbench_output)
+    if code := execute(job, open_view(json=json)):
+        raise typer.Exit(code)
