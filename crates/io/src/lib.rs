@@ -25,10 +25,12 @@ mod gather;
 mod open;
 mod options;
 mod outgoing;
+mod pool;
 mod region;
 mod slots;
 mod socket;
 pub mod system;
+mod uring;
 mod wake;
 
 pub use buffer::Buffer;
@@ -38,4 +40,5 @@ pub use open::{AnyDriver, OpenDriverError, Preference, open_driver};
 pub use options::{FileOptions, SocketOptions, TcpInfo};
 pub use outgoing::{Outgoing, Part};
 pub use region::Region;
+pub use uring::UringDriver;
 pub use wake::Waker;

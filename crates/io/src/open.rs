@@ -1,6 +1,6 @@
 //! Which driver runs here.
 
-use crate::EpollDriver;
+use crate::{EpollDriver, UringDriver};
 use std::{fmt, io, str::FromStr};
 
 /// Which driver the user wants.
@@ -39,7 +39,10 @@ impl fmt::Display for Preference {
 }
 
 /// The driver that [`open_driver`] chose. [`with_driver!`](crate::with_driver) runs generic code on it.
+#[expect(clippy::large_enum_variant, reason = "there is one per thread")]
 pub enum AnyDriver {
+    /// The completion driver.
+    IoUring(UringDriver),
     /// The readiness driver.
     Epoll(EpollDriver),
 }
@@ -47,7 +50,8 @@ pub enum AnyDriver {
 /// Opens a driver for the calling thread.
 pub fn open_driver(preference: Preference) -> Result<AnyDriver, OpenDriverError> {
     match preference {
-        Preference::Auto | Preference::Epoll | Preference::IoUring => {
+        Preference::IoUring => UringDriver::new().map(AnyDriver::IoUring).map_err(OpenDriverError::IoUring),
+        Preference::Auto | Preference::Epoll => {
             EpollDriver::new().map(AnyDriver::Epoll).map_err(OpenDriverError::Epoll)
         }
     }
@@ -59,11 +63,13 @@ pub fn open_driver(preference: Preference) -> Result<AnyDriver, OpenDriverError>
 macro_rules! with_driver {
     ($any:expr, |$driver:ident| $body:expr) => {
         match $any {
+            $crate::AnyDriver::IoUring($driver) => $body,
             $crate::AnyDriver::Epoll($driver) => $body,
         }
     };
     ($any:expr, |mut $driver:ident| $body:expr) => {
         match $any {
+            $crate::AnyDriver::IoUring(mut $driver) => $body,
             $crate::AnyDriver::Epoll(mut $driver) => $body,
         }
     };

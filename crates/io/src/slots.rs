@@ -51,6 +51,12 @@ impl<T> Slots<T> {
         self.free.push(handle.index());
         Some(value)
     }
+
+    /// Handles of everything in the table.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        let occupied = self.slots.iter().enumerate().filter(|(_, slot)| slot.value.is_some());
+        occupied.map(|(index, slot)| Handle::new(index as u32, slot.generation))
+    }
 }
 
 #[cfg(test)]

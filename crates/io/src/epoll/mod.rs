@@ -8,14 +8,16 @@
 //! - While completions are at hand, the kernel is not asked for more, but at least every few polls, so that one busy
 //!   stream cannot starve the others.
 
-mod files;
 mod stream;
 
 use crate::{
     Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
-    TcpInfo, Wait, Waker, file, gather::Regions, slots::Slots, socket, system,
+    TcpInfo, Wait, Waker, file,
+    gather::Regions,
+    pool::{FilePool, FileRequest, OpenFile},
+    slots::Slots,
+    socket, system,
 };
-use files::{FilePool, FileRequest, OpenFile};
 use std::{
     io,
     net::{SocketAddr, TcpListener, TcpStream},

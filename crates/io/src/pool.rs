@@ -1,6 +1,5 @@
-//! File operations of the epoll driver: at once where the page cache allows it, else by a few threads.
+//! File operations by blocking calls: at once where the page cache allows it, else by a few threads.
 
-use super::Ready;
 use crate::{
     Completion, Handle, Seg, Waker,
     file::{self, FileKind},
@@ -11,6 +10,7 @@ use std::{
     collections::VecDeque,
     fs::File,
     io,
+    net::TcpStream,
     os::fd::{AsRawFd, BorrowedFd},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
@@ -20,14 +20,14 @@ use std::{
 const FILE_THREADS: usize = 8;
 
 #[derive(Clone, Debug)]
-pub(super) struct OpenFile {
-    pub(super) file: Arc<File>,
-    pub(super) kind: FileKind,
-    pub(super) direct: bool,
+pub(crate) struct OpenFile {
+    pub(crate) file: Arc<File>,
+    pub(crate) kind: FileKind,
+    pub(crate) direct: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum FileRequest {
+pub(crate) enum FileRequest {
     Read { offset: u64 },
     Write { offset: u64, durable: bool },
     Sync,
@@ -70,7 +70,7 @@ struct Shared {
 }
 
 /// The threads and what passes between them and the driver.
-pub(super) struct FilePool {
+pub(crate) struct FilePool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     collected: Vec<Done>,
@@ -79,7 +79,7 @@ pub(super) struct FilePool {
 }
 
 impl FilePool {
-    pub(super) fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             work: Condvar::new(),
@@ -96,12 +96,12 @@ impl FilePool {
     }
 
     /// Becomes readable when operations have finished.
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.shared.finished.fd()
     }
 
     /// Does the operation at once (the result is returned) or queues it.
-    pub(super) fn submit(
+    pub(crate) fn submit(
         &mut self,
         open: &OpenFile,
         handle: Handle,
@@ -126,7 +126,7 @@ impl FilePool {
     }
 
     /// Hands over the completions of finished operations.
-    pub(super) fn collect(&mut self, ready: &mut Ready) {
+    pub(crate) fn collect(&mut self, ready: &mut Vec<Completion<TcpStream>>) {
         self.shared.finished.acknowledge();
         std::mem::swap(&mut *lock(&self.shared.done), &mut self.collected);
         for Done { handle, tag, result, pieces } in self.collected.drain(..) {

@@ -1,0 +1,553 @@
+//! The completion driver: every operation goes through one `io_uring`. Needs Linux 5.11; best from 6.1.
+//!
+//! - An operation's memory lives in `op.rs` until its completion; closing a handle cancels its socket operations, and
+//!   the descriptor stays open until the last of them has come back. Dropping the driver waits for all of them.
+//! - One `io_uring_enter` per poll submits what was queued and waits. A receive whose predecessor drained the socket
+//!   asks for readiness first, which saves the kernel a fruitless try.
+//! - Short sends, reads and writes resume by themselves. Block devices are discarded by a thread, for want of an
+//!   operation that promises zeros.
+
+mod op;
+mod ring;
+
+use crate::{
+    Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
+    TcpInfo, Wait, Waker,
+    file::{self, FileKind},
+    gather::{PIECES_PER_CALL, Progress, Regions, drop_front, push_buffer},
+    pool::{FilePool, FileRequest, OpenFile},
+    slots::Slots,
+    socket, system,
+};
+use io_uring::{opcode, squeue, types};
+use op::{Kind, Ops};
+use ring::Ring;
+use std::{
+    io,
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::fd::{AsFd, AsRawFd, FromRawFd},
+    path::Path,
+    sync::Arc,
+};
+
+/// Polls that may be answered from what is at hand before the kernel is asked again.
+const POLLS_WITHOUT_ENTER: u32 = 8;
+/// How long a listener rests after accepting failed for want of descriptors or memory, in nanoseconds.
+const ACCEPT_REST_NS: Nanos = 100_000_000;
+/// `user_data` of the waker, of finished blocking file operations, and of cancellations.
+const WAKER: u64 = u64::MAX;
+const FILES: u64 = u64::MAX - 1;
+const CANCEL: u64 = u64::MAX - 2;
+/// `IORING_RECVSEND_POLL_FIRST`.
+const POLL_FIRST: u16 = 1;
+
+type Ready = Vec<Completion<TcpStream>>;
+
+enum Body {
+    Listener(TcpListener),
+    /// A stream, and whether its last receive took everything there was.
+    Stream {
+        socket: TcpStream,
+        drained: bool,
+    },
+    File(OpenFile),
+}
+
+/// An object and how many operations in flight hold its descriptor.
+struct Object {
+    body: Body,
+    in_flight: u32,
+    closing: bool,
+}
+
+/// [`Driver`] on `io_uring`. Belongs to the thread that opened it. See the module text.
+pub struct UringDriver {
+    ring: Ring,
+    waker: Waker,
+    objects: Slots<Object>,
+    ops: Ops,
+    /// Declared before `regions`: its threads end before the memory they work on goes away.
+    files: Option<FilePool>,
+    regions: Regions,
+    ready: Ready,
+    /// Listeners that rest after an error, until when.
+    resting: Vec<(Handle, Nanos)>,
+    polls_without_enter: u32,
+}
+
+impl UringDriver {
+    /// Opens a ring for the calling thread. Errors: the kernel has no `io_uring`, is too old, or forbids it here.
+    pub fn new() -> io::Result<Self> {
+        let mut driver = Self {
+            ring: Ring::open()?,
+            waker: Waker::new()?,
+            objects: Slots::new(),
+            ops: Ops::default(),
+            files: None,
+            regions: Regions::default(),
+            ready: Vec::new(),
+            resting: Vec::new(),
+            polls_without_enter: 0,
+        };
+        driver.ring.watch(driver.waker.fd(), WAKER)?;
+        Ok(driver)
+    }
+
+    fn insert(&mut self, body: Body) -> Handle {
+        self.objects.insert(Object { body, in_flight: 0, closing: false })
+    }
+
+    fn body(&self, handle: Handle) -> Option<&Body> {
+        self.objects.get(handle).filter(|object| !object.closing).map(|object| &object.body)
+    }
+
+    fn stream(&self, handle: Handle) -> Option<(&TcpStream, bool)> {
+        match self.body(handle) {
+            Some(Body::Stream { socket, drained }) => Some((socket, *drained)),
+            _ => None,
+        }
+    }
+
+    /// Starts the operation in slot `index`, whose memory is ready.
+    fn start(&mut self, index: u32, kind: Kind, entry: squeue::Entry) {
+        let op = self.ops.get(index);
+        op.kind = Some(kind);
+        let handle = op.handle;
+        if let Some(object) = self.objects.get_mut(handle) {
+            object.in_flight += 1;
+        }
+        if let Err(error) = self.ring.push(&entry.user_data(u64::from(index))) {
+            self.finish(index, -error.raw_os_error().unwrap_or(libc::EIO), false);
+        }
+    }
+
+    fn start_accept(&mut self, listener: Handle) {
+        let Some(Body::Listener(socket)) = self.body(listener) else { return };
+        let fd = types::Fd(socket.as_raw_fd());
+        let accept = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut());
+        let entry = accept.flags(libc::SOCK_CLOEXEC).build();
+        let index = self.ops.take(listener);
+        self.start(index, Kind::Accept, entry);
+    }
+
+    fn start_send(&mut self, stream: Handle, outgoing: Box<Outgoing>, progress: Progress) {
+        let Some((socket, _)) = self.stream(stream) else {
+            return self.ready.push(Completion::Sent { stream, result: Err(stale()), outgoing });
+        };
+        let fd = types::Fd(socket.as_raw_fd());
+        let index = self.ops.take(stream);
+        let op = self.ops.get(index);
+        let filled = progress.pieces(&outgoing, &self.regions, &mut op.pieces);
+        if filled.is_err() || op.pieces.is_empty() {
+            self.ops.release(index);
+            return self.ready.push(Completion::Sent { stream, result: filled, outgoing });
+        }
+        op.message.msg_iov = op.pieces.as_mut_ptr();
+        op.message.msg_iovlen = op.pieces.len();
+        let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
+        let entry = opcode::SendMsg::new(fd, &raw const op.message).flags(flags).build();
+        self.start(index, Kind::Send { outgoing, progress }, entry);
+    }
+
+    /// Queues a read or write of the pieces that the operation still has.
+    fn start_transfer(&mut self, index: u32, kind: Kind) {
+        let op = self.ops.get(index);
+        let handle = op.handle;
+        let (pieces, count) = (op.pieces.as_ptr(), op.pieces.len().min(PIECES_PER_CALL) as u32);
+        // A file that is closed meanwhile finishes what was begun, so the object is looked up closing or not.
+        let Some(Object { body: Body::File(open), .. }) = self.objects.get(handle) else { return };
+        let fd = types::Fd(open.file.as_raw_fd());
+        let entry = match kind {
+            Kind::Write { offset, moved, durable, .. } => {
+                let flags = if durable { libc::RWF_DSYNC } else { 0 };
+                opcode::Writev::new(fd, pieces, count).offset(offset + moved as u64).rw_flags(flags).build()
+            }
+            Kind::Read { offset, moved, .. } => {
+                opcode::Readv::new(fd, pieces, count).offset(offset + moved as u64).build()
+            }
+            _ => return,
+        };
+        self.start(index, kind, entry);
+    }
+
+    fn transfer(&mut self, file: Handle, tag: u64, segs: &[Seg], kind: Kind) {
+        if !matches!(self.body(file), Some(Body::File(_))) {
+            return self.ready.push(Completion::File { file, tag, result: Err(stale()) });
+        }
+        let index = self.ops.take(file);
+        if let Err(error) = self.regions.resolve_all(segs, &mut self.ops.get(index).pieces) {
+            self.ops.release(index);
+            return self.ready.push(Completion::File { file, tag, result: Err(error) });
+        }
+        self.start_transfer(index, kind);
+    }
+
+    /// Block devices know no ring operation that promises zeros.
+    fn discard_by_thread(&mut self, file: Handle, tag: u64, open: &OpenFile, request: FileRequest) {
+        let pool = match self.files.take() {
+            Some(pool) => Ok(pool),
+            None => FilePool::start().and_then(|pool| self.ring.watch(pool.fd(), FILES).map(|()| pool)),
+        };
+        let result = match pool {
+            Ok(mut pool) => {
+                let result = pool.submit(open, file, tag, &[], request, &self.regions);
+                self.files = Some(pool);
+                result
+            }
+            Err(error) => Some(Err(error)),
+        };
+        if let Some(result) = result {
+            self.ready.push(Completion::File { file, tag, result });
+        }
+    }
+
+    /// Takes over everything that the kernel has completed.
+    fn reap(&mut self) -> io::Result<()> {
+        while let Some((number, result, more)) = self.ring.completion() {
+            match number {
+                WAKER => {
+                    if self.waker.acknowledge() {
+                        self.ready.push(Completion::Woken);
+                    }
+                    self.ring.watch(self.waker.fd(), WAKER)?;
+                }
+                FILES => {
+                    if let Some(files) = &mut self.files {
+                        files.collect(&mut self.ready);
+                        self.ring.watch(files.fd(), FILES)?;
+                    }
+                }
+                CANCEL => {}
+                number => self.finish(number as u32, result, more),
+            }
+        }
+        Ok(())
+    }
+
+    /// An operation has come back: resume it, or report it and free its slot.
+    fn finish(&mut self, index: u32, result: i32, more: bool) {
+        let op = self.ops.get(index);
+        let (handle, kind) = (op.handle, op.kind.take());
+        let Some(kind) = kind else { return };
+        let closing = self.release_object(handle);
+        let socket_op = matches!(kind, Kind::Accept | Kind::Connect | Kind::Recv { .. } | Kind::Send { .. });
+        let result = match usize::try_from(result) {
+            _ if closing && socket_op => Err(io::ErrorKind::ConnectionAborted.into()),
+            Ok(count) => Ok(count),
+            Err(_) => Err(io::Error::from_raw_os_error(-result)),
+        };
+        match kind {
+            Kind::Read { .. } | Kind::Write { .. } => return self.finish_transfer(index, kind, result),
+            _ => self.ops.release(index),
+        }
+        match kind {
+            Kind::Accept => self.finish_accept(handle, result, closing),
+            Kind::Connect => self.finish_connect(handle, result),
+            Kind::Recv { buffer, room } => {
+                if let Some(Object { body: Body::Stream { drained, .. }, .. }) = self.objects.get_mut(handle)
+                {
+                    *drained = !more && result.as_ref().is_ok_and(|&count| count > 0 && count < room);
+                }
+                self.ready.push(Completion::Received { stream: handle, result, buffer });
+            }
+            Kind::Send { outgoing, mut progress } => match result {
+                Ok(sent) if !progress.advance(&outgoing, sent) => self.start_send(handle, outgoing, progress),
+                result => {
+                    let result = result.map(|_| ());
+                    self.ready.push(Completion::Sent { stream: handle, result, outgoing });
+                }
+            },
+            Kind::Sync { tag } | Kind::Discard { tag } => {
+                self.close_idle_file(handle);
+                self.ready.push(Completion::File { file: handle, tag, result: result.map(|_| 0) });
+            }
+            Kind::Read { .. } | Kind::Write { .. } => {}
+        }
+    }
+
+    /// One operation less holds the object. Returns whether it is being closed; the last one out closes it.
+    fn release_object(&mut self, handle: Handle) -> bool {
+        let Some(object) = self.objects.get_mut(handle) else { return true };
+        object.in_flight -= 1;
+        let closing = object.closing;
+        if closing && object.in_flight == 0 && !matches!(object.body, Body::File(_)) {
+            self.objects.remove(handle);
+        }
+        closing
+    }
+
+    fn finish_transfer(&mut self, index: u32, mut kind: Kind, result: io::Result<usize>) {
+        let op = self.ops.get(index);
+        let file = op.handle;
+        let (Kind::Read { tag, ref mut moved, .. } | Kind::Write { tag, ref mut moved, .. }) = kind else {
+            return;
+        };
+        let result = match result {
+            Ok(0) => Ok(*moved),
+            Ok(count) => {
+                *moved += count;
+                if drop_front(&mut op.pieces, count) {
+                    return self.start_transfer(index, kind);
+                }
+                Ok(*moved)
+            }
+            Err(error) => Err(error),
+        };
+        self.ops.release(index);
+        self.close_idle_file(file);
+        self.ready.push(Completion::File { file, tag, result });
+    }
+
+    fn close_idle_file(&mut self, file: Handle) {
+        if self.objects.get(file).is_some_and(|object| object.closing && object.in_flight == 0) {
+            self.objects.remove(file);
+        }
+    }
+
+    fn finish_accept(&mut self, listener: Handle, result: io::Result<usize>, closing: bool) {
+        match result {
+            Ok(fd) => {
+                // SAFETY: the kernel just opened this descriptor for us; nobody else owns it.
+                let socket = unsafe { TcpStream::from_raw_fd(fd as i32) };
+                // A peer that is gone again has no address: nobody misses it.
+                if let Ok(peer) = socket.peer_addr() {
+                    self.ready.push(Completion::Accepted { listener, result: Ok((socket, peer)) });
+                }
+                self.start_accept(listener);
+            }
+            Err(_) if closing => {}
+            Err(error) if is_shortage(&error) => {
+                self.resting.push((listener, system::now_ns() + ACCEPT_REST_NS));
+                self.ready.push(Completion::Accepted { listener, result: Err(error) });
+            }
+            Err(_) => self.start_accept(listener),
+        }
+    }
+
+    fn finish_connect(&mut self, stream: Handle, result: io::Result<usize>) {
+        let result = result.and_then(|_| {
+            let (socket, _) = self.stream(stream).ok_or_else(stale)?;
+            socket::take_error(socket)?;
+            // The ring does the waiting; on a socket that does not block it would give up instead.
+            socket.set_nonblocking(false)
+        });
+        self.ready.push(Completion::Connected { stream, result });
+    }
+
+    fn end_rests(&mut self) {
+        let now = system::now_ns();
+        while let Some(at) = self.resting.iter().position(|&(_, until)| until <= now) {
+            let (listener, _) = self.resting.swap_remove(at);
+            self.start_accept(listener);
+        }
+    }
+
+    fn enter(&mut self, wait: Wait) -> io::Result<()> {
+        self.polls_without_enter = 0;
+        let rest_ends = self.resting.iter().map(|&(_, until)| until).min();
+        let wait = match (wait, rest_ends) {
+            (Wait::Forever, Some(end)) => Wait::Until(end),
+            (Wait::Until(until), Some(end)) => Wait::Until(until.min(end)),
+            (wait, _) => wait,
+        };
+        self.ring.enter(wait)?;
+        if rest_ends.is_some() {
+            self.end_rests();
+        }
+        self.reap()
+    }
+}
+
+impl Driver for UringDriver {
+    type Socket = TcpStream;
+    type Waker = Waker;
+
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+
+    fn now(&self) -> Nanos {
+        system::now_ns()
+    }
+
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn wake(waker: &Waker) {
+        waker.wake();
+    }
+
+    fn attach(&mut self, region: Arc<Region>) -> RegionId {
+        self.regions.attach(region)
+    }
+
+    fn listen(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle> {
+        let socket = socket::listen(addr, options)?;
+        socket.set_nonblocking(false)?;
+        let listener = self.insert(Body::Listener(socket));
+        self.start_accept(listener);
+        Ok(listener)
+    }
+
+    fn local_addr(&self, handle: Handle) -> io::Result<SocketAddr> {
+        match self.body(handle) {
+            Some(Body::Listener(socket)) => socket.local_addr(),
+            Some(Body::Stream { socket, .. }) => socket.local_addr(),
+            _ => Err(stale()),
+        }
+    }
+
+    fn connect(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle> {
+        let socket = socket::open_for(addr, options)?;
+        socket::start_connect(&socket, addr)?;
+        let fd = types::Fd(socket.as_raw_fd());
+        let stream = self.insert(Body::Stream { socket, drained: true });
+        let index = self.ops.take(stream);
+        self.start(index, Kind::Connect, opcode::PollAdd::new(fd, libc::POLLOUT as u32).build());
+        Ok(stream)
+    }
+
+    fn add_stream(&mut self, socket: TcpStream, options: &SocketOptions) -> io::Result<Handle> {
+        socket.set_nonblocking(false)?;
+        socket::set_before_connect(socket.as_fd(), options)?;
+        socket::set_stream(socket.as_fd(), options)?;
+        Ok(self.insert(Body::Stream { socket, drained: false }))
+    }
+
+    fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo> {
+        self.stream(stream).map_or_else(|| Err(stale()), |(socket, _)| socket::tcp_info(socket.as_fd()))
+    }
+
+    fn recv(&mut self, stream: Handle, direct: &[Seg], mut buffer: Buffer, at: usize) {
+        let Some((socket, drained)) = self.stream(stream) else {
+            return self.ready.push(Completion::Received { stream, result: Err(stale()), buffer });
+        };
+        let fd = types::Fd(socket.as_raw_fd());
+        let index = self.ops.take(stream);
+        let op = self.ops.get(index);
+        let resolved = self.regions.resolve_all(direct, &mut op.pieces);
+        push_buffer(&mut buffer, at, &mut op.pieces);
+        let room = op.pieces.iter().map(|piece| piece.iov_len).sum();
+        let error = match resolved {
+            Err(error) => Some(error),
+            Ok(()) if room == 0 => {
+                Some(io::Error::new(io::ErrorKind::InvalidInput, "no room to receive into"))
+            }
+            Ok(()) => None,
+        };
+        if let Some(error) = error {
+            self.ops.release(index);
+            return self.ready.push(Completion::Received { stream, result: Err(error), buffer });
+        }
+        op.message.msg_iov = op.pieces.as_mut_ptr();
+        op.message.msg_iovlen = op.pieces.len().min(PIECES_PER_CALL);
+        let poll_first = if drained { POLL_FIRST } else { 0 };
+        let entry = opcode::RecvMsg::new(fd, &raw mut op.message).ioprio(poll_first).build();
+        self.start(index, Kind::Recv { buffer, room }, entry);
+    }
+
+    fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
+        self.start_send(stream, outgoing, Progress::default());
+    }
+
+    fn open(&mut self, path: &Path, options: &FileOptions) -> io::Result<Handle> {
+        let (file, kind) = file::open(path, options)?;
+        Ok(self.insert(Body::File(OpenFile { file: Arc::new(file), kind, direct: options.direct })))
+    }
+
+    fn file_size(&self, file: Handle) -> io::Result<u64> {
+        match self.body(file) {
+            Some(Body::File(open)) => file::size_bytes(&open.file, open.kind),
+            _ => Err(stale()),
+        }
+    }
+
+    fn read_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64) {
+        self.transfer(file, tag, segs, Kind::Read { tag, offset, moved: 0 });
+    }
+
+    fn write_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64, durable: bool) {
+        self.transfer(file, tag, segs, Kind::Write { tag, offset, moved: 0, durable });
+    }
+
+    fn sync(&mut self, file: Handle, tag: u64) {
+        let Some(Body::File(open)) = self.body(file) else {
+            return self.ready.push(Completion::File { file, tag, result: Err(stale()) });
+        };
+        let fsync = opcode::Fsync::new(types::Fd(open.file.as_raw_fd()));
+        let entry = fsync.flags(types::FsyncFlags::DATASYNC).build();
+        let index = self.ops.take(file);
+        self.start(index, Kind::Sync { tag }, entry);
+    }
+
+    fn discard(&mut self, file: Handle, tag: u64, offset: u64, len: u64) {
+        let Some(Body::File(open)) = self.body(file) else {
+            return self.ready.push(Completion::File { file, tag, result: Err(stale()) });
+        };
+        if open.kind == FileKind::Block {
+            let open = open.clone();
+            return self.discard_by_thread(file, tag, &open, FileRequest::Discard { offset, len });
+        }
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let fallocate = opcode::Fallocate::new(types::Fd(open.file.as_raw_fd()), len);
+        let entry = fallocate.offset(offset).mode(mode).build();
+        let index = self.ops.take(file);
+        self.start(index, Kind::Discard { tag }, entry);
+    }
+
+    fn close(&mut self, handle: Handle) {
+        let Some(object) = self.objects.get_mut(handle).filter(|object| !object.closing) else { return };
+        object.closing = true;
+        if object.in_flight == 0 {
+            self.objects.remove(handle);
+            return;
+        }
+        for index in self.ops.cancellable(handle) {
+            let entry = opcode::AsyncCancel::new(u64::from(index)).build().user_data(CANCEL);
+            // The queue can only refuse when the ring is broken, which the next poll reports.
+            let _ = self.ring.push(&entry);
+        }
+    }
+
+    fn poll(&mut self, wait: Wait, out: &mut Ready) -> io::Result<()> {
+        self.polls_without_enter += 1;
+        self.reap()?;
+        if self.ready.is_empty() {
+            self.enter(wait)?;
+        } else if self.ring.has_queued() || self.polls_without_enter >= POLLS_WITHOUT_ENTER {
+            self.enter(Wait::Never)?;
+        }
+        out.append(&mut self.ready);
+        Ok(())
+    }
+}
+
+impl Drop for UringDriver {
+    /// Takes back every operation before their memory goes away.
+    fn drop(&mut self) {
+        let everything: Vec<Handle> = self.objects.handles().collect();
+        for handle in everything {
+            self.close(handle);
+        }
+        while self.ops.in_flight() > 0 {
+            self.ready.clear();
+            if self.enter(Wait::Forever).is_err() {
+                // Leaking is the only safe answer to a ring that can no longer say what it still works on.
+                std::mem::forget(std::mem::take(&mut self.ops));
+                std::mem::forget(std::mem::take(&mut self.regions));
+                return;
+            }
+        }
+    }
+}
+
+/// Accepting failed for want of descriptors or memory: trying again at once would only spin.
+fn is_shortage(error: &io::Error) -> bool {
+    let shortage = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error.raw_os_error().is_some_and(|code| shortage.contains(&code))
+}
+
+fn stale() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the handle was closed")
+}

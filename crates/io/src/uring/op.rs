@@ -1,0 +1,77 @@
+//! Operations in flight: everything the kernel may read or write until their completion, at addresses that stay put.
+
+use crate::{Buffer, Handle, Outgoing, gather::Progress};
+use libc::iovec;
+
+/// What an operation does, and what it carries beyond its memory.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Accept,
+    Connect,
+    Recv { buffer: Buffer, room: usize },
+    Send { outgoing: Box<Outgoing>, progress: Progress },
+    Read { tag: u64, offset: u64, moved: usize },
+    Write { tag: u64, offset: u64, moved: usize, durable: bool },
+    Sync { tag: u64 },
+    Discard { tag: u64 },
+}
+
+/// One operation. Boxed and reused: the kernel holds the addresses of `message` and of the pieces.
+pub(super) struct Op {
+    pub(super) handle: Handle,
+    /// `None` while the slot is free.
+    pub(super) kind: Option<Kind>,
+    pub(super) pieces: Vec<iovec>,
+    pub(super) message: libc::msghdr,
+}
+
+/// The operations of one ring, by the number that travels through the kernel as `user_data`.
+#[derive(Default)]
+pub(super) struct Ops {
+    // Boxed so that growing the table moves no operation.
+    #[expect(clippy::vec_box, reason = "the kernel holds addresses into the boxes")]
+    slots: Vec<Box<Op>>,
+    free: Vec<u32>,
+    in_flight: usize,
+}
+
+impl Ops {
+    /// Takes a free operation with an empty list of pieces.
+    pub(super) fn take(&mut self, handle: Handle) -> u32 {
+        self.in_flight += 1;
+        let index = self.free.pop().unwrap_or_else(|| {
+            // SAFETY: an all-zero msghdr is a valid empty one.
+            let message = unsafe { std::mem::zeroed() };
+            self.slots.push(Box::new(Op { handle, kind: None, pieces: Vec::new(), message }));
+            self.slots.len() as u32 - 1
+        });
+        let op = &mut self.slots[index as usize];
+        op.handle = handle;
+        op.pieces.clear();
+        index
+    }
+
+    pub(super) fn get(&mut self, index: u32) -> &mut Op {
+        &mut self.slots[index as usize]
+    }
+
+    /// Ends an operation: its slot is free again.
+    pub(super) fn release(&mut self, index: u32) {
+        self.slots[index as usize].kind = None;
+        self.free.push(index);
+        self.in_flight -= 1;
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Operations of one object that can be cancelled; file operations run to their end.
+    pub(super) fn cancellable(&self, handle: Handle) -> impl Iterator<Item = u32> {
+        let is_it = move |op: &Op| {
+            use Kind::{Accept, Connect, Recv, Send};
+            op.handle == handle && matches!(op.kind, Some(Accept | Connect | Recv { .. } | Send { .. }))
+        };
+        (0_u32..).zip(&self.slots).filter(move |(_, op)| is_it(op)).map(|(index, _)| index)
+    }
+}

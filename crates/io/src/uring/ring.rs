@@ -1,0 +1,125 @@
+//! The ring itself: opened with the best flags the kernel knows, entered at most once per poll.
+
+use crate::{Nanos, Wait, system};
+use io_uring::{IoUring, opcode, squeue, types};
+use std::{io, marker::PhantomData, os::fd::BorrowedFd};
+
+/// Submission slots. A full queue is handed to the kernel early, so this bounds no caller.
+const SUBMISSIONS: u32 = 512;
+/// Completion slots; the kernel keeps what does not fit (`IORING_FEAT_NODROP`).
+const COMPLETIONS: u32 = 4096;
+/// `IORING_ENTER_GETEVENTS`.
+const GETEVENTS: u32 = 1;
+
+/// Probed before first use: operations that this driver needs.
+const NEEDED: [u8; 9] = [
+    opcode::SendMsg::CODE,
+    opcode::RecvMsg::CODE,
+    opcode::Accept::CODE,
+    opcode::PollAdd::CODE,
+    opcode::AsyncCancel::CODE,
+    opcode::Readv::CODE,
+    opcode::Writev::CODE,
+    opcode::Fsync::CODE,
+    opcode::Fallocate::CODE,
+];
+
+pub(super) struct Ring {
+    uring: IoUring,
+    /// Task work waits until the ring is entered, so completions cannot appear by themselves.
+    deferred: bool,
+    /// A ring with a single issuer belongs to the thread that opened it.
+    bound_to_thread: PhantomData<*mut ()>,
+}
+
+impl Ring {
+    /// Errors: the kernel has no `io_uring`, or forbids it here (sysctl, seccomp), or lacks a needed operation.
+    pub(super) fn open() -> io::Result<Self> {
+        let ring = Self::open_ring()?;
+        let mut probe = io_uring::Probe::new();
+        ring.uring.submitter().register_probe(&mut probe)?;
+        let missing = NEEDED.iter().find(|&&code| !probe.is_supported(code));
+        let params = ring.uring.params();
+        if missing.is_some() || !params.is_feature_ext_arg() || !params.is_feature_nodrop() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel is too old (needs 5.11)"));
+        }
+        // Saves a descriptor lookup per call; kernels before 5.18 go without.
+        let _ = ring.uring.submitter().register_ring_fd();
+        Ok(ring)
+    }
+
+    fn open_ring() -> io::Result<Self> {
+        let base = || {
+            let mut builder = IoUring::builder();
+            builder.setup_clamp().setup_cqsize(COMPLETIONS);
+            builder
+        };
+        let mut best = base();
+        best.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
+        let mut cooperative = base();
+        cooperative.setup_coop_taskrun().setup_taskrun_flag();
+        let ring = |uring, deferred| Self { uring, deferred, bound_to_thread: PhantomData };
+        best.build(SUBMISSIONS)
+            .map(|opened| ring(opened, true))
+            .or_else(|_| cooperative.build(SUBMISSIONS).map(|opened| ring(opened, true)))
+            .or_else(|_| base().build(SUBMISSIONS).map(|opened| ring(opened, false)))
+    }
+
+    /// Queues an operation; it reaches the kernel with the next [`Ring::enter`], or now if the queue is full.
+    pub(super) fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        // SAFETY: the memory that an entry names lies in an operation or in an attached region, and both stay put
+        // until its completion (see `Ops` and `UringDriver::drop`).
+        while unsafe { self.uring.submission().push(entry) }.is_err() {
+            self.uring.submit()?;
+        }
+        Ok(())
+    }
+
+    /// Submits what is queued and lets completions happen; waits for the first one as `wait` says.
+    pub(super) fn enter(&mut self, wait: Wait) -> io::Result<()> {
+        let (queued, flagged) = {
+            let submission = self.uring.submission();
+            (submission.len() as u32, submission.taskrun() || submission.cq_overflow())
+        };
+        let entered = match wait {
+            Wait::Never if queued == 0 && !flagged && self.deferred => return Ok(()),
+            // SAFETY: no argument is passed; the flag only asks for task work to be run.
+            Wait::Never => unsafe {
+                self.uring.submitter().enter::<libc::sigset_t>(queued, 0, GETEVENTS, None)
+            },
+            Wait::Until(until) => {
+                let time = timespec(until.saturating_sub(system::now_ns()));
+                let args = types::SubmitArgs::new().timespec(&time);
+                self.uring.submitter().submit_with_args(1, &args)
+            }
+            Wait::Forever => self.uring.submitter().submit_and_wait(1),
+        };
+        let harmless = [libc::ETIME, libc::EINTR, libc::EBUSY, libc::EAGAIN];
+        match entered {
+            Err(error) if !error.raw_os_error().is_some_and(|code| harmless.contains(&code)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether operations wait to be submitted.
+    pub(super) fn has_queued(&mut self) -> bool {
+        !self.uring.submission().is_empty()
+    }
+
+    /// The next completion: the operation's number, its result, and whether the socket holds more bytes.
+    pub(super) fn completion(&mut self) -> Option<(u64, i32, bool)> {
+        let entry = self.uring.completion().next()?;
+        Some((entry.user_data(), entry.result(), io_uring::cqueue::sock_nonempty(entry.flags())))
+    }
+
+    /// Asks for a completion numbered `user_data` when `fd` becomes readable.
+    pub(super) fn watch(&mut self, fd: BorrowedFd<'_>, user_data: u64) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        let poll = opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), libc::POLLIN as u32);
+        self.push(&poll.build().user_data(user_data))
+    }
+}
+
+fn timespec(ns: Nanos) -> types::Timespec {
+    types::Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32)
+}
