@@ -1,7 +1,7 @@
 """The command line: one thin file per verb.
 
 Open this file first. `app` holds the verbs and turns every failure into one message and an exit code; each verb's file
-reads its options and calls the room that does the work; `execute` walks a plan (`linerate.workload`), drives the
+reads its options and calls the room that does the work; `job` walks a plan (`linerate.workload`), drives the
 data plane (`linerate._core`), writes the run directory (`linerate.results`) and tells a view what happens; `view` shows
 it, as a live table, as plain lines, or as JSON.
 

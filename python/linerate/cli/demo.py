@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import flags
+from linerate.cli.job import flags
 
 PRESET = "dell-nic"
 VOLUME_BYTES = 128 << 20
@@ -27,7 +27,7 @@ def demo(
     on each of eight volumes; sizes and times are scaled down.
     """
     from linerate.array import EmbeddedArray, eight_volumes
-    from linerate.cli.options import Asked
+    from linerate.cli.job.options import Asked
     from linerate.cli.run import run_plan
     from linerate.workload import LunMap, Overrides
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from linerate.cli import flags
+from linerate.cli.job import flags
 
 if TYPE_CHECKING:
-    from linerate.cli.options import Asked, Lenient
+    from linerate.cli.job.options import Asked, Lenient
     from linerate.workload import Overrides
 
 RUNS = Path("runs")
@@ -41,7 +41,7 @@ def run(
     json: flags.Json = False,
 ) -> None:
     """Run a workload file (vdbench, Linerate TOML) or a preset against iSCSI LUNs, files or block devices."""
-    from linerate.cli import options
+    from linerate.cli.job import options
     from linerate.workload import Overrides
 
     lenient: Lenient = False if strict else "auto"
@@ -75,7 +75,7 @@ def run_plan(
     json: bool = False,
 ) -> None:
     """Loads the workload, runs it, and leaves by typer.Exit when the exit code is not 0."""
-    from linerate.cli.execute import Job, execute
+    from linerate.cli.job.execute import Job, execute
     from linerate.cli.view import open_view
     from linerate.workload import load_workload
 
