@@ -16,7 +16,7 @@ use crate::params::DigestKind;
 use crate::pdu::{BHS_BYTES, Bhs, data_len, total_ahs_len};
 use std::ops::Range;
 
-/// Most bytes of additional header segments that a header can announce (TotalAHSLength is one byte of words).
+/// Most bytes of additional header segments that a header can announce (`TotalAHSLength` is one byte of words).
 const AHS_BYTES_MAX: usize = 255 * 4;
 const DIGEST_BYTES: usize = 4;
 

@@ -13,9 +13,15 @@
 //! Only error recovery level 0 is spoken: whatever goes wrong on a connection ends it, and the initiator logs in again.
 //! `docs/supported-rfc7143.md` says clause by clause what is supported.
 
+pub mod chap;
 pub mod digest;
 pub mod frame;
+pub mod keys;
+pub mod login;
+pub mod names;
 pub mod params;
 pub mod pdu;
+pub mod send_targets;
+pub mod text;
 pub mod transfer;
 pub mod window;

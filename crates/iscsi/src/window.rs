@@ -3,6 +3,9 @@
 //! Numbers are 32-bit serials (RFC 1982): `a` is before `b` if the way from `a` up to `b` is shorter than half the
 //! circle. A session has one connection here, so commands arrive in the order of their numbers or not at all.
 
+use crate::login::Established;
+use crate::pdu::StatusNumbers;
+
 /// True if serial number `a` comes before `b`.
 pub fn before(a: u32, b: u32) -> bool {
     a != b && b.wrapping_sub(a) < 1 << 31
@@ -36,6 +39,11 @@ impl TargetWindow {
         TargetWindow { exp_cmd_sn, max_cmd_sn: exp_cmd_sn.wrapping_add(depth).wrapping_sub(1), stat_sn }
     }
 
+    /// The window after a login.
+    pub fn after_login(login: &Established) -> Self {
+        TargetWindow { exp_cmd_sn: login.cmd_sn, max_cmd_sn: login.max_cmd_sn, stat_sn: login.stat_sn }
+    }
+
     /// Judges a command's number. Immediate commands are run whatever their number is and do not move the window.
     pub fn admit(&mut self, cmd_sn: u32, immediate: bool) -> Admission {
         if immediate {
@@ -57,19 +65,15 @@ impl TargetWindow {
     }
 
     /// Numbers for a PDU that carries status: consumes a status number.
-    pub fn status(&mut self) -> crate::pdu::StatusNumbers {
+    pub fn status(&mut self) -> StatusNumbers {
         let sn = self.peek();
         self.stat_sn = self.stat_sn.wrapping_add(1);
         sn
     }
 
     /// Numbers for a PDU that carries no status (R2T, Data-In without status, ping).
-    pub fn peek(&self) -> crate::pdu::StatusNumbers {
-        crate::pdu::StatusNumbers {
-            stat_sn: self.stat_sn,
-            exp_cmd_sn: self.exp_cmd_sn,
-            max_cmd_sn: self.max_cmd_sn,
-        }
+    pub fn peek(&self) -> StatusNumbers {
+        StatusNumbers { stat_sn: self.stat_sn, exp_cmd_sn: self.exp_cmd_sn, max_cmd_sn: self.max_cmd_sn }
     }
 }
 
@@ -84,9 +88,14 @@ pub struct InitiatorWindow {
 }
 
 impl InitiatorWindow {
-    /// After login: the first command will be `cmd_sn`, the next status `exp_stat_sn`; the target said `sn`.
-    pub fn new(cmd_sn: u32, exp_stat_sn: u32, sn: &crate::pdu::StatusNumbers) -> Self {
-        InitiatorWindow { cmd_sn, exp_cmd_sn: sn.exp_cmd_sn, max_cmd_sn: sn.max_cmd_sn, exp_stat_sn }
+    /// The window after a login.
+    pub fn after_login(login: &Established) -> Self {
+        InitiatorWindow {
+            cmd_sn: login.cmd_sn,
+            exp_cmd_sn: login.cmd_sn,
+            max_cmd_sn: login.max_cmd_sn,
+            exp_stat_sn: login.stat_sn,
+        }
     }
 
     /// True if the window has room for another (non-immediate) command.
@@ -120,7 +129,7 @@ impl InitiatorWindow {
 
     /// Takes in `ExpCmdSN` and `MaxCmdSN` of any target PDU; stale or impossible pairs are ignored (RFC 7143 section
     /// 4.2.2.1).
-    pub fn observe(&mut self, sn: &crate::pdu::StatusNumbers) {
+    pub fn observe(&mut self, sn: &StatusNumbers) {
         if before(sn.max_cmd_sn.wrapping_add(1), sn.exp_cmd_sn) {
             return;
         }
@@ -134,7 +143,7 @@ impl InitiatorWindow {
 
     /// Takes in a PDU that carries status: its `StatSN` must be the next one. On one connection at error recovery level 0
     /// a gap cannot be mended: the session must be dropped.
-    pub fn status(&mut self, sn: &crate::pdu::StatusNumbers) -> Result<(), StatusGap> {
+    pub fn status(&mut self, sn: &StatusNumbers) -> Result<(), StatusGap> {
         if sn.stat_sn != self.exp_stat_sn {
             return Err(StatusGap { expected: self.exp_stat_sn, got: sn.stat_sn });
         }

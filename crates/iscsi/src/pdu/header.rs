@@ -82,12 +82,12 @@ pub(super) fn request_opcode(code: u8, immediate: bool) -> u8 {
     code | bit(immediate, IMMEDIATE)
 }
 
-/// Length in bytes of the data segment that follows this header, without padding (DataSegmentLength).
+/// Length in bytes of the data segment that follows this header, without padding (`DataSegmentLength`).
 pub fn data_len(bhs: &Bhs) -> u32 {
     u32::from_be_bytes([0, bhs[5], bhs[6], bhs[7]])
 }
 
-/// Length in bytes of the additional header segments that follow this header (TotalAHSLength is in words).
+/// Length in bytes of the additional header segments that follow this header (`TotalAHSLength` is in words).
 pub fn total_ahs_len(bhs: &Bhs) -> usize {
     usize::from(bhs[4]) * 4
 }

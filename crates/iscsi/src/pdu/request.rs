@@ -115,7 +115,7 @@ impl ScsiCommand {
 
     /// Writes the whole header.
     pub fn emit(&self, out: &mut Bhs) {
-        debug_assert!(self.ahs_len % 4 == 0 && self.ahs_len <= 1020);
+        debug_assert!(self.ahs_len.is_multiple_of(4) && self.ahs_len <= 1020);
         let flags = bit(self.final_pdu, FINAL)
             | bit(self.read, Self::READ)
             | bit(self.write, Self::WRITE)
@@ -378,14 +378,17 @@ pub(super) fn stage_flags(transit: bool, cont: bool, current: Stage, next: Stage
 
 /// The ISID of a login PDU (bytes 8 to 13).
 pub(super) fn isid(wire: &Wire) -> [u8; 6] {
-    let [a, b, c, d, e, f, ..] = wire.lun.get().to_be_bytes();
-    [a, b, c, d, e, f]
+    let mut isid = [0; 6];
+    isid.copy_from_slice(&wire.lun.get().to_be_bytes()[..6]);
+    isid
 }
 
-/// Bytes 8 to 15 of a login PDU.
-pub(super) fn session_id([a, b, c, d, e, f]: [u8; 6], tsih: u16) -> U64 {
-    let [hi, lo] = tsih.to_be_bytes();
-    U64::new(u64::from_be_bytes([a, b, c, d, e, f, hi, lo]))
+/// Bytes 8 to 15 of a login PDU: ISID and TSIH.
+pub(super) fn session_id(isid: [u8; 6], tsih: u16) -> U64 {
+    let mut bytes = [0; 8];
+    bytes[..6].copy_from_slice(&isid);
+    bytes[6..].copy_from_slice(&tsih.to_be_bytes());
+    U64::new(u64::from_be_bytes(bytes))
 }
 
 /// Text Request (RFC 7143 section 11.10).

@@ -1,0 +1,162 @@
+//! CHAP, the authentication method of iSCSI logins (RFC 7143 section 12.1.3, RFC 1994).
+//!
+//! The verifier sends an identifier and a random challenge; the other side proves that it knows the secret with
+//! `hash(identifier, secret, challenge)`. [`crate::login`] runs the exchange; this room has the arithmetic and the rules:
+//! algorithms, binary values in text (`binary.rs`), credentials, comparison in constant time.
+
+mod binary;
+
+pub use binary::{BINARY_BYTES_MAX, BinaryError, decode, encode_base64, encode_hex};
+
+use md5::Md5;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use subtle::ConstantTimeEq;
+
+/// A hash that CHAP may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// MD5, `CHAP_A=5`: every implementation has it.
+    Md5,
+    /// SHA-256, `CHAP_A=7`.
+    Sha256,
+}
+
+impl Algorithm {
+    /// The number in `CHAP_A` (IANA's PPP authentication algorithms).
+    pub fn code(self) -> u32 {
+        match self {
+            Algorithm::Md5 => 5,
+            Algorithm::Sha256 => 7,
+        }
+    }
+
+    /// From the number in `CHAP_A`.
+    pub fn from_code(code: u32) -> Option<Self> {
+        match code {
+            5 => Some(Algorithm::Md5),
+            7 => Some(Algorithm::Sha256),
+            _ => None,
+        }
+    }
+
+    /// Length in bytes of a response, and of the challenges we make.
+    pub fn response_len(self) -> usize {
+        match self {
+            Algorithm::Md5 => 16,
+            Algorithm::Sha256 => 32,
+        }
+    }
+
+    /// The response to a challenge.
+    pub fn respond(self, identifier: u8, secret: &Secret, challenge: &[u8]) -> Vec<u8> {
+        fn hash<D: Digest>(identifier: u8, secret: &[u8], challenge: &[u8]) -> Vec<u8> {
+            D::new()
+                .chain_update([identifier])
+                .chain_update(secret)
+                .chain_update(challenge)
+                .finalize()
+                .to_vec()
+        }
+        match self {
+            Algorithm::Md5 => hash::<Md5>(identifier, &secret.0, challenge),
+            Algorithm::Sha256 => hash::<Sha256>(identifier, &secret.0, challenge),
+        }
+    }
+
+    /// True if `response` answers the challenge; takes the same time whatever the difference.
+    pub fn verify(self, identifier: u8, secret: &Secret, challenge: &[u8], response: &[u8]) -> bool {
+        self.respond(identifier, secret, challenge).ct_eq(response).into()
+    }
+}
+
+/// A CHAP secret. Never shown by `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    /// From its bytes. RFC 7143 section 9.2.1 wants at least 12 random ones.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Secret(bytes.into())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// A name and its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// `CHAP_N`: compared whole and literally.
+    pub name: String,
+    /// The secret.
+    pub secret: Secret,
+}
+
+/// What authentication a side wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChapConfig {
+    algorithms: Vec<Algorithm>,
+    initiator: Credentials,
+    target: Option<Credentials>,
+}
+
+impl ChapConfig {
+    /// `algorithms` in order of preference; the initiator proves itself with `initiator`, and with `target` given the
+    /// target must prove itself too (mutual CHAP).
+    pub fn new(
+        algorithms: &[Algorithm],
+        initiator: Credentials,
+        target: Option<Credentials>,
+    ) -> Result<Self, ChapConfigError> {
+        if algorithms.is_empty() {
+            return Err(ChapConfigError::NoAlgorithm);
+        }
+        if initiator.name.is_empty() || target.as_ref().is_some_and(|target| target.name.is_empty()) {
+            return Err(ChapConfigError::EmptyName);
+        }
+        let zero = |side: &Credentials| side.name.contains('\0') || side.name.len() > 255;
+        if zero(&initiator) || target.as_ref().is_some_and(zero) {
+            return Err(ChapConfigError::BadName);
+        }
+        if target.as_ref().is_some_and(|target| target.secret == initiator.secret) {
+            return Err(ChapConfigError::SameSecret);
+        }
+        Ok(ChapConfig { algorithms: algorithms.to_vec(), initiator, target })
+    }
+
+    /// Algorithms in order of preference.
+    pub fn algorithms(&self) -> &[Algorithm] {
+        &self.algorithms
+    }
+
+    /// What the initiator proves.
+    pub fn initiator(&self) -> &Credentials {
+        &self.initiator
+    }
+
+    /// What the target proves, with mutual CHAP.
+    pub fn target(&self) -> Option<&Credentials> {
+        self.target.as_ref()
+    }
+}
+
+/// Why a CHAP configuration cannot be used: the user's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChapConfigError {
+    /// No algorithm.
+    #[error("CHAP needs at least one algorithm: md5 or sha256")]
+    NoAlgorithm,
+    /// An empty name.
+    #[error("CHAP needs a user name")]
+    EmptyName,
+    /// A name that does not fit into a key's value.
+    #[error("a CHAP user name has at most 255 bytes and no zero byte")]
+    BadName,
+    /// Both directions share a secret, which a reflection attack could use (RFC 7143 section 9.2.1).
+    #[error("mutual CHAP needs different secrets for the two directions")]
+    SameSecret,
+}

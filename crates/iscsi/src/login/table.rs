@@ -1,0 +1,186 @@
+//! The state machines as data.
+//!
+//! A row reads: in this state, when this happens, go there. What is not in a table must not happen: the login fails, or
+//! the connection is dropped. The three tables are small enough to be searched row by row; none is on the path of an I/O.
+
+/// One row of a state table.
+pub type Row<S, E> = (S, E, S);
+
+/// Where `event` leads from `state`; `None` if it must not happen there.
+pub fn next_state<S: Copy + PartialEq, E: Copy + PartialEq>(
+    table: &[Row<S, E>],
+    state: S,
+    event: E,
+) -> Option<S> {
+    table.iter().find(|(from, on, _)| *from == state && *on == event).map(|(_, _, to)| *to)
+}
+
+/// A login on the target's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TargetState {
+    /// Nothing received, or in the security stage without an agreed method.
+    Start,
+    /// CHAP agreed: algorithms are due.
+    Algorithm,
+    /// Challenge sent: the response is due.
+    Response,
+    /// Nothing is left to prove.
+    Cleared,
+    /// Operational stage.
+    Operational,
+    /// The login is done.
+    FullFeature,
+}
+
+/// What a login request means to the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TargetEvent {
+    /// Security stage, nothing about authentication yet.
+    Talk,
+    /// Both agree on no authentication.
+    NoneAgreed,
+    /// Both agree on CHAP.
+    ChapAgreed,
+    /// A CHAP algorithm was agreed; a challenge goes out.
+    AlgorithmAgreed,
+    /// The initiator has proved itself.
+    Proved,
+    /// The login begins in the operational stage, and no proof is demanded.
+    SkipSecurity,
+    /// Operational keys.
+    Negotiate,
+    /// The initiator moves on to the operational stage.
+    ToOperational,
+    /// The initiator moves on to full feature phase.
+    ToFullFeature,
+}
+
+/// Target side of the login phase.
+pub const TARGET_LOGIN: &[Row<TargetState, TargetEvent>] = {
+    use {TargetEvent as E, TargetState as S};
+    &[
+        (S::Start, E::Talk, S::Start),
+        (S::Start, E::NoneAgreed, S::Cleared),
+        (S::Start, E::ChapAgreed, S::Algorithm),
+        (S::Start, E::SkipSecurity, S::Operational),
+        (S::Algorithm, E::AlgorithmAgreed, S::Response),
+        (S::Response, E::Proved, S::Cleared),
+        (S::Cleared, E::Talk, S::Cleared),
+        (S::Cleared, E::ToOperational, S::Operational),
+        (S::Cleared, E::ToFullFeature, S::FullFeature),
+        (S::Operational, E::Negotiate, S::Operational),
+        (S::Operational, E::ToFullFeature, S::FullFeature),
+    ]
+};
+
+/// A login on the initiator's side: what it has sent and waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InitiatorState {
+    /// Nothing sent.
+    Start,
+    /// `AuthMethod` sent.
+    Method,
+    /// `CHAP_A` sent.
+    Algorithm,
+    /// `CHAP_R` sent.
+    Response,
+    /// Proofs are complete; the target has not agreed to move on yet.
+    Cleared,
+    /// Operational stage.
+    Operational,
+    /// The login is done.
+    FullFeature,
+}
+
+/// What the initiator does, or what a login response means to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InitiatorEvent {
+    /// It sends the first request.
+    Begin,
+    /// The target chose no authentication.
+    NoneChosen,
+    /// The target chose CHAP.
+    ChapChosen,
+    /// The target chose an algorithm and sent a challenge.
+    Challenged,
+    /// The target accepted the proof, and gave its own if that was demanded.
+    Proved,
+    /// The target has more to say before it moves on.
+    Talk,
+    /// The target agrees to move on to the operational stage.
+    ToOperational,
+    /// The target agrees to full feature phase.
+    ToFullFeature,
+}
+
+/// Initiator side of the login phase.
+pub const INITIATOR_LOGIN: &[Row<InitiatorState, InitiatorEvent>] = {
+    use {InitiatorEvent as E, InitiatorState as S};
+    &[
+        (S::Start, E::Begin, S::Method),
+        (S::Method, E::Talk, S::Method),
+        (S::Method, E::NoneChosen, S::Cleared),
+        (S::Method, E::ChapChosen, S::Algorithm),
+        (S::Algorithm, E::Challenged, S::Response),
+        (S::Response, E::Proved, S::Cleared),
+        (S::Cleared, E::Talk, S::Cleared),
+        (S::Cleared, E::ToOperational, S::Operational),
+        (S::Operational, E::Talk, S::Operational),
+        (S::Operational, E::ToFullFeature, S::FullFeature),
+    ]
+};
+
+/// A connection as both sides see it (RFC 7143 section 8.1.3, reduced to one connection per session).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConnectionState {
+    /// No TCP connection.
+    Free,
+    /// TCP connects (initiator), or has been accepted and waits for the first PDU (target).
+    Connecting,
+    /// Login phase.
+    InLogin,
+    /// Full feature phase.
+    LoggedIn,
+    /// The target asked for a logout, or the initiator has sent one: no new commands.
+    LogoutRequested,
+    /// Logout answered, or the connection failed: tasks are being ended.
+    CleanupWait,
+}
+
+/// What happens to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConnectionEvent {
+    /// The initiator connects, or the target accepts.
+    Open,
+    /// The first login PDU goes out or comes in.
+    LoginBegins,
+    /// The final login response.
+    LoginDone,
+    /// A logout request, or an asynchronous message that asks for one.
+    LogoutBegins,
+    /// The logout response.
+    LogoutDone,
+    /// TCP failed or was closed, a deadline passed, the peer broke the protocol, or a new login took the session over.
+    Lost,
+    /// Every task of the connection has ended.
+    Cleaned,
+}
+
+/// Life of a connection.
+pub const CONNECTION: &[Row<ConnectionState, ConnectionEvent>] = {
+    use {ConnectionEvent as E, ConnectionState as S};
+    &[
+        (S::Free, E::Open, S::Connecting),
+        (S::Connecting, E::LoginBegins, S::InLogin),
+        (S::Connecting, E::Lost, S::Free),
+        (S::InLogin, E::LoginDone, S::LoggedIn),
+        (S::InLogin, E::Lost, S::Free),
+        (S::LoggedIn, E::LogoutBegins, S::LogoutRequested),
+        (S::LoggedIn, E::Lost, S::CleanupWait),
+        (S::LogoutRequested, E::LogoutBegins, S::LogoutRequested),
+        (S::LogoutRequested, E::LogoutDone, S::CleanupWait),
+        (S::LogoutRequested, E::Lost, S::CleanupWait),
+        (S::CleanupWait, E::Lost, S::CleanupWait),
+        (S::CleanupWait, E::Cleaned, S::Free),
+    ]
+};
