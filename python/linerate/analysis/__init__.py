@@ -1,7 +1,12 @@
-"""What a run's figures come down to, whether to believe them, and how two runs differ."""
+"""What a run's figures come down to, whether to believe them, and how two runs differ.
+
+Open `summary.py` first: it turns a run directory into summary rows. `check.py` doubts them with the rules of
+`rules/`; `compare.py` puts two sets of runs side by side. Nothing here writes or draws.
+"""
 
 from linerate.analysis.check import check_run
-from linerate.analysis.compare import Comparison, compare_runs
+from linerate.analysis.compare import Comparison, MetricComparison, StepComparison, compare_runs
+from linerate.analysis.difference import Difference
 from linerate.analysis.summary import (
     OpSummary,
     PartSummary,
@@ -14,9 +19,12 @@ from linerate.analysis.summary import (
 
 __all__ = [
     "Comparison",
+    "Difference",
+    "MetricComparison",
     "OpSummary",
     "PartSummary",
     "Quantile",
+    "StepComparison",
     "StepSummary",
     "UsageSummary",
     "check_run",

@@ -1,19 +1,64 @@
-"""Two sets of runs side by side."""
+"""Two sets of runs side by side.
+
+The unit of replication is the run: intervals of one run resemble their neighbours and prove nothing about the
+next run. With one run on a side, ratios are shown and nothing is said about significance. With more, a Welch
+interval on the logarithms bounds the ratio at 95 %; with few runs it is wide, and says so honestly.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from scipy import stats  # type: ignore[import-untyped]
+
+from linerate.analysis.difference import Difference, differences_between
+from linerate.analysis.summary import StepSummary, summarise
 from linerate.results import RunDirectory
+
+CONFIDENCE = 0.95
+MARGIN_PERCENT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure that is compared. `better` says which way is good: +1 more, -1 less, 0 neither."""
+
+    name: str
+    unit: str
+    better: int
+    read: Callable[[StepSummary], float | None]
+
+
+def _quantile(q: float) -> Callable[[StepSummary], float | None]:
+    def read(step: StepSummary) -> float | None:
+        quantile = step.total.quantile(q)
+        return quantile.value_ms if quantile and quantile.honest else None
+
+    return read
+
+
+METRICS = (
+    Metric("i/o rate", "IOPS", +1, lambda step: step.total.iops),
+    Metric("MB/sec", "MB/s", +1, lambda step: step.total.mib_s),
+    Metric("resp", "ms", -1, lambda step: step.total.mean_ms),
+    Metric("p50", "ms", -1, _quantile(0.5)),
+    Metric("p99", "ms", -1, _quantile(0.99)),
+    Metric("p99.9", "ms", -1, _quantile(0.999)),
+    Metric("queue depth", "", 0, lambda step: step.queue_depth),
+    Metric("cpu% sys+u", "%", -1, lambda step: step.usage.cpu_busy_percent),
+    Metric("cycles/byte", "", -1, lambda step: step.usage.cycles_per_byte),
+    Metric("retransmits/GiB", "", -1, lambda step: step.usage.retransmits_per_gib),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricComparison:
-    """One metric of one step on both sides.
+    """One metric of one step on both sides, one value per run.
 
     `ratio` is b/a of the geometric means; `low` and `high` bound it at 95 % when both sides have at least two
-    runs, else they are None and `verdict` says that nothing can be said about significance.
+    runs. None where a value is missing or zero. `verdict` is one phrase for people.
     """
 
     metric: str
@@ -35,19 +80,11 @@ class StepComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A fact, setting or spec entry that differs between the sides. Values are as shown to people."""
-
-    key: str
-    label: str
-    a: str
-    b: str
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
-    """Result of `compare_runs`."""
+    """Result of `compare_runs`. `warnings` say what weakens the comparison as a whole."""
 
+    a: tuple[str, ...]
+    b: tuple[str, ...]
     steps: tuple[StepComparison, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
@@ -56,8 +93,108 @@ class Comparison:
 
 
 def compare_runs(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> Comparison:
-    """Compare side `b` with side `a` (the baseline), step by step by name.
+    """Compare side `b` with side `a` (the baseline), step by step by key."""
+    sides = [[{step.step: step for step in summarise(run)} for run in side] for side in (a, b)]
+    keys_a, keys_b = ([key for run in side for key in run] for side in sides)
+    common = [key for key in dict.fromkeys(keys_a) if key in set(keys_b)]
+    return Comparison(
+        a=tuple(str(run.path) for run in a),
+        b=tuple(str(run.path) for run in b),
+        steps=tuple(_compare_step(key, *sides) for key in common),
+        only_a=tuple(key for key in dict.fromkeys(keys_a) if key not in set(keys_b)),
+        only_b=tuple(key for key in dict.fromkeys(keys_b) if key not in set(keys_a)),
+        differences=differences_between(a, b),
+        warnings=tuple(_warnings(a, b)),
+    )
 
-    The unit of replication is the run.
-    """
-    raise NotImplementedError
+
+def compare_values(metric: Metric, a: Sequence[float], b: Sequence[float]) -> MetricComparison:
+    """Compare one value per run of each side."""
+    ratio = low = high = None
+    if a and b and min(*a, *b) > 0:
+        log_a, log_b = [math.log(value) for value in a], [math.log(value) for value in b]
+        ratio = math.exp(_mean(log_b) - _mean(log_a))
+        if len(a) > 1 and len(b) > 1:
+            low, high = _welch_bounds(log_a, log_b)
+    return MetricComparison(
+        metric=metric.name,
+        unit=metric.unit,
+        a=tuple(a),
+        b=tuple(b),
+        ratio=ratio,
+        low=low,
+        high=high,
+        verdict=_verdict(metric, len(a), len(b), ratio, low, high),
+    )
+
+
+def _compare_step(
+    key: str, a: Sequence[Mapping[str, StepSummary]], b: Sequence[Mapping[str, StepSummary]]
+) -> StepComparison:
+    metrics = []
+    for metric in METRICS:
+        values_a, values_b = (
+            [value for run in side if key in run and (value := metric.read(run[key])) is not None]
+            for side in (a, b)
+        )
+        if values_a or values_b:
+            metrics.append(compare_values(metric, values_a, values_b))
+    return StepComparison(step=key, metrics=tuple(metrics))
+
+
+def _welch_bounds(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
+    """Bounds of exp(mean(b) - mean(a)) without assuming equal spread on both sides."""
+    part_a, part_b = _variance(a) / len(a), _variance(b) / len(b)
+    error = math.sqrt(part_a + part_b)
+    difference = _mean(b) - _mean(a)
+    if error == 0:
+        return math.exp(difference), math.exp(difference)
+    freedom = (part_a + part_b) ** 2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
+    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    return math.exp(difference - reach), math.exp(difference + reach)
+
+
+def _verdict(
+    metric: Metric, runs_a: int, runs_b: int, ratio: float | None, low: float | None, high: float | None
+) -> str:
+    if not runs_a or not runs_b:
+        return "measured on one side only"
+    if ratio is None:
+        return "zero on a side: no ratio"
+    if low is None or high is None:
+        return "one run on a side: significance unknown"
+    if low <= 1 <= high:
+        return "no difference shown"
+    small = abs(ratio - 1) * 100 < MARGIN_PERCENT
+    direction = "higher" if ratio > 1 else "lower"
+    judged = "" if not metric.better else (", better" if (ratio > 1) == (metric.better > 0) else ", worse")
+    return f"{direction}{judged}" + (f", below the {MARGIN_PERCENT:g} % margin" if small else "")
+
+
+def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> list[str]:
+    warnings = []
+    fewest = min(len(a), len(b))
+    if fewest < 2:
+        warnings.append(
+            "one run on a side: the ratios describe these runs; repeat both sides to see if they hold"
+        )
+    elif fewest < 4:
+        warnings.append(
+            f"{fewest} runs on a side: a permutation test cannot reach 5 %, and the bounds rest on the assumption "
+            "that runs scatter normally"
+        )
+    for side, runs in (("A", a), ("B", b)):
+        for run in runs:
+            stamp = run.manifest.validity.stamp if run.manifest.validity else None
+            if stamp != "valid":
+                warnings.append(f"side {side}: {run.path} is {stamp or 'not judged'}: see its check")
+    return warnings
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = _mean(values)
+    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)

@@ -1,18 +1,37 @@
-"""Summary rows: the figures that a step, a stream, a volume or a single interval comes down to."""
+"""Summary rows: the figures that a step, a stream, a volume or a single interval comes down to.
+
+Everything is derived from sums and merged distributions over the measured time. MB/s means 2^20 bytes per
+second. Latencies are service times (submit to complete) in milliseconds unless a name says response (intended
+start to complete). The queue depth is the achieved one: the sum of all service times over the elapsed time,
+as vdbench reports it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from linerate.results import Interval, RunDirectory
+import polars as pl
+
+from linerate.results import Histogram, Interval, RunDirectory, StepRecord
+from linerate.results.histogram import merged
 from linerate.results.manifest import State
+from linerate.results.sample import OPS, Op, Usage
+
+MIB = 1 << 20
+GIB = 1 << 30
+NS_PER_MS = 1e6
+QUANTILES = (0.5, 0.95, 0.99, 0.999)
+HONEST_BEYOND = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
     """A quantile of a latency distribution.
 
-    Not `honest` when fewer than 100 values lie beyond it: show it greyed.
+    Not `honest` when too few values lie beyond it: show it greyed.
     """
 
     q: float
@@ -21,16 +40,18 @@ class Quantile:
 
     @property
     def honest(self) -> bool:
-        """Whether enough values lie beyond the quantile to state it."""
-        return self.beyond >= 100
+        """Whether at least 100 values lie beyond the quantile."""
+        return self.beyond >= HONEST_BEYOND
+
+    @property
+    def name(self) -> str:
+        """`p50`, `p99.9`: the quantile in percent."""
+        return f"p{self.q * 100:.6g}"
 
 
 @dataclass(frozen=True, slots=True)
 class OpSummary:
-    """Reads, writes or both over some time.
-
-    MB/s means 2^20 bytes per second; latencies are service times in ms.
-    """
+    """Reads, writes or both over some time."""
 
     ios: int
     bytes: int
@@ -42,29 +63,32 @@ class OpSummary:
     max_ms: float
     response_mean_ms: float
     response_max_ms: float
+    queue_depth: float
     quantiles: tuple[Quantile, ...] = ()
     response_quantiles: tuple[Quantile, ...] = ()
 
     def quantile(self, q: float) -> Quantile | None:
-        """The quantile `q` (0.5, 0.95, 0.99 or 0.999) of service time, if a distribution was recorded."""
+        """The quantile `q` (one of `QUANTILES`) of service time, if a distribution was recorded."""
         return next((item for item in self.quantiles if item.q == q), None)
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSummary:
-    """CPU, TCP and generator figures over some time.
+    """CPU, TCP and generator figures over some time; None where nothing was measured.
 
-    Percentages are of all CPUs of the host (vdbench's cpu%).
+    CPU percentages are of all CPUs of the host (vdbench's cpu%). The limited percentages are shares of the
+    time in which the sessions had data to send (TCP_INFO).
     """
 
     cpu_busy_percent: float | None
     cpu_system_percent: float | None
     load_cpu_s: float
+    load_cores: float
     cycles_per_byte: float | None
+    host_cycles_per_byte: float | None
     cpu_us_per_io: float | None
     retransmits: int
-    retransmit_percent: float | None
-    busy_s: float
+    retransmits_per_gib: float | None
     rwnd_limited_percent: float | None
     sndbuf_limited_percent: float | None
     rtt_us_mean: float
@@ -80,7 +104,6 @@ class PartSummary:
     total: OpSummary
     read: OpSummary | None
     write: OpSummary | None
-    queue_depth: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +111,7 @@ class StepSummary:
     """One step over its measured time (warm-up left out)."""
 
     step: str
+    name: str
     label: str
     for_loops: str
     requested_rate: str
@@ -97,18 +121,265 @@ class StepSummary:
     total: OpSummary
     read: OpSummary | None
     write: OpSummary | None
-    queue_depth: float
     queue_depth_asked: int | None
     usage: UsageSummary
     volumes: tuple[PartSummary, ...] = ()
     streams: tuple[PartSummary, ...] = ()
 
+    @property
+    def queue_depth(self) -> float:
+        """Achieved queue depth over all volumes."""
+        return self.total.queue_depth
+
+    @property
+    def read_percent(self) -> float:
+        """Share of reads in the I/Os; 0 without I/O."""
+        return 100 * self.read.ios / self.total.ios if self.read and self.total.ios else 0.0
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What adds up over rows."""
+
+    ios: int = 0
+    bytes: int = 0
+    errors: int = 0
+    service_sum_ns: int = 0
+    service_sumsq_ns2: float = 0.0
+    service_max_ns: int = 0
+    response_sum_ns: int = 0
+    response_max_ns: int = 0
+
+    def add(self, row: Any) -> None:
+        """Add a `Row`, other sums, or a row of a table."""
+        self.ios += row.ios
+        self.bytes += row.bytes
+        self.errors += row.errors
+        self.service_sum_ns += row.service_sum_ns
+        self.service_sumsq_ns2 += row.service_sumsq_ns2 or 0.0
+        self.service_max_ns = max(self.service_max_ns, row.service_max_ns)
+        self.response_sum_ns += row.response_sum_ns
+        self.response_max_ns = max(self.response_max_ns, row.response_max_ns)
+
+
+_SUMMED = ("ios", "bytes", "errors", "service_sum_ns", "service_sumsq_ns2", "response_sum_ns")
+_LARGEST = ("service_max_ns", "response_max_ns")
+
 
 def summarise(run: RunDirectory) -> tuple[StepSummary, ...]:
     """The summary of every step of a run, in order."""
-    raise NotImplementedError
+    return tuple(summarise_step(run, step) for step in run.manifest.steps)
+
+
+def summarise_step(run: RunDirectory, record: StepRecord) -> StepSummary:
+    """The summary of one step of a run."""
+    usage = run.measured_usage(record.key)
+    seconds = float((usage["end_s"] - usage["start_s"]).sum()) if usage.height else 0.0
+    sums = dict(_sums_by(run.measured_rows(record.key), ("op",)))
+    state = run.state if record.state == "running" else record.state
+
+    def of_op(op: Op) -> OpSummary | None:
+        part = sums.get((op,))
+        if part is None:
+            return None
+        return _op_summary(
+            [part], seconds, run.latency(record.key, op=op), run.latency(record.key, op=op, kind="response")
+        )
+
+    total = _op_summary(
+        sums.values(), seconds, run.latency(record.key), run.latency(record.key, kind="response")
+    )
+    return StepSummary(
+        step=record.key,
+        name=record.name,
+        label=record.label,
+        for_loops=record.for_loops,
+        requested_rate=record.requested_rate,
+        state=state,
+        seconds=seconds,
+        intervals=usage.height,
+        total=total,
+        read=of_op("read"),
+        write=of_op("write"),
+        queue_depth_asked=outstanding_asked(record.spec),
+        usage=_usage_summary(_usage_total(usage), seconds, total),
+        volumes=_volumes(run, record.key, seconds),
+        streams=_streams(run, record.key, seconds),
+    )
 
 
 def summarise_interval(interval: Interval, step: str = "") -> StepSummary:
     """The summary of one interval as it arrives, for the live table. Volumes and streams are left out."""
-    raise NotImplementedError
+    sums: dict[Op, _Sums] = {}
+    for row in interval.rows:
+        sums.setdefault(row.op, _Sums()).add(row)
+
+    def histogram(op: Op | None) -> Histogram | None:
+        return merged(
+            item.histogram
+            for item in interval.latencies
+            if not item.volume and item.kind == "service" and op in (None, item.op) and item.histogram.count
+        )
+
+    parts = {op: _op_summary([part], interval.seconds, histogram(op)) for op, part in sums.items()}
+    total = _op_summary(sums.values(), interval.seconds, histogram(None))
+    return StepSummary(
+        step=step,
+        name=step,
+        label="",
+        for_loops="",
+        requested_rate="",
+        state="running",
+        seconds=interval.seconds,
+        intervals=1,
+        total=total,
+        read=parts.get("read"),
+        write=parts.get("write"),
+        queue_depth_asked=None,
+        usage=_usage_summary(interval.usage, interval.seconds, total),
+    )
+
+
+def outstanding_asked(spec: Mapping[str, Any]) -> int | None:
+    """I/Os that a closed loop was asked to keep in flight over all volumes in use; None for an open loop."""
+    if spec.get("arrival", {}).get("kind", "closed") != "closed":
+        return None
+    used = {name for stream in spec.get("streams", ()) for name in stream.get("volumes", ())}
+    volumes = [volume for volume in spec.get("volumes", ()) if volume.get("name") in used]
+    return sum(int(volume.get("outstanding", 0)) for volume in volumes) or None
+
+
+def quantiles_of(histogram: Histogram | None) -> tuple[Quantile, ...]:
+    """The quantiles of a distribution, each with the number of values beyond it."""
+    if histogram is None or not histogram.count:
+        return ()
+    count = histogram.count
+    return tuple(
+        Quantile(q, histogram.quantile(q) / NS_PER_MS, count - math.ceil(q * count)) for q in QUANTILES
+    )
+
+
+def _op_summary(
+    parts: Iterable[_Sums],
+    seconds: float,
+    service: Histogram | None = None,
+    response: Histogram | None = None,
+) -> OpSummary:
+    sums = _Sums()
+    for part in parts:
+        sums.add(part)
+    count = max(sums.ios, 1)
+    time = seconds or math.inf
+    mean_ns = sums.service_sum_ns / count
+    variance = max(sums.service_sumsq_ns2 / count - mean_ns**2, 0.0)
+    return OpSummary(
+        ios=sums.ios,
+        bytes=sums.bytes,
+        errors=sums.errors,
+        iops=sums.ios / time,
+        mib_s=sums.bytes / time / MIB,
+        mean_ms=mean_ns / NS_PER_MS,
+        stddev_ms=math.sqrt(variance) / NS_PER_MS,
+        max_ms=sums.service_max_ns / NS_PER_MS,
+        response_mean_ms=sums.response_sum_ns / count / NS_PER_MS,
+        response_max_ms=sums.response_max_ns / NS_PER_MS,
+        queue_depth=sums.service_sum_ns / 1e9 / time,
+        quantiles=quantiles_of(service),
+        response_quantiles=quantiles_of(response),
+    )
+
+
+def _sums_by(rows: pl.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[str, ...], _Sums]]:
+    table = rows.group_by(list(keys), maintain_order=True).agg(
+        *(pl.col(name).sum() for name in _SUMMED), *(pl.col(name).max() for name in _LARGEST)
+    )
+    for row in table.iter_rows(named=True):
+        yield tuple(row[key] for key in keys), _Sums(**{name: row[name] for name in (*_SUMMED, *_LARGEST)})
+
+
+def _parts(
+    rows: pl.DataFrame,
+    key: str,
+    seconds: float,
+    quantiles: Mapping[tuple[str, Op | None], tuple[Quantile, ...]],
+) -> tuple[PartSummary, ...]:
+    by_name: dict[str, dict[str, _Sums]] = {}
+    for (name, op), sums in _sums_by(rows, (key, "op")):
+        by_name.setdefault(name, {})[op] = sums
+
+    def summary(name: str, op: Op | None, parts: Iterable[_Sums]) -> OpSummary:
+        return replace(_op_summary(parts, seconds), quantiles=quantiles.get((name, op), ()))
+
+    return tuple(
+        PartSummary(
+            name=name,
+            total=summary(name, None, ops.values()),
+            read=summary(name, "read", [ops["read"]]) if "read" in ops else None,
+            write=summary(name, "write", [ops["write"]]) if "write" in ops else None,
+        )
+        for name, ops in by_name.items()
+    )
+
+
+def _volumes(run: RunDirectory, step: str, seconds: float) -> tuple[PartSummary, ...]:
+    quantiles: dict[tuple[str, Op | None], tuple[Quantile, ...]] = {}
+    waiting: dict[str, Histogram] = {}
+    for volume, op, histogram in run.latency_by_volume(step):
+        quantiles[volume, op] = quantiles_of(histogram)
+        if (
+            volume in waiting
+        ):  # the other operation of a volume follows soon: keep few distributions at a time
+            histogram.merge(waiting.pop(volume))
+        else:
+            waiting[volume] = histogram
+        quantiles[volume, None] = quantiles_of(histogram)
+    return _parts(run.measured_rows(step), "volume", seconds, quantiles)
+
+
+def _streams(run: RunDirectory, step: str, seconds: float) -> tuple[PartSummary, ...]:
+    rows = run.measured_rows(step)
+    quantiles = {
+        (name, op): quantiles_of(run.latency(step, stream=name, op=op))
+        for name in rows["stream"].unique().to_list()
+        for op in (None, *OPS)
+    }
+    return _parts(rows, "stream", seconds, quantiles)
+
+
+def _usage_total(usage: pl.DataFrame) -> Usage:
+    if usage.is_empty():
+        return Usage()
+    mean = {"rtt_us_mean", "outstanding_mean", "tsc_hz"}
+    largest = {"backlog_max"}
+    values: dict[str, Any] = {}
+    for name in Usage.__slots__:
+        column = usage[name].fill_null(0)
+        values[name] = column.mean() if name in mean else column.max() if name in largest else column.sum()
+    return Usage(**values)
+
+
+def _share(part: float, whole: float) -> float | None:
+    return 100 * part / whole if whole > 0 else None
+
+
+def _usage_summary(usage: Usage, seconds: float, total: OpSummary) -> UsageSummary:
+    host_busy_s = usage.host_cpu_user_s + usage.host_cpu_system_s
+    host_all_s = host_busy_s + usage.host_cpu_idle_s + usage.host_cpu_wait_s
+    load_cpu_s = usage.load_cpu_user_s + usage.load_cpu_system_s
+    cycles = usage.tsc_hz / total.bytes if total.bytes and usage.tsc_hz else None
+    return UsageSummary(
+        cpu_busy_percent=_share(host_busy_s, host_all_s),
+        cpu_system_percent=_share(usage.host_cpu_system_s, host_all_s),
+        load_cpu_s=load_cpu_s,
+        load_cores=load_cpu_s / seconds if seconds else 0.0,
+        cycles_per_byte=load_cpu_s * cycles if cycles else None,
+        host_cycles_per_byte=host_busy_s * cycles if cycles else None,
+        cpu_us_per_io=1e6 * load_cpu_s / total.ios if total.ios else None,
+        retransmits=usage.retransmits,
+        retransmits_per_gib=usage.retransmits * GIB / usage.bytes_sent if usage.bytes_sent else None,
+        rwnd_limited_percent=_share(usage.rwnd_limited_us, usage.busy_us),
+        sndbuf_limited_percent=_share(usage.sndbuf_limited_us, usage.busy_us),
+        rtt_us_mean=usage.rtt_us_mean,
+        late_arrivals=usage.late_arrivals,
+        backlog_max=usage.backlog_max,
+    )

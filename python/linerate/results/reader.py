@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import polars as pl
 from pydantic import ValidationError
@@ -15,7 +15,7 @@ from linerate.results import columns, files, hlog
 from linerate.results.errors import NotARunError, RunDamagedError
 from linerate.results.histogram import Histogram, decode, merged
 from linerate.results.manifest import FORMAT, FORMAT_VERSION, Manifest, State, StepRecord
-from linerate.results.sample import Event, LatencyKind, Op
+from linerate.results.sample import KINDS, Event, LatencyKind, Op
 
 _TIME_SLACK_S = 0.0015  # the log rounds to a millisecond
 
@@ -32,6 +32,7 @@ class RunDirectory:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
+        self._merged: dict[str, dict[hlog.Tag, Histogram]] = {}
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -105,12 +106,28 @@ class RunDirectory:
 
         None without I/O.
         """
-        lines = self._measured_lines(step, op, kind)
         if volume is not None:
-            chosen = (line for line in lines if line.tag.volume == volume)
+            parts = [
+                decode(line.data)
+                for line in self._measured_lines(step, op, kind)
+                if line.tag.volume == volume
+            ]
         else:
-            chosen = (line for line in lines if not line.tag.volume and stream in (None, line.tag.stream))
-        return merged(decode(line.data) for line in chosen)
+            parts = [
+                histogram
+                for tag, histogram in self._by_stream(step).items()
+                if tag.kind == kind and op in (None, tag.op) and stream in (None, tag.stream)
+            ]
+        return merged(parts)
+
+    def latency_by_volume(self, step: str) -> Iterator[tuple[str, Op, Histogram]]:
+        """Volume, operation and service times over the measured time, one after the other.
+
+        Only a step that ended has them. A thousand distributions are large: keep few at a time.
+        """
+        for line in self._measured_lines(step, None, "service"):
+            if line.tag.volume:
+                yield line.tag.volume, cast("Op", line.tag.op), decode(line.data)
 
     def latency_over_time(
         self, step: str, *, op: Op | None = None, kind: LatencyKind = "service"
@@ -143,6 +160,20 @@ class RunDirectory:
         for line in self._log.get(step, ()):
             if line.tag.kind == kind and op in (None, line.tag.op) and line.start_s >= first:
                 yield line
+
+    def _by_stream(self, step: str) -> dict[hlog.Tag, Histogram]:
+        """The measured distributions of each (stream, operation, kind); merged once, asked for many times."""
+        if step not in self._merged:
+            found: dict[hlog.Tag, Histogram] = {}
+            for line in (line for kind in KINDS for line in self._measured_lines(step, None, kind)):
+                if line.tag.volume:
+                    continue
+                if line.tag in found:
+                    found[line.tag].merge(decode(line.data))
+                else:
+                    found[line.tag] = decode(line.data)
+            self._merged[step] = found
+        return self._merged[step]
 
     def _offset_s(self, step: str) -> float:
         return (self.step(step).started_at - self.manifest.started_at).total_seconds()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Op = Literal["read", "write"]
 LatencyKind = Literal["service", "response"]
+OPS: tuple[Op, ...] = ("read", "write")
+KINDS: tuple[LatencyKind, ...] = ("service", "response")
 
 
 @dataclass(frozen=True, slots=True)

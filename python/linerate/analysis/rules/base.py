@@ -1,0 +1,94 @@
+"""What a rule is, and what it sees of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from linerate.analysis.summary import StepSummary
+from linerate.results import RunDirectory, StepRecord
+from linerate.results.manifest import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A finding without the rule's name and the step, which the engine adds."""
+
+    severity: Severity
+    reason: str
+    advice: str
+
+
+class StepView:
+    """One step as the rules see it.
+
+    What was asked (`spec`), what was read back (`facts`), what was measured.
+    """
+
+    def __init__(self, run: RunDirectory, record: StepRecord, summary: StepSummary) -> None:
+        self.run = run
+        self.record = record
+        self.summary = summary
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """The RunSpec of the step, without secrets."""
+        return self.record.spec
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        """Measured rows of the interval table."""
+        return self.run.measured_rows(self.record.key)
+
+    @cached_property
+    def usage(self) -> pl.DataFrame:
+        """Measured rows of the usage table."""
+        return self.run.measured_usage(self.record.key)
+
+    @cached_property
+    def iops(self) -> list[float]:
+        """IOPS of each measured interval, in order."""
+        counts = self.rows.group_by("interval").agg(pl.col("ios").sum())
+        table = self.usage.join(counts, on="interval", how="left").sort("interval")
+        seconds = table["end_s"] - table["start_s"]
+        return [float(value) for value in (table["ios"].fill_null(0) / seconds).to_list()]
+
+    @property
+    def closed_loop(self) -> bool:
+        """Whether a finished I/O makes room for the next one."""
+        return bool(self.spec.get("arrival", {}).get("kind", "closed") == "closed")
+
+    @property
+    def streams(self) -> list[Mapping[str, Any]]:
+        """The stream specs."""
+        return list(self.spec.get("streams", ()))
+
+    @property
+    def volume_facts(self) -> list[Mapping[str, Any]]:
+        """What was read back about each volume."""
+        return list(self.record.facts.get("volumes") or ())
+
+    @property
+    def sessions(self) -> list[Mapping[str, Any]]:
+        """What was read back about each volume's iSCSI session."""
+        return [session for volume in self.volume_facts if (session := volume.get("session"))]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRule:
+    """A rule about one step."""
+
+    id: str
+    judge: Callable[[StepView], Iterator[Doubt]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRule:
+    """A rule about the run as a whole."""
+
+    id: str
+    judge: Callable[[RunDirectory], Iterator[Doubt]]

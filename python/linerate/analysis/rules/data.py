@@ -1,0 +1,131 @@
+"""Rules about the data: errors, caches, content, and whether the recorded distributions are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linerate.analysis.rules.base import Doubt, StepRule, StepView
+from linerate.analysis.summary import GIB, NS_PER_MS
+
+ERROR_PERCENT_VOID = 1.0
+CACHE_BYTES = 4 * GIB
+_CLIP_SLACK = 1.01  # a bucket is up to 0.1 % wide
+
+
+def _errors(step: StepView) -> Iterator[Doubt]:
+    total = step.summary.total
+    if total.errors:
+        percent = 100 * total.errors / max(total.ios + total.errors, 1)
+        yield Doubt(
+            "void" if percent > ERROR_PERCENT_VOID else "suspect",
+            f"{total.errors} I/Os failed ({percent:.2g} %)",
+            "look at the events for the reasons; failed I/Os can be faster or slower than good ones",
+        )
+
+
+def _incidents(step: StepView) -> Iterator[Doubt]:
+    events = [event for event in step.run.events if event.step == step.record.key and event.blame]
+    if events:
+        first = events[0]
+        yield Doubt(
+            "note",
+            f"{len(events)} events during the step, the first at {first.at_s:.1f} s: {first.message}",
+            "read them in the report and decide whether they explain the figures",
+        )
+
+
+def _no_io(step: StepView) -> Iterator[Doubt]:
+    if step.summary.intervals and not step.summary.total.ios:
+        yield Doubt("void", "no I/O completed", "check the volumes, the rate and the events")
+
+
+def _cache_sized(step: StepView) -> Iterator[Doubt]:
+    volumes = [volume for volume in step.volume_facts if volume.get("kind") != "null"]
+    used = sum(int(volume.get("size_bytes") or 0) for volume in volumes)
+    if not volumes or not used:
+        return
+    if used < CACHE_BYTES:
+        yield Doubt(
+            "note",
+            f"the volumes hold {used / GIB:.2f} GiB in all: a cache holds that, so the network is measured",
+            "use volumes several times as large as the array's cache to measure its disks",
+        )
+    memory = step.run.manifest.environment.get("memory.total_bytes")
+    specs = {volume.get("name"): volume for volume in step.spec.get("volumes", ())}
+    cached = [
+        v for v in volumes if specs.get(v.get("name"), {}).get("direct") is False and v.get("kind") != "iscsi"
+    ]
+    if cached and isinstance(memory, int) and used < memory:
+        yield Doubt(
+            "suspect",
+            "files go through this host's page cache, which can hold all of them",
+            "set direct, or use more data than the host has memory",
+        )
+
+
+def _compressible(step: StepView) -> Iterator[Doubt]:
+    ratios = [
+        float(stream["compression_ratio"]) for stream in step.streams if stream.get("compression_ratio")
+    ]
+    writes = step.summary.write is not None and step.summary.write.ios > 0
+    if writes and any(ratio > 1 for ratio in ratios):
+        yield Doubt(
+            "note",
+            f"written data compress up to {max(ratios):g}:1",
+            "an array that compresses stores less than it is sent; use incompressible data to exclude that",
+        )
+
+
+def _verifying(step: StepView) -> Iterator[Doubt]:
+    if step.spec.get("verify", "off") != "off":
+        yield Doubt(
+            "suspect",
+            "verify was on: checking data costs CPU and changes the rate",
+            "turn verify off to measure performance",
+        )
+
+
+def _clipped(step: StepView) -> Iterator[Doubt]:
+    histogram = step.run.latency(step.record.key)
+    total = step.summary.total
+    if histogram is None:
+        if total.ios:
+            yield Doubt(
+                "suspect", "no latency distribution was recorded", "percentiles are missing: run it again"
+            )
+        return
+    longest_ms = histogram.max / NS_PER_MS
+    if total.max_ms > longest_ms * _CLIP_SLACK:
+        yield Doubt(
+            "suspect",
+            f"the distribution ends at {longest_ms:.0f} ms; one I/O took {total.max_ms:.0f} ms",
+            "percentiles near the end are too small",
+        )
+    if histogram.count != total.ios:
+        yield Doubt(
+            "suspect",
+            f"the distribution holds {histogram.count} I/Os of {total.ios}",
+            "percentiles leave some I/Os out",
+        )
+
+
+def _thin_tail(step: StepView) -> Iterator[Doubt]:
+    thin = [item.name for item in step.summary.total.quantiles if not item.honest]
+    if thin:
+        yield Doubt(
+            "note",
+            f"too few I/Os for {', '.join(thin)}: fewer than 100 lie beyond",
+            "run longer before quoting them; the report shows them greyed",
+        )
+
+
+RULES = (
+    StepRule("no-io", _no_io),
+    StepRule("io-errors", _errors),
+    StepRule("events", _incidents),
+    StepRule("cache-sized-volume", _cache_sized),
+    StepRule("compressible-data", _compressible),
+    StepRule("verify-on", _verifying),
+    StepRule("clipped-histogram", _clipped),
+    StepRule("thin-tail", _thin_tail),
+)

@@ -1,0 +1,60 @@
+"""Rules about the run as a whole: how it ended, whether its files are sound, whether the host was quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linerate.analysis.rules.base import Doubt, RunRule
+from linerate.results import RunDirectory
+
+BUSY_HOST_LOAD_PER_CPU = 0.25
+
+
+def _ended_badly(run: RunDirectory) -> Iterator[Doubt]:
+    reason = f": {run.manifest.reason}" if run.manifest.reason else ""
+    if run.state == "failed":
+        yield Doubt("void", f"the run failed{reason}", "mend the cause and run it again")
+    elif run.state == "interrupted":
+        yield Doubt("suspect", f"the run was interrupted{reason}", "run it to the end")
+    elif run.state == "running":
+        yield Doubt("suspect", "the run is still going on", "judge it when it has ended")
+
+
+def _damaged(run: RunDirectory) -> Iterator[Doubt]:
+    for damage in run.damage():
+        yield Doubt("void", damage, "take the run directory from a backup")
+
+
+def _nothing_measured(run: RunDirectory) -> Iterator[Doubt]:
+    if not run.manifest.steps:
+        yield Doubt("void", "the run has no step", "look at the reason why it ended")
+
+
+def _busy_host(run: RunDirectory) -> Iterator[Doubt]:
+    load = run.manifest.environment.get("host.load_average_1m")
+    cpus = run.manifest.environment.get("cpu.count")
+    if isinstance(load, float) and isinstance(cpus, int) and load > BUSY_HOST_LOAD_PER_CPU * cpus:
+        yield Doubt(
+            "note",
+            f"the host was busy before the run: load average {load:.2f} on {cpus} CPUs",
+            "stop other work on this host, or pin the load to CPUs of its own",
+        )
+
+
+def _slow_governor(run: RunDirectory) -> Iterator[Doubt]:
+    governor = run.manifest.environment.get("cpu.governor")
+    if governor in ("powersave", "schedutil", "ondemand", "conservative"):
+        yield Doubt(
+            "note",
+            f"the CPU frequency governor is {governor}: light load may see longer latencies than heavy load",
+            "set the governor to performance while measuring",
+        )
+
+
+RULES = (
+    RunRule("run-ended-badly", _ended_badly),
+    RunRule("files-damaged", _damaged),
+    RunRule("nothing-measured", _nothing_measured),
+    RunRule("busy-host", _busy_host),
+    RunRule("slow-governor", _slow_governor),
+)

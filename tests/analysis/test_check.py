@@ -1,0 +1,169 @@
+"""Each rule of `check` fires on what it is meant for, and a sound run passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from linerate.analysis import check_run
+from linerate.analysis.rules import RUN_RULES, STEP_RULES
+from linerate.results import Finding, RunDirectory, RunWriter, WorkloadSource, files
+from linerate.results.manifest import FactValue
+
+from tests.samples.synthetic import CPUS, ENVIRONMENT, Clock, Load, make_run, spec_of
+
+SOUND = Load(intervals=60, warmup=5, volumes=4, outstanding=12, iops=40_000, volume_bytes=64 << 30)
+OPEN = {"arrival": {"kind": "open", "process": "poisson", "rate_iops": 40_000.0}}
+
+
+def spec_with(load: Load, **stream: Any) -> dict[str, Any]:
+    spec = spec_of(load)
+    spec["streams"][0].update(stream)
+    return spec
+
+
+@dataclass(frozen=True)
+class Case:
+    rule: str
+    severity: str
+    load: Load = SOUND
+    environment: dict[str, FactValue] | None = None
+
+
+CASES = [
+    Case("too-short", "suspect", replace(SOUND, intervals=6)),
+    Case("too-short", "note", replace(SOUND, intervals=30)),
+    Case("too-few-intervals", "suspect", replace(SOUND, intervals=4)),
+    Case("not-steady", "suspect", replace(SOUND, jitter=0.8, intervals=20)),
+    Case("not-steady", "suspect", replace(SOUND, trend=0.6)),
+    Case("warmup-too-short", "note", replace(SOUND, warmup=0)),
+    Case("load-host-saturated", "suspect", replace(SOUND, usage={"host_cpu_user_s": CPUS * 9.0})),
+    Case("generator-limited", "suspect", replace(SOUND, usage={"load_cpu_user_s": 0.7})),
+    Case(
+        "late-arrivals",
+        "suspect",
+        replace(SOUND, spec=OPEN, usage={"late_arrivals": 1000, "backlog_max": 50}),
+    ),
+    Case("late-arrivals", "suspect", replace(SOUND, spec=OPEN, iops=30_000)),
+    Case("depth-missed", "suspect", replace(SOUND, outstanding=30)),
+    Case("skew-missed", "suspect", replace(SOUND, spec=spec_with(SOUND, share_percent=60.0))),
+    Case("closed-loop", "note"),
+    Case("polling", "note", replace(SOUND, spec={"wait": "spin"})),
+    Case("retransmits", "note", replace(SOUND, usage={"retransmits": 1})),
+    Case("retransmits", "suspect", replace(SOUND, usage={"retransmits": 5000})),
+    Case("receive-window-limited", "note", replace(SOUND, usage={"rwnd_limited_us": 60_000})),
+    Case("send-buffer-limited", "note", replace(SOUND, usage={"sndbuf_limited_us": 60_000})),
+    Case("congestion-control", "note", replace(SOUND, session={"congestion_control": "bbr"})),
+    Case("io-errors", "suspect", replace(SOUND, errors=5)),
+    Case("io-errors", "void", replace(SOUND, errors=100_000)),
+    Case("events", "note", replace(SOUND, errors=5)),
+    Case("no-io", "void", replace(SOUND, iops=0)),
+    Case("cache-sized-volume", "note", replace(SOUND, volume_bytes=30 << 20)),
+    Case("compressible-data", "note", replace(SOUND, spec=spec_with(SOUND, compression_ratio=2.0))),
+    Case("verify-on", "suspect", replace(SOUND, spec={"verify": "on"})),
+    Case("thin-tail", "note", replace(SOUND, iops=500, latency_ms=90)),
+    Case("busy-host", "note", environment={**ENVIRONMENT, "host.load_average_1m": 5.0}),
+    Case("slow-governor", "note", environment={**ENVIRONMENT, "cpu.governor": "powersave"}),
+]
+
+
+def found(run: RunDirectory) -> dict[str, Finding]:
+    return {finding.rule: finding for finding in check_run(run).findings}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}-{case.severity}")
+def test_a_rule_fires(case: Case, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [replace(case.load, points=10)], environment=case.environment)
+    finding = found(run)[case.rule]
+    assert finding.severity == case.severity
+    assert finding.reason
+    assert finding.advice
+    stamp = check_run(run).stamp
+    assert stamp == "void" if case.severity == "void" else stamp in ("valid", "suspect")
+
+
+def test_a_sound_run_is_valid(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [SOUND], judge=check_run)
+    assert run.manifest.validity is not None
+    assert run.manifest.validity.stamp == "valid"
+    assert {finding.rule for finding in run.manifest.validity.findings} <= {"closed-loop", "tail-not-steady"}
+
+
+def test_a_sound_open_loop_is_not_lectured(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [replace(SOUND, spec=OPEN)])
+    assert not found(run).keys() & {"closed-loop", "late-arrivals", "depth-missed"}
+
+
+def test_a_ramp_asks_for_more_warmup(tmp_path: Path) -> None:
+    """The made-up ramp takes ten intervals; with the warm-up declared as zero, they are all measured."""
+    with RunWriter.create(
+        tmp_path / "run", name="x", workload=WorkloadSource(name="x"), now=Clock()
+    ) as writer:
+        writer.begin_step("rd1", spec=spec_of(SOUND), facts={})
+        for interval in ramp(SOUND, 10):
+            writer.interval(interval)
+        run = writer.close("complete")
+    finding = found(run)["warmup-too-short"]
+    assert finding.severity == "suspect"
+    assert "steady only from second" in finding.reason
+
+
+def ramp(load: Load, length: int) -> list[Any]:
+    import random
+
+    from tests.samples.synthetic import intervals_of
+
+    parts = [
+        replace(load, intervals=1, warmup=0, iops=load.iops * (n + 1) / length, points=5)
+        for n in range(length)
+    ]
+    parts += [replace(load, intervals=1, warmup=0, points=5)] * 50
+    return [
+        replace(next(intervals_of(part, random.Random(n))), index=n, start_s=float(n), end_s=float(n + 1))
+        for n, part in enumerate(parts)
+    ]
+
+
+def test_how_a_run_ended_matters(tmp_path: Path) -> None:
+    failed = make_run(tmp_path / "failed", [SOUND], state="failed", reason="the array went away")
+    assert found(failed)["run-ended-badly"].severity == "void"
+    assert "the array went away" in found(failed)["run-ended-badly"].reason
+    stopped = make_run(tmp_path / "stopped", [SOUND], state="interrupted")
+    assert found(stopped)["run-ended-badly"].severity == "suspect"
+    with RunWriter.create(tmp_path / "empty", name="x", workload=WorkloadSource(name="x")) as writer:
+        assert found(RunDirectory.open(writer.path))["run-ended-badly"].severity == "suspect"
+        empty = writer.close("complete")
+    assert found(empty)["nothing-measured"].severity == "void"
+
+
+def test_a_changed_file_voids_the_run(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [SOUND])
+    (run.path / files.LATENCY).chmod(0o600)
+    (run.path / files.LATENCY).write_text("")
+    verdict = check_run(RunDirectory.open(run.path))
+    assert verdict.stamp == "void"
+    assert {"files-damaged", "clipped-histogram"} <= {finding.rule for finding in verdict.findings}
+
+
+def test_congestion_control_is_compared_with_the_order(tmp_path: Path) -> None:
+    spec = spec_of(SOUND)
+    for volume in spec["volumes"]:
+        volume["iscsi"] = {"congestion_control": "dctcp"}
+    run = make_run(tmp_path / "run", [replace(SOUND, spec={"volumes": spec["volumes"]})])
+    assert found(run)["congestion-control"].severity == "suspect"
+
+
+def test_rule_names_are_unique() -> None:
+    names = [rule.id for rule in RUN_RULES] + [rule.id for rule in STEP_RULES]
+    assert len(names) == len(set(names))
+    untested = set(names) - {case.rule for case in CASES}
+    assert untested == {
+        "run-ended-badly",
+        "files-damaged",
+        "nothing-measured",
+        "intervals-missing",
+        "tail-not-steady",
+        "clipped-histogram",
+    }
