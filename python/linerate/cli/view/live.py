@@ -42,12 +42,11 @@ class LiveView:
 
     def __init__(self, out: Console) -> None:
         self._out = out
-        self._live = Live(get_renderable=self._render, console=out, refresh_per_second=4, transient=True)
         self._step: StepStarted | None = None
         self._step_began_s = 0.0
         self._intervals: deque[IntervalMeasured] = deque(maxlen=INTERVALS_SHOWN)
         self._rates: deque[float] = deque(maxlen=CURVE_WIDTH)
-        self._seen = 0
+        self._live = Live(get_renderable=self._render, console=out, refresh_per_second=4, transient=True)
 
     def show(self, event: AnyEvent) -> None:
         """Renews the table, or prints above it what shall stay."""
@@ -59,7 +58,6 @@ class LiveView:
             case StepStarted():
                 self._begin(event)
             case IntervalMeasured():
-                self._seen = event.index + 1
                 self._intervals.append(event)
                 self._rates.append(event.figures.total.iops)
                 self._live.refresh()
@@ -76,7 +74,6 @@ class LiveView:
         self._step_began_s = self._out.get_time()
         self._intervals.clear()
         self._rates.clear()
-        self._seen = 0
 
     def _end(self, event: StepEnded) -> None:
         step, self._step = self._step, None
