@@ -221,9 +221,7 @@ def _interval(load: Load, index: int, pace: float, dice: random.Random) -> Inter
             rows.append(row)
             sums[op].append(row)
     latencies = [
-        Latency(
-            op=op, kind=kind, stream="wd1", histogram=_histogram(load, sum(row.ios for row in sums[op]), dice)
-        )
+        Latency(op=op, kind=kind, stream="wd1", histogram=_histogram(load, sums[op], dice))
         for op in _ops(load)
         for kind in ("service", "response")
     ]
@@ -266,13 +264,22 @@ def _row(load: Load, op: Op, number: int, pace: float, dice: random.Random, erro
     )
 
 
-def _histogram(load: Load, ios: int, dice: random.Random) -> PlainHistogram:
+def _histogram(load: Load, rows: list[Row], dice: random.Random) -> PlainHistogram:
     histogram = PlainHistogram()
+    ios = sum(row.ios for row in rows)
+    if ios:
+        histogram.record(max(row.service_max_ns for row in rows))
+        ios -= 1
     points = min(load.points, ios)
     for point in range(points):
         value = load.latency_ms * 1e6 * math.exp(dice.gauss(-(load.spread**2) / 2, load.spread))
         histogram.record(max(1, round(value)), ios // points + (1 if point < ios % points else 0))
     return histogram
+
+
+def _volume_histogram(load: Load, dice: random.Random) -> PlainHistogram:
+    row = Row("wd1", "sd1", "read", 20_000, 0, service_max_ns=round(load.latency_ms * 4e6))
+    return _histogram(load, [row], dice)
 
 
 def _usage(load: Load, rows: list[Row], pace: float) -> Usage:
@@ -297,7 +304,7 @@ def _usage(load: Load, rows: list[Row], pace: float) -> Usage:
 
 def summary_of(load: Load, dice: random.Random) -> Interval:
     latencies = [
-        Latency(op=op, kind="service", volume=volume_name(number), histogram=_histogram(load, 20_000, dice))
+        Latency(op=op, kind="service", volume=volume_name(number), histogram=_volume_histogram(load, dice))
         for number in range(load.volumes)
         for op in _ops(load)
     ]

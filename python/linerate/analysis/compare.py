@@ -180,7 +180,7 @@ def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> list[str]
         )
     elif fewest < 4:
         warnings.append(
-            f"{fewest} runs on a side: a permutation test cannot reach 5 %, and the bounds rest on the assumption "
+            f"{fewest} runs on a side: a permutation test cannot reach 5 %, and the bounds assume "
             "that runs scatter normally"
         )
     for side, runs in (("A", a), ("B", b)):

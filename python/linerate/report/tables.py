@@ -3,31 +3,157 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.table import Table
+from rich.text import Text
 
-from linerate.analysis import Comparison, StepSummary
+from linerate.analysis import Comparison, OpSummary, Quantile, StepSummary
+from linerate.report import figures
 from linerate.results import Validity
+
+COLUMNS = (
+    "run",
+    "i/o rate",
+    "MB/sec",
+    "read%",
+    "resp",
+    "p50",
+    "p95",
+    "p99",
+    "p99.9",
+    "resp max",
+    "queue depth",
+    "cpu% sys+u",
+)
+_QUANTILE_COLUMNS = {0.5: 5, 0.95: 6, 0.99: 7, 0.999: 8}
+FOOTNOTE = "times in ms, MB = 2^20 bytes"
+GREY_FOOTNOTE = "(in parentheses: fewer than 100 I/Os lie beyond)"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of the result table; `grey` figures rest on too few I/Os to be quoted."""
+
+    text: str
+    grey: bool = False
 
 
 def result_table(steps: Sequence[StepSummary]) -> Table:
-    """The end-of-run table, vdbench's words first:
-
-    i/o rate, MB/sec, resp, queue depth, cpu% sys+u, then percentiles.
-    """
-    raise NotImplementedError
+    """The end-of-run table: vdbench's words, then percentiles. Reads and writes follow below a mixed step."""
+    table = Table(caption=FOOTNOTE, caption_justify="left", header_style="bold", box=None, padding=(0, 1))
+    for number, name in enumerate(COLUMNS):
+        table.add_column(name, justify="right" if number else "left", no_wrap=number > 0, overflow="fold")
+    for row in result_rows(steps):
+        part = row[0].text.startswith(" ")
+        texts = [Text(cell.text, style="dim" if cell.grey or part else "") for cell in row]
+        table.add_row(*texts)
+    return table
 
 
 def result_lines(steps: Sequence[StepSummary]) -> list[str]:
-    """The same table as plain lines, without colour or frames, no wider than the data."""
-    raise NotImplementedError
+    """The same table as plain lines, without colour or frames."""
+    rows = result_rows(steps)
+    lines = aligned([COLUMNS, *([_plain(cell) for cell in row] for row in rows)])
+    notes = FOOTNOTE
+    if any(cell.grey for row in rows for cell in row):
+        notes += f" {GREY_FOOTNOTE}"
+    return [*lines, notes]
+
+
+def result_rows(steps: Sequence[StepSummary]) -> list[list[Cell]]:
+    """The rows of the result table.
+
+    One per step, and one for reads and writes each where a step does both.
+    """
+    rows = []
+    for step in steps:
+        rows.append(
+            _row(step.step, step.total, figures.percent(step.usage.cpu_busy_percent), step.read_percent)
+        )
+        if step.read and step.write and step.read.ios and step.write.ios:
+            rows.append(_row("  read", step.read))
+            rows.append(_row("  write", step.write))
+    return rows
+
+
+def _row(name: str, total: OpSummary, cpu: str = "", read_percent: float | None = None) -> list[Cell]:
+    quantiles = [total.quantile(q) for q in _QUANTILE_COLUMNS]
+    return [
+        Cell(name),
+        Cell(figures.rate(total.iops)),
+        Cell(figures.mib_s(total.mib_s)),
+        Cell("" if read_percent is None else figures.percent(read_percent)),
+        Cell(figures.ms(total.mean_ms)),
+        *(_quantile_cell(quantile) for quantile in quantiles),
+        Cell(figures.ms(total.max_ms)),
+        Cell(figures.decimal(total.queue_depth)),
+        Cell(cpu),
+    ]
+
+
+def _quantile_cell(quantile: Quantile | None) -> Cell:
+    return Cell(figures.quantile_ms(quantile), grey=quantile is not None and not quantile.honest)
+
+
+def _plain(cell: Cell) -> str:
+    return f"({cell.text})" if cell.grey else cell.text
+
+
+def aligned(rows: Sequence[Sequence[str]], *, last_left: bool = False) -> list[str]:
+    """Rows as lines: the first column (and the last, if asked) to the left, the others to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    left = {0, len(widths) - 1} if last_left else {0}
+    return [
+        "  ".join(
+            text.ljust(width) if column in left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def validity_lines(validity: Validity) -> list[str]:
-    """The stamp and each finding with its reason and advice."""
-    raise NotImplementedError
+    """The stamp, and each finding with the steps it holds for, its reason and its advice."""
+    lines = [f"result: {validity.stamp}"]
+    for finding, steps in figures.grouped_findings(validity.findings):
+        where = f" [{', '.join(steps)}]" if steps else ""
+        lines.append(f"  {finding.severity:<7}  {finding.rule}: {finding.reason}{where}")
+        if finding.advice:
+            lines.append(f"           -> {finding.advice}")
+    return lines
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
-    """Two sides, ratios and their bounds, then what differed in the environment."""
-    raise NotImplementedError
+    """Two sides, ratios and their bounds, then what differed besides the figures."""
+    lines = [f"A: {', '.join(comparison.a)}", f"B: {', '.join(comparison.b)}"]
+    for step in comparison.steps:
+        rows = [[step.step, "A", "B", "B/A", "95 % bounds", ""]]
+        for metric in step.metrics:
+            bounds = (
+                f"{metric.low:.3f} .. {metric.high:.3f}" if metric.low and metric.high else figures.NOTHING
+            )
+            rows.append(
+                [
+                    f"{metric.metric} {metric.unit}".strip(),
+                    _side(metric.a),
+                    _side(metric.b),
+                    figures.decimal(metric.ratio, 3),
+                    bounds,
+                    metric.verdict,
+                ]
+            )
+        lines += ["", *aligned(rows, last_left=True)]
+    for side, steps in (("A", comparison.only_a), ("B", comparison.only_b)):
+        if steps:
+            lines += ["", f"only in {side}: {', '.join(steps)}"]
+    if comparison.differences:
+        lines += ["", "differs besides the figures:"]
+        lines += [f"  {item.label}: {item.a} -> {item.b}" for item in comparison.differences]
+    if comparison.warnings:
+        lines += ["", *(f"note: {warning}" for warning in comparison.warnings)]
+    return lines
+
+
+def _side(values: Sequence[float]) -> str:
+    return " ".join(figures.significant(value) for value in values) or figures.NOTHING

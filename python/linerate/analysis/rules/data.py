@@ -29,7 +29,7 @@ def _incidents(step: StepView) -> Iterator[Doubt]:
         first = events[0]
         yield Doubt(
             "note",
-            f"{len(events)} events during the step, the first at {first.at_s:.1f} s: {first.message}",
+            f"events during the step: {len(events)}, the first at {first.at_s:.1f} s: {first.message}",
             "read them in the report and decide whether they explain the figures",
         )
 

@@ -90,7 +90,7 @@ def _closed_loop(step: StepView) -> Iterator[Doubt]:
     if step.closed_loop:
         yield Doubt(
             "note",
-            "closed loop: percentiles hold for this queue depth, and a slow SAN was asked less often",
+            "percentiles hold for this queue depth only: a slow SAN was asked less often",
             "use an open loop (a fixed rate) to see what an application at that rate would wait",
         )
 
