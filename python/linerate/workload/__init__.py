@@ -24,9 +24,13 @@ from typing import Literal
 from linerate.errors import UserError
 from linerate.workload.overrides import LunMap, Overrides
 from linerate.workload.plan import Notice, Plan, PlannedRun, StepResult
+from linerate.workload.presets import PRESETS, load_preset
 from linerate.workload.spec import RunSpec, SessionOptions, StreamSpec, VolumeSpec
+from linerate.workload.toml_file import load_toml
+from linerate.workload.vdbench import load_vdbench
 
 __all__ = [
+    "PRESETS",
     "LunMap",
     "Notice",
     "Overrides",
@@ -56,4 +60,25 @@ def load_workload(
     True forgives blanks after commas and the like with a warning each, False reads exactly as vdbench does,
     "auto" is lenient only for a file that shows these patterns. Raises UserError.
     """
-    raise UserError("no workload reader is built in")
+    paths = [Path(source)] if isinstance(source, str | Path) else [Path(one) for one in source]
+    if not paths:
+        raise UserError("no workload file is given", "name a file, or a preset: " + ", ".join(PRESETS))
+    if len(paths) == 1 and not paths[0].is_file() and str(source) in PRESETS:
+        _refuse_substitutions(substitutions, f"preset {source}")
+        return load_preset(str(source), overrides=overrides)
+    if any(path.suffix.lower() == ".toml" for path in paths):
+        if len(paths) > 1:
+            raise UserError(f"{paths[0]}: only vdbench files can be read as one", "give one TOML file")
+        _refuse_substitutions(substitutions, str(paths[0]))
+        return load_toml(paths[0], overrides=overrides)
+    missing = next((path for path in paths if not path.is_file()), None)
+    if missing is not None:
+        what = "not a file" if missing.exists() else "no such file"
+        raise UserError(f"{missing}: {what}", "give a workload file, or a preset: " + ", ".join(PRESETS))
+    return load_vdbench(paths, substitutions=substitutions, lenient=lenient, overrides=overrides)
+
+
+def _refuse_substitutions(substitutions: Mapping[str, str] | None, what: str) -> None:
+    if substitutions:
+        names = ", ".join(substitutions)
+        raise UserError(f"{what}: {names} cannot be substituted", "name=value goes with vdbench files only")

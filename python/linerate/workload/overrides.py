@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Self
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Self
 
 from linerate.errors import UserError
-from linerate.workload.spec import SessionOptions
+from linerate.workload.plan import Plan, PlannedRun
+from linerate.workload.spec import RunSpec, SessionOptions, VolumeSpec
 
 _NUMBER_FIELD = re.compile(r"\{n(?:([+-])(\d+))?\}")
 
@@ -42,10 +45,10 @@ class LunMap:
         """The URL for a volume, or None if no entry matches it."""
         for key in (name, lun):
             if key in self.entries:
-                return _fill_number(self.entries[key], name, lun)
+                return fill_number(self.entries[key], name, lun)
         for key in sorted((k for k in self.entries if "*" in k), key=len, reverse=True):
             if _matches(key, name) or _matches(key, lun):
-                return _fill_number(self.entries[key], name, lun)
+                return fill_number(self.entries[key], name, lun)
         return None
 
 
@@ -56,7 +59,9 @@ def _matches(pattern: str, text: str) -> bool:
     return fits and folded.startswith(before) and folded.endswith(after)
 
 
-def _fill_number(url: str, name: str, lun: str) -> str:
+def fill_number(url: str, name: str, lun: str) -> str:
+    """The URL with `{n}`, `{n-1}`, `{n+1}` replaced by the number of a volume. Raises UserError if it has
+    none."""
     if not _NUMBER_FIELD.search(url):
         return url
     digits = re.search(r"(\d+)$", name) or re.search(r"(\d+)\D*$", lun)
@@ -83,7 +88,8 @@ class Overrides:
     """Changes to every run of a workload; None leaves a value as the file has it. Applied in the order of
     the fields.
 
-    `time_scale` multiplies warm-up and elapsed time and keeps them multiples of the interval.
+    `time_scale` multiplies warm-up and elapsed time; both are rounded up to multiples of the interval, which
+    is shortened where it would be longer than half the run.
     """
 
     time_scale: float | None = None
@@ -104,3 +110,56 @@ class Overrides:
     create: bool | None = None
     iscsi: SessionOptions | None = None
     luns: LunMap = field(default_factory=LunMap)
+
+    def apply(self, plan: Plan) -> Plan:
+        """The plan with these changes in every run. Targets are mapped by the readers, which know the
+        luns."""
+        return plan.changed(self._change)
+
+    def _change(self, run: PlannedRun) -> PlannedRun:
+        spec = self._with_times(run.spec)
+        timing_text = run.timing_text if spec == run.spec else ""
+        update: dict[str, Any] = {"volumes": tuple(self._volume(volume) for volume in spec.volumes)}
+        for key in ("seed", "verify", "workers", "cpus", "driver", "wait"):
+            if (value := getattr(self, key)) is not None:
+                update[key] = value
+        pause_s = run.pause_s if self.pause_s is None else self.pause_s
+        return replace(run, spec=spec.model_copy(update=update), timing_text=timing_text, pause_s=pause_s)
+
+    def _with_times(self, spec: RunSpec) -> RunSpec:
+        """New times; warm-up and elapsed stay multiples of the interval, a warm-up of one interval stays
+        one."""
+        changes = (self.time_scale, self.warmup_s, self.elapsed_s, self.interval_s)
+        if all(change is None for change in changes):
+            return spec
+        scale = self.time_scale or 1.0
+        one_interval = spec.warmup_s == spec.interval_s
+        elapsed_s = spec.elapsed_s * scale if self.elapsed_s is None else self.elapsed_s
+        interval_s = self.interval_s or min(spec.interval_s, elapsed_s / 2, max(1.0, spec.interval_s * scale))
+        warmup_s = spec.warmup_s * scale if self.warmup_s is None else self.warmup_s
+        if one_interval and self.warmup_s is None:
+            warmup_s = interval_s
+        if not (elapsed_s > 0 and interval_s > 0 and warmup_s >= 0):
+            raise UserError("the times must be above 0", "for example --elapsed 30 --interval 1 --warmup 5")
+        return spec.model_copy(
+            update={
+                "warmup_s": _rounded_up(warmup_s, interval_s),
+                "elapsed_s": _rounded_up(elapsed_s, interval_s),
+                "interval_s": interval_s,
+            }
+        )
+
+    def _volume(self, volume: VolumeSpec) -> VolumeSpec:
+        update: dict[str, Any] = {}
+        for key in ("size_bytes", "outstanding", "session", "direct", "create"):
+            if (value := getattr(self, key)) is not None:
+                update[key] = value
+        if self.size_bytes is not None and volume.url.startswith("file:") and self.create is None:
+            update["create"] = volume.create or not Path(volume.url.removeprefix("file:")).exists()
+        if self.iscsi is not None:
+            update["iscsi"] = volume.iscsi.merged(self.iscsi)
+        return volume.model_copy(update=update)
+
+
+def _rounded_up(time_s: float, interval_s: float) -> float:
+    return math.ceil(round(time_s / interval_s, 9)) * interval_s

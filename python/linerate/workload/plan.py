@@ -9,7 +9,7 @@ runs without results, for a dry run and for the time a plan will take.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -57,11 +57,16 @@ class PlannedRun:
     rate_is_pending: bool = False
     """The rate depends on an earlier result, which is not known yet: `spec.arrival` stands for a closed
     run."""
+    timing_text: str = ""
+    """Times as the file asks for them, for the banner: `elapsed=60 warmup=15`; empty: as in `spec`."""
     pause_s: float = 0.0
     """Wait this long before the run starts."""
     start_commands: tuple[str, ...] = ()
     end_commands: tuple[str, ...] = ()
-    warnings: tuple[Notice, ...] = ()
+    error_limit: int | None = None
+    """Number of I/O errors that ends the run; None: no limit."""
+    histogram_us: tuple[int, ...] = ()
+    """Bucket limits for a histogram in vdbench's form."""
     source: str = ""
     """`file:line` of the run's definition."""
 
@@ -70,10 +75,15 @@ class PlannedRun:
         """The line that vdbench prints when a run starts."""
         loops = " ".join(f"{keyword}={text}" for keyword, text in self.loops) or "None"
         warmup = f" warmup={self.spec.warmup_s:g}" if self.spec.warmup_s else ""
-        return (
-            f"Starting RD={self.name}; I/O rate: {self.rate_text}; "
-            f"elapsed={self.spec.elapsed_s:g}{warmup}; For loops: {loops}"
-        )
+        timing = self.timing_text or f"elapsed={self.spec.elapsed_s:g}{warmup}"
+        return f"Starting RD={self.name}; I/O rate: {self.rate_text}; {timing}; For loops: {loops}"
+
+    @property
+    def average_label(self) -> str:
+        """The measured intervals as vdbench labels their average: `avg_2-3`, `avg_16-75`."""
+        first = round(self.spec.warmup_s / self.spec.interval_s) + 1
+        last = round((self.spec.warmup_s + self.spec.elapsed_s) / self.spec.interval_s)
+        return f"avg_{first}-{last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +110,43 @@ class Step:
 class Plan:
     """The runs of a workload file. Walk it with `next`; `rewind` starts over."""
 
-    def __init__(self, name: str, steps: Sequence[Step], warnings: Sequence[Notice] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        steps: Sequence[Step],
+        warnings: Sequence[Notice] = (),
+        *,
+        start_commands: Sequence[str] = (),
+        end_commands: Sequence[str] = (),
+    ) -> None:
         self.name = name
         self.warnings: tuple[Notice, ...] = tuple(warnings)
+        self.start_commands: tuple[str, ...] = tuple(start_commands)
+        """Commands before the first run."""
+        self.end_commands: tuple[str, ...] = tuple(end_commands)
+        """Commands after the last run."""
         self._steps: tuple[Step, ...] = tuple(steps)
         self.rewind()
 
     def __len__(self) -> int:
         """Number of steps, before any curve point is dropped."""
         return len(self._steps)
+
+    @property
+    def plain_steps(self) -> tuple[Step, ...]:
+        """The steps with the rules for their rates, to build another plan from."""
+        return self._steps
+
+    def changed(self, change: Callable[[PlannedRun], PlannedRun]) -> Plan:
+        """This plan with every run changed, at its first run."""
+        steps = [replace(step, run=change(step.run)) for step in self._steps]
+        return Plan(
+            self.name,
+            steps,
+            self.warnings,
+            start_commands=self.start_commands,
+            end_commands=self.end_commands,
+        )
 
     def rewind(self) -> None:
         """Forgets all results; the next call of `next` gives the first run."""

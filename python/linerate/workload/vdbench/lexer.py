@@ -212,9 +212,9 @@ class _LenientCut:
             joined = self._join(kept, tail.lstrip())
             if joined is None:
                 break
-            grown, blank, tail = joined.partition(" ")
-            self._note(line.place, kept, grown)
-            kept = grown
+            kept, blank, tail = joined.partition(" ")
+        if kept != head:
+            self._note(line.place, head, kept)
         return kept
 
     def _join(self, head: str, tail: str, *, after_comma_only: bool = False) -> str | None:
@@ -236,7 +236,7 @@ class _LenientCut:
         return head + tail if head.endswith("=") and not after_comma_only else None
 
     def _note(self, place: Place, head: str, grown: str) -> None:
-        added = _shorten(unhide(grown[len(head) :].lstrip(",")))
+        added = _shorten(unhide(grown[len(head) :].lstrip(",").rstrip(",")))
         if head.endswith(","):
             effect = "would drop it and go on in the next line"
         elif head.count("(") > head.count(")"):

@@ -1,0 +1,409 @@
+"""Reads a Linerate workload file (TOML): checks it against `toml_model` and makes the steps of its plan.
+
+Errors name file, line and key; all of them are reported at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from linerate.errors import UserError
+from linerate.workload.overrides import Overrides, fill_number
+from linerate.workload.plan import CONTROLLED, UNCONTROLLED, Plan, PlannedRun, Rate, Step
+from linerate.workload.problems import Place, Problems
+from linerate.workload.spec import Limits, RunSpec, SessionOptions, SizeMix, StreamSpec, VolumeSpec
+from linerate.workload.toml_lines import Key, key_lines, line_of
+from linerate.workload.toml_model import (
+    HitAreaTable,
+    LimitTable,
+    RunSettings,
+    RunTable,
+    StreamTable,
+    StrideTable,
+    SweepTable,
+    VolumeTable,
+    WorkloadFile,
+)
+from linerate.workload.units import number_text, size_text
+from linerate.workload.url import parse_target
+
+_TABLES: dict[str | int, type[BaseModel]] = {
+    "volume": VolumeTable,
+    "stream": StreamTable,
+    "run": RunTable,
+    "sweep": SweepTable,
+    "limit": LimitTable,
+    "hit_area": HitAreaTable,
+    "stride": StrideTable,
+    "iscsi": SessionOptions,
+}
+_MAXIMA = {"uncontrolled": UNCONTROLLED, "controlled": CONTROLLED, "total": "MAX, shares kept in total"}
+_CURVE = (10.0, 50.0, 70.0, 80.0, 90.0, 100.0)
+_SHARE_TOLERANCE = 1e-4
+_DEFAULT_OUTSTANDING = 8
+_MOST_STEPS = 100_000
+
+SweepValue = tuple[str, Any, str]
+"""Keyword, value, text."""
+
+
+def load_toml(path: Path, *, overrides: Overrides | None = None) -> Plan:
+    """The plan of a workload file. Raises UserError with everything that is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise UserError(f"{path}: {reason}", "give the path of a workload file") from error
+    return parse_toml(text, str(path), name=path.stem, overrides=overrides)
+
+
+def parse_toml(text: str, shown: str, *, name: str, overrides: Overrides | None = None) -> Plan:
+    """The plan of a workload file's text; `shown` stands for the file in messages, `name` is used if it has
+    none."""
+    wanted = overrides or Overrides()
+    problems = Problems()
+    reader = _Reader(_validated(text, shown, problems), shown, key_lines(text), wanted, problems)
+    steps = list(reader.steps(name))
+    problems.raise_if_any()
+    return wanted.apply(Plan(reader.file.name or name, steps, problems.notices))
+
+
+def _validated(text: str, shown: str, problems: Problems) -> WorkloadFile:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        place = Place(shown, int(at.group(1)) if at else text.count("\n") + 1)
+        message = re.sub(r" \(at .*\)$", "", str(error))
+        raise UserError(
+            f"{place}: {message}", "the file must be TOML: key = value, text in quotes"
+        ) from error
+    except RecursionError as error:
+        raise UserError(f"{shown}: nested too deeply", "the file must be a workload file") from error
+    try:
+        return WorkloadFile.model_validate(data)
+    except ValidationError as error:
+        lines = key_lines(text)
+        for one in error.errors():
+            if one["type"] == "too_short" and len(one["loc"]) == 1 and data.get(str(one["loc"][0])):
+                continue  # only valid elements were counted; the others have errors of their own
+            key = _key_in(data, one["loc"])
+            what, accepted = _explain(one["type"], one["msg"], key)
+            shown_key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
+            problems.error(Place(shown, line_of(lines, key)), f"{shown_key.lstrip('.')}: {what}", accepted)
+        problems.raise_if_any()
+        raise
+
+
+def _key_in(data: object, loc: Sequence[str | int]) -> Key:
+    """The part of pydantic's location that is a path in the file, and the key that is missing or wrong at
+    its end."""
+    key: Key = ()
+    for part in loc:
+        if isinstance(data, dict):
+            if part in data:
+                key, data = (*key, part), data[part]
+            elif part == loc[-1]:
+                return (*key, part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            key, data = (*key, part), data[part]
+    return key
+
+
+def _explain(kind: str, message: str, key: Key) -> tuple[str, str]:
+    if kind == "extra_forbidden":
+        tables = [_TABLES[part] for part in key[:-1] if part in _TABLES]
+        known = list((tables[-1] if tables else WorkloadFile).model_fields)
+        close = difflib.get_close_matches(str(key[-1]), known, n=1)
+        return "no such key", f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+    if kind == "missing":
+        return "missing", "it must be given"
+    what, _, accepted = message.removeprefix("Value error, ").partition("; ")
+    return what[:1].lower() + what[1:], accepted
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """A run's settings: its own, else the file's, else the defaults."""
+
+    run: RunSettings
+    file: WorkloadFile
+
+    def get(self, key: str, default: Any) -> Any:
+        for table in (self.run, self.file):
+            if (value := getattr(table, key)) is not None:
+                return value
+        return default
+
+
+class _Reader:
+    def __init__(
+        self, file: WorkloadFile, shown: str, lines: dict[Key, int], overrides: Overrides, problems: Problems
+    ) -> None:
+        self.file = file
+        self._shown = shown
+        self._lines = lines
+        self._overrides = overrides
+        self._problems = problems
+        self._curves = 0
+        self._maximum_known = False
+
+    def steps(self, name: str) -> Iterator[Step]:
+        volumes = [
+            volume for index, table in enumerate(self.file.volume) for volume in self._volumes(index, table)
+        ]
+        self._check_names("volume", [volume.name for volume in volumes])
+        self._check_names("stream", [stream.name for stream in self.file.stream])
+        self._check_names("run", [run.name for run in self.file.run])
+        if self._problems.errors:
+            return
+        runs: list[tuple[Key, RunTable]] = [(("run", index), run) for index, run in enumerate(self.file.run)]
+        if not runs:
+            runs = [((), RunTable(name=self.file.name or name))]
+        count = 0
+        for key, run in runs:
+            for step in self._steps_of(key, run, volumes):
+                yield step
+                count += 1
+                if count > _MOST_STEPS:
+                    self._error(key, f"run {run.name}: more than {_MOST_STEPS} runs", "shorten the sweep")
+                    return
+
+    def _error(self, key: Key, what: str, accepted: str = "") -> None:
+        self._problems.error(Place(self._shown, line_of(self._lines, key)), what, accepted)
+
+    def _check_names(self, kind: str, names: Sequence[str]) -> None:
+        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+            self._error((kind,), f"{kind} {name}: the name is used twice", "give each its own")
+
+    def _volumes(self, index: int, table: VolumeTable) -> Iterator[VolumeSpec]:
+        key: Key = ("volume", index)
+        pattern = table.name if table.count == 1 or "{n" in table.name else table.name + "{n}"
+        for number in range(1, table.count + 1):
+            name = fill_number(pattern, str(number), "") if table.count > 1 else pattern.replace("{n}", "1")
+            try:
+                text = self._overrides.luns.resolve(name, table.target or "") or table.target
+                if text is None:
+                    self._error(key, f"volume {name}: no target", "add target = .. here, or give --map")
+                    continue
+                if table.count > 1:
+                    text = fill_number(text, str(number), "")
+                target = parse_target(text)
+            except UserError as error:
+                self._error((*key, "target"), f"volume {name}: {error.message}", error.hint)
+                return
+            yield VolumeSpec(
+                name=name,
+                url=target.url,
+                user=table.user or target.user,
+                secret=table.secret or target.secret,
+                mutual_user=table.mutual_user or target.mutual_user,
+                mutual_secret=table.mutual_secret or target.mutual_secret,
+                first_byte=table.first_byte,
+                size_bytes=table.size or None,
+                outstanding=table.outstanding or self.file.outstanding or _DEFAULT_OUTSTANDING,
+                direct=table.direct,
+                create=table.create and target.kind == "file",
+                durable_writes=table.durable_writes,
+                session=table.session,
+                iscsi=self.file.iscsi.merged(target.iscsi).merged(table.iscsi),
+            )
+
+    def _steps_of(self, key: Key, run: RunTable, volumes: Sequence[VolumeSpec]) -> Iterator[Step]:
+        settings = _Settings(run, self.file)
+        names = [stream.name for stream in self.file.stream]
+        chosen = self._pick((*key, "streams"), "stream", run.streams, names)
+        tables = [(i, table) for i, table in enumerate(self.file.stream) if table.name in chosen]
+        rates: tuple[Rate, ...] = settings.get("rate", (Rate("max"),))
+        if not tables:
+            return
+        shares = self._shares(key, [table for _, table in tables], rates)
+        streams = [
+            self._stream(index, table, share, volumes)
+            for (index, table), share in zip(tables, shares, strict=True)
+        ]
+        sweep = _sweep_axes(settings.get("sweep", None))
+        for values in itertools.product(*sweep):
+            planned = self._run(key, run, settings, volumes, streams, values)
+            yield from self._at_rates(key, planned, settings, rates)
+
+    def _pick(self, key: Key, kind: str, patterns: Sequence[str], known: Sequence[str]) -> list[str]:
+        picked: list[str] = []
+        for pattern in patterns:
+            prefix = pattern[:-1] if pattern.endswith("*") else None
+            found = [n for n in known if (n == pattern if prefix is None else n.startswith(prefix))]
+            if not found:
+                self._error(key, f"{pattern!r}: there is no such {kind}", f"there is {', '.join(known[:10])}")
+            picked += [name for name in found if name not in picked]
+        return picked
+
+    def _shares(self, key: Key, tables: Sequence[StreamTable], rates: Sequence[Rate]) -> list[float | None]:
+        """Percent for each stream; None for all when nothing asks for shares."""
+        closed = all(rate.kind in ("max", "curve_max") for rate in rates)
+        if closed and all(table.share is None for table in tables):
+            return [None] * len(tables)
+        sharing = [table for table in tables if table.rate is None]
+        given = sum(table.share for table in sharing if table.share is not None)
+        without = sum(table.share is None for table in sharing)
+        rest = (100 - given) / without if without else 0.0
+        uneven = sharing and not without and abs(given - 100) > _SHARE_TOLERANCE
+        if uneven or (without and rest <= _SHARE_TOLERANCE):
+            self._error(
+                (*key, "streams"), f"the shares add up to {given:g}, not 100", "mend share = in the streams"
+            )
+        return [
+            None if table.rate is not None else table.share if table.share is not None else max(rest, 0.0)
+            for table in tables
+        ]
+
+    def _stream(
+        self, index: int, table: StreamTable, share: float | None, volumes: Sequence[VolumeSpec]
+    ) -> StreamSpec:
+        key: Key = ("stream", index, "volumes")
+        names = self._pick(key, "volume", table.volumes, [volume.name for volume in volumes])
+        return StreamSpec(
+            name=table.name,
+            volumes=tuple(names) or ("none",),
+            share_percent=share,
+            rate_iops=table.rate,
+            priority=table.priority,
+            sizes=table.size,
+            read_percent=table.read,
+            random_percent=table.random,
+            stride=table.stride.span() if table.stride else None,
+            range=table.range,
+            hotband=table.hotband,
+            align_bytes=table.align,
+            hit_area=table.hit_area.area() if table.hit_area else None,
+            skip_first_block=table.skip_first_block,
+            stop_at_end=table.stop_at_end,
+            cursors=table.cursors,
+            compression_ratio=table.compression,
+        )
+
+    def _run(
+        self,
+        key: Key,
+        run: RunTable,
+        settings: _Settings,
+        volumes: Sequence[VolumeSpec],
+        streams: Sequence[StreamSpec],
+        values: Sequence[SweepValue],
+    ) -> PlannedRun:
+        """The closed run of one combination of the sweep."""
+        swept = {keyword: value for keyword, value, _ in values}
+        outstanding = swept.get("outstanding", run.outstanding)
+        used = {name for stream in streams for name in stream.volumes}
+        shared = any(stream.share_percent is not None for stream in streams) and len(streams) > 1
+        limit: LimitTable = settings.get("limit", LimitTable())
+        label = " ".join((run.name, *(f"{keyword}={text}" for keyword, _, text in values)))
+        if self._problems.errors:
+            used = {volume.name for volume in volumes}
+            streams = [stream.model_copy(update={"volumes": tuple(used)}) for stream in streams]
+        spec = RunSpec(
+            name=label,
+            seed=self.file.seed,
+            warmup_s=settings.get("warm_up", 5.0),
+            elapsed_s=settings.get("elapsed", 30.0),
+            interval_s=settings.get("interval", 1.0),
+            workers=self.file.workers,
+            cpus=self.file.cpus,
+            driver=self.file.driver,
+            wait=self.file.wait,
+            verify="on" if settings.get("verify", False) else "off",
+            volumes=tuple(
+                volume.model_copy(update={"outstanding": outstanding}) if outstanding else volume
+                for volume in volumes
+                if volume.name in used
+            ),
+            streams=tuple(_swept(stream, swept) for stream in streams),
+            shares=settings.get("shares", "total") if shared else "uncontrolled",
+            limits=Limits(
+                bytes=limit.total or None, read_bytes=limit.read or None, written_bytes=limit.written or None
+            ),
+        )
+        return PlannedRun(
+            spec=spec,
+            name=run.name,
+            label=label,
+            loops=tuple((keyword, text) for keyword, _, text in values),
+            rate_text=_MAXIMA[spec.shares],
+            pause_s=settings.get("pause", 0.0),
+            source=str(Place(self._shown, line_of(self._lines, key))),
+        )
+
+    def _at_rates(
+        self, key: Key, run: PlannedRun, settings: _Settings, rates: Sequence[Rate]
+    ) -> Iterator[Step]:
+        process = settings.get("arrival", "poisson")
+        for rate in rates:
+            named = run
+            if len(rates) > 1:
+                named = _labelled(run, f"{run.label} rate={_rate_text(rate)}", run.name)
+            if rate.kind in ("max", "curve_max"):
+                self._maximum_known = True
+            if rate.kind == "max":
+                yield Step(named, rate)
+            elif rate.kind == "curve_max":
+                yield from self._curve(named, settings, process)
+            else:
+                if rate.kind == "percent" and not self._maximum_known:
+                    self._error(
+                        (*key, "rate"), "a percentage needs an earlier run at its maximum", 'rate = "max"'
+                    )
+                yield Step(replace(named, rate_text=_rate_text(rate)), replace(rate, process=process))
+
+    def _curve(self, run: PlannedRun, settings: _Settings, process: Any) -> Iterator[Step]:
+        self._curves += 1
+        yield Step(
+            replace(run, rate_text=run.rate_text.replace("MAX", "curve")), Rate("curve_max"), self._curves
+        )
+        for percent in settings.get("curve", _CURVE):
+            name = f"{run.name}_({percent:g}%)"
+            point = _labelled(run, run.label.replace(run.name, name, 1), name)
+            rate = Rate("curve_point", percent, process)
+            text = f"{percent:g}% of the maximum"
+            yield Step(
+                replace(point, rate_text=text), rate, self._curves, settings.get("stop_curve_ms", None)
+            )
+
+
+def _labelled(run: PlannedRun, label: str, name: str) -> PlannedRun:
+    return replace(run, name=name, label=label, spec=run.spec.model_copy(update={"name": label}))
+
+
+def _rate_text(rate: Rate) -> str:
+    words = {"max": "max", "curve_max": "curve"}
+    return words.get(rate.kind) or number_text(rate.value) + ("%" if rate.kind == "percent" else "")
+
+
+def _sweep_axes(sweep: SweepTable | None) -> list[list[SweepValue]]:
+    """The swept values by axis, in the order in which the file has them."""
+    if sweep is None:
+        return []
+    axes: list[list[SweepValue]] = []
+    for keyword in sweep.order:
+        values = getattr(sweep, keyword) or ()
+        text = size_text if keyword == "size" else number_text
+        axes.append([(keyword, value, text(value)) for value in values])
+    return axes
+
+
+def _swept(stream: StreamSpec, swept: dict[str, Any]) -> StreamSpec:
+    update: dict[str, Any] = {}
+    if "size" in swept:
+        update["sizes"] = SizeMix.one(swept["size"])
+    if "read" in swept:
+        update["read_percent"] = swept["read"]
+    if "random" in swept:
+        update["random_percent"] = swept["random"]
+    return stream.model_copy(update=update)

@@ -1,0 +1,83 @@
+"""vdbench parameter files, read as vdbench reads them or, where that was plainly not meant, leniently.
+
+Open this file first. The stages, each in a file of its own: `lexer` (lines to `keyword=value`), `tables` (the
+keywords as data), `values` (numbers, lists, ranges), `blocks` (instances with defaults), `settings` (typed
+and checked), `volumes` and `streams` (what SDs and WDs become) and `expand` (RDs, loops and rates to the
+steps of a plan). docs/vdbench.md tells users which keywords do what; `documentation` makes its tables from
+`tables`.
+
+Automatic reading is strict unless a line has parameters behind a blank that strict reading would silently
+drop, or strict reading fails and lenient reading does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from linerate.errors import UserError
+from linerate.workload.overrides import Overrides
+from linerate.workload.plan import Plan
+from linerate.workload.problems import Place, Problems
+from linerate.workload.vdbench.blocks import read_blocks
+from linerate.workload.vdbench.expand import Workload, expand
+from linerate.workload.vdbench.lexer import has_lenient_patterns, parameters, read_lines
+from linerate.workload.vdbench.settings import check_hosts, read_general, read_rd, read_sd, read_wd
+from linerate.workload.vdbench.tables import Block, is_keyword
+
+__all__ = ["load_vdbench"]
+
+
+def load_vdbench(
+    paths: Sequence[Path],
+    *,
+    substitutions: Mapping[str, str] | None = None,
+    lenient: Literal["auto"] | bool = "auto",
+    overrides: Overrides | None = None,
+) -> Plan:
+    """The plan of parameter files read as one. Raises UserError with everything that is wrong."""
+    given = dict(substitutions or {})
+    wanted = overrides or Overrides()
+    if lenient != "auto":
+        return _load(paths, given, wanted, lenient=lenient)
+    if has_lenient_patterns(read_lines(paths, given, Problems(), lenient=True), is_keyword):
+        return _load(paths, given, wanted, lenient=True)
+    try:
+        return _load(paths, given, wanted, lenient=False)
+    except UserError as strict_error:
+        try:
+            return _load(paths, given, wanted, lenient=True)
+        except UserError:
+            raise strict_error from None
+
+
+def _load(
+    paths: Sequence[Path], substitutions: Mapping[str, str], overrides: Overrides, *, lenient: bool
+) -> Plan:
+    problems = Problems()
+    lines = read_lines(paths, substitutions, problems, lenient=lenient)
+    stream = parameters(lines, is_keyword, problems, lenient=lenient)
+    blocks = read_blocks(stream, problems, lenient=lenient)
+    check_hosts(blocks, problems)
+    workload = Workload(
+        general=read_general(blocks.general, problems),
+        sds={sd.name: read_sd(sd, problems) for sd in blocks[Block.SD]},
+        wds={wd.name: read_wd(wd, problems) for wd in blocks[Block.WD]},
+        default_wd=read_wd(blocks.defaults[Block.WD], problems),
+        rds=[read_rd(rd, problems) for rd in blocks[Block.RD]],
+    )
+    where = Place(", ".join(map(str, paths)), 0)
+    for block, form in ((Block.SD, "sd=sd1,lun=/dev/sdb"), (Block.RD, "rd=rd1,wd=wd1,elapsed=30")):
+        if not blocks[block] and not problems.errors:
+            problems.error(where, f"no {block.value}= in the file", f"write for example {form}")
+    steps = [] if problems.errors else expand(workload, overrides, problems)
+    problems.raise_if_any()
+    plan = Plan(
+        paths[0].stem,
+        steps,
+        problems.notices,
+        start_commands=workload.general.start_commands,
+        end_commands=workload.general.end_commands,
+    )
+    return overrides.apply(plan)
