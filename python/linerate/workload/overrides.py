@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from linerate.errors import UserError
-from linerate.workload.plan import Plan, PlannedRun
+from linerate.workload.plan import Notice, Plan, PlannedRun
 from linerate.workload.spec import RunSpec, SessionOptions, VolumeSpec
 
 _NUMBER_FIELD = re.compile(r"\{n(?:([+-])(\d+))?\}")
@@ -124,7 +124,17 @@ class Overrides:
             if (value := getattr(self, key)) is not None:
                 update[key] = value
         pause_s = run.pause_s if self.pause_s is None else self.pause_s
-        return replace(run, spec=spec.model_copy(update=update), timing_text=timing_text, pause_s=pause_s)
+        warnings = run.warnings
+        if self.interval_s is None and spec.interval_s != run.spec.interval_s:
+            message = f"{run.label}: interval {spec.interval_s:g} s, not {run.spec.interval_s:g} s, to fit the times"
+            warnings = (*warnings, Notice(run.source, message))
+        return replace(
+            run,
+            spec=spec.model_copy(update=update),
+            timing_text=timing_text,
+            pause_s=pause_s,
+            warnings=warnings,
+        )
 
     def _with_times(self, spec: RunSpec) -> RunSpec:
         """New times; warm-up and elapsed stay multiples of the interval, a warm-up of one interval stays

@@ -63,6 +63,8 @@ class PlannedRun:
     """Wait this long before the run starts."""
     start_commands: tuple[str, ...] = ()
     end_commands: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
+    """What concerns this run alone; what concerns the file is in `Plan.warnings`."""
     error_limit: int | None = None
     """Number of I/O errors that ends the run; None: no limit."""
     histogram_us: tuple[int, ...] = ()
