@@ -17,19 +17,25 @@
 //! [`MAX_TRANSFER_BYTES`], and a task reads or writes at most [`MEDIUM_CHUNK_BYTES`] per step unless the bytes came
 //! with the command. Plain reads and writes own nothing here: the caller moves their bytes where it likes.
 
+mod answer;
+mod command;
+mod copy;
 mod inventory;
+mod itl;
+mod limits;
+mod mode;
 mod nexus;
 mod plan;
+mod reservation;
+mod sense;
+mod stripes;
 mod task;
 mod unit;
+mod wire;
 
 pub use inventory::{Inventory, InventoryError, MAX_LUN};
+pub use limits::{MAX_TRANSFER_BYTES, MEDIUM_CHUNK_BYTES};
 pub use nexus::{InitiatorPort, Nexus, TaskManagement, TaskManagementResponse};
 pub use plan::{Expected, Extent, Plan, Reply, Residual, Status};
 pub use task::{Input, MediumError, MediumOp, MediumResult, Task, TaskStep};
 pub use unit::{Identity, LogicalUnit, TargetPort, UnitConfig, UnitError};
-
-/// Largest payload of one command in bytes (VPD B0 MAXIMUM TRANSFER LENGTH).
-pub const MAX_TRANSFER_BYTES: u32 = 8 << 20;
-/// Largest piece that a task reads from the medium, or fills, in one step.
-pub const MEDIUM_CHUNK_BYTES: u32 = 1 << 20;

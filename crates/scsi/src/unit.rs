@@ -1,6 +1,20 @@
 //! The logical unit: identity, capacity, and the state that its commands share.
 
-use std::sync::Arc;
+use crate::{
+    copy::CopyResults,
+    itl::{Itl, gate},
+    mode::ModeValues,
+    reservation::{Access, Changes, Reservations},
+    sense::code,
+    stripes::Stripes,
+};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use thiserror::Error;
 
 /// Who a unit says it is (INQUIRY, VPD 80 and 83). Text is ASCII and cut or padded to its field.
@@ -14,7 +28,8 @@ pub struct Identity {
     pub revision: String,
     /// Unit serial number.
     pub serial: String,
-    /// NAA designator: 16 bytes, the first nibble must be 6 (IEEE Registered Extended) or 3 with the rest zero-extended.
+    /// NAA designator: 16 bytes, the first nibble is 6 (IEEE Registered Extended, all 16 bytes are shown) or
+    /// 2, 3 or 5 (the first 8 bytes are shown).
     pub naa: [u8; 16],
 }
 
@@ -54,45 +69,216 @@ pub struct UnitConfig {
 #[derive(Debug)]
 pub struct LogicalUnit {
     config: UnitConfig,
+    capacity_blocks: AtomicU64,
+    stripes: Stripes,
+    state: Mutex<State>,
+}
+
+/// What the commands of a unit share. Changed rarely and behind the unit's mutex; what plain reads and writes need of
+/// it is pushed into the gate word of every [`Itl`] by [`State::refresh`].
+#[derive(Debug)]
+pub(crate) struct State {
+    members: Vec<Member>,
+    pub(crate) reservations: Reservations,
+    pub(crate) mode: ModeValues,
+    /// START STOP UNIT stopped it.
+    pub(crate) stopped: bool,
+    pub(crate) copies: CopyResults,
+}
+
+/// A logged-in nexus and the unit attentions that wait for it.
+#[derive(Debug)]
+struct Member {
+    itl: Weak<Itl>,
+    id: u64,
+    attentions: VecDeque<u16>,
 }
 
 impl LogicalUnit {
     /// A unit in power-on state.
     pub fn new(config: UnitConfig) -> Result<Arc<Self>, UnitError> {
-        if config.capacity_blocks == 0 {
-            return Err(UnitError::Empty);
-        }
+        check_capacity(config.capacity_blocks, config.block_bytes)?;
         if !matches!(config.block_bytes, 512 | 4096) {
             return Err(UnitError::BlockSize(config.block_bytes));
         }
-        if !config.physical_block_bytes.is_power_of_two() || config.physical_block_bytes < config.block_bytes
-        {
-            return Err(UnitError::PhysicalBlockSize(config.physical_block_bytes));
+        let physical = config.physical_block_bytes;
+        if !physical.is_power_of_two() || physical < config.block_bytes || physical > 1 << 20 {
+            return Err(UnitError::PhysicalBlockSize(physical));
         }
-        Ok(Arc::new(Self { config }))
+        let state = State {
+            members: Vec::new(),
+            reservations: Reservations::default(),
+            mode: default_mode(&config),
+            stopped: false,
+            copies: CopyResults::default(),
+        };
+        Ok(Arc::new(Self {
+            capacity_blocks: AtomicU64::new(config.capacity_blocks),
+            stripes: Stripes::default(),
+            state: Mutex::new(state),
+            config,
+        }))
     }
 
-    /// What the unit was made from.
+    /// What the unit was made from. The capacity may have changed since: see [`LogicalUnit::capacity_blocks`].
     pub fn config(&self) -> &UnitConfig {
         &self.config
     }
 
+    /// Capacity in logical blocks.
+    pub fn capacity_blocks(&self) -> u64 {
+        self.capacity_blocks.load(Ordering::Acquire)
+    }
+
     /// Announces a new capacity: every nexus gets CAPACITY DATA HAS CHANGED.
-    pub fn resize(&self, _capacity_blocks: u64) -> Result<(), UnitError> {
+    ///
+    /// The caller makes the volume larger before this call, or smaller after it once its commands have drained.
+    pub fn resize(&self, capacity_blocks: u64) -> Result<(), UnitError> {
+        check_capacity(capacity_blocks, self.config.block_bytes)?;
+        self.capacity_blocks.store(capacity_blocks, Ordering::Release);
+        self.change(|state| state.tell_all_but(None, code::CAPACITY_CHANGED));
         Ok(())
+    }
+
+    /// LOGICAL UNIT RESET (SAM-5 6.3.3): aborts every task, drops the SCSI-2 reservation, restores mode pages, starts.
+    pub fn reset(&self) {
+        self.change(|state| {
+            state.abort(|_| true);
+            state.reservations.scsi2 = None;
+            state.mode = default_mode(&self.config);
+            state.stopped = false;
+            state.tell_all_but(None, code::LUN_RESET);
+        });
+    }
+
+    pub(crate) fn stripes(&self) -> &Stripes {
+        &self.stripes
+    }
+
+    pub(crate) fn default_mode(&self) -> ModeValues {
+        default_mode(&self.config)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state and brings every gate word up to date before anybody else can look.
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = self.lock();
+        let result = change(&mut state);
+        state.refresh(&self.config);
+        result
+    }
+
+    pub(crate) fn attach(&self, itl: &Arc<Itl>) {
+        self.change(|state| {
+            let attentions = VecDeque::from([code::POWER_ON]);
+            state.members.push(Member { itl: Arc::downgrade(itl), id: itl.id(), attentions });
+        });
+    }
+
+    /// I_T nexus loss.
+    pub(crate) fn detach(&self, nexus: u64) {
+        self.change(|state| {
+            state.abort(|itl| itl.id() == nexus);
+            state.members.retain(|member| member.id != nexus);
+            state.reservations.drop_nexus(nexus);
+        });
+    }
+}
+
+impl State {
+    /// Recomputes every gate word. Called with the mutex held, after any change.
+    fn refresh(&self, config: &UnitConfig) {
+        for member in &self.members {
+            let Some(itl) = member.itl.upgrade() else { continue };
+            let conflicts = |access| self.reservations.conflicts(itl.id(), itl.port(), access);
+            let mut bits = 0;
+            for (on, bit) in [
+                (!member.attentions.is_empty(), gate::ATTENTION),
+                (conflicts(Access::Read), gate::NO_READ),
+                (conflicts(Access::Write), gate::NO_WRITE),
+                (self.stopped, gate::STOPPED),
+                (config.read_only || self.mode.write_protect, gate::PROTECTED),
+                (!self.mode.write_cache, gate::WRITE_THROUGH),
+            ] {
+                bits |= if on { bit } else { 0 };
+            }
+            itl.set_gate(bits);
+        }
+    }
+
+    /// The oldest unit attention of a nexus.
+    pub(crate) fn take_attention(&mut self, nexus: u64) -> Option<u16> {
+        self.members.iter_mut().find(|member| member.id == nexus)?.attentions.pop_front()
+    }
+
+    /// Establishes a unit attention for every nexus but one.
+    pub(crate) fn tell_all_but(&mut self, nexus: Option<u64>, attention: u16) {
+        for member in self.members.iter_mut().filter(|member| Some(member.id) != nexus) {
+            member.establish(attention);
+        }
+    }
+
+    /// Tells and aborts whom a reservation action concerns.
+    pub(crate) fn announce(&mut self, changes: &Changes) {
+        for (port, attention) in &changes.attentions {
+            for member in &mut self.members {
+                if member.itl.upgrade().is_some_and(|itl| itl.port() == port) {
+                    member.establish(*attention);
+                }
+            }
+        }
+        self.abort(|itl| changes.aborted.contains(itl.port()));
+    }
+
+    /// Aborts the tasks of the nexuses that `whose` picks.
+    pub(crate) fn abort(&self, whose: impl Fn(&Itl) -> bool) {
+        for itl in self.members.iter().filter_map(|member| member.itl.upgrade()) {
+            if whose(&itl) {
+                itl.abort_tasks();
+            }
+        }
+    }
+}
+
+impl Member {
+    /// Queues a unit attention once. A reset makes everything queued before it moot (SAM-5 5.14.4).
+    fn establish(&mut self, attention: u16) {
+        if attention == code::LUN_RESET {
+            self.attentions.clear();
+        }
+        if !self.attentions.contains(&attention) {
+            self.attentions.push_back(attention);
+        }
+    }
+}
+
+fn default_mode(config: &UnitConfig) -> ModeValues {
+    ModeValues { write_cache: config.write_cache, descriptor_sense: false, write_protect: false }
+}
+
+/// Byte offsets must fit 63 bits, so that offset arithmetic cannot overflow anywhere.
+fn check_capacity(blocks: u64, block_bytes: u32) -> Result<(), UnitError> {
+    match blocks.checked_mul(u64::from(block_bytes)) {
+        Some(1..=0x7FFF_FFFF_FFFF_FFFF) => Ok(()),
+        _ => Err(UnitError::Capacity(blocks)),
     }
 }
 
 /// A unit that cannot be (fault: user, in the array's configuration).
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum UnitError {
-    /// No blocks.
-    #[error("a volume needs at least one block")]
-    Empty,
+    /// No blocks, or more bytes than 63 bits can count.
+    #[error("a volume cannot have {0} blocks")]
+    Capacity(u64),
     /// Logical block size.
     #[error("logical block size {0} is not supported: use 512 or 4096")]
     BlockSize(u32),
     /// Physical block size.
-    #[error("physical block size {0} must be a power of two and not below the logical block size")]
+    #[error(
+        "physical block size {0} must be a power of two and at least the logical block size, at most 1 MiB"
+    )]
     PhysicalBlockSize(u32),
 }

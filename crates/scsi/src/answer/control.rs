@@ -1,0 +1,71 @@
+//! RESERVE, RELEASE, PERSISTENT RESERVE IN, MODE SENSE and START STOP UNIT.
+
+use crate::{
+    Plan, Reply,
+    command::Request,
+    itl::{Itl, gate},
+    mode::{self, Medium},
+    reservation,
+    sense::{Refusal, Sense},
+    task,
+    wire::be16,
+};
+use std::sync::Arc;
+
+pub(crate) fn reserve(itl: &Arc<Itl>, _: &Request<'_>) -> Result<Plan, Refusal> {
+    let done = itl.unit().change(|state| state.reservations.reserve(itl.id()));
+    if done { Ok(Plan::Reply(Reply::good())) } else { Err(Refusal::Conflict) }
+}
+
+pub(crate) fn release(itl: &Arc<Itl>, _: &Request<'_>) -> Result<Plan, Refusal> {
+    let done = itl.unit().change(|state| state.reservations.release(itl.id()));
+    if done { Ok(Plan::Reply(Reply::good())) } else { Err(Refusal::Conflict) }
+}
+
+/// PERSISTENT RESERVE IN.
+pub(crate) fn reserve_in(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
+    let state = itl.unit().lock();
+    let persistent = &state.reservations.persistent;
+    let mut out = match cdb[1] & 0x1F {
+        0 => reservation::read_keys(persistent),
+        1 => reservation::read_reservation(persistent),
+        2 => reservation::report_capabilities(),
+        _ => reservation::full_status(persistent),
+    };
+    out.truncate(usize::from(be16(cdb, 7)));
+    Ok(out)
+}
+
+/// What mode parameter headers and block descriptors say about the medium.
+pub(crate) fn medium(itl: &Itl) -> Medium {
+    Medium {
+        capacity_blocks: itl.unit().capacity_blocks(),
+        block_bytes: itl.block_bytes(),
+        write_protected: itl.gate() & gate::PROTECTED != 0,
+    }
+}
+
+pub(crate) fn mode_sense(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
+    let current = itl.unit().lock().mode;
+    mode::mode_sense(cdb, &current, &itl.unit().default_mode(), &medium(itl))
+}
+
+/// START STOP UNIT. Power conditions other than START_VALID change nothing; stopping first syncs the medium.
+pub(crate) fn start_stop(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+    const NO_FLUSH: u8 = 0x04;
+    const START: u8 = 0x01;
+    let flags = request.cdb[4];
+    if flags & 0xF0 != 0 {
+        return Ok(Plan::Reply(Reply::good()));
+    }
+    let stop = flags & START == 0;
+    if stop && flags & NO_FLUSH == 0 {
+        return Ok(task::sync_then(itl, set_stopped));
+    }
+    itl.unit().change(|state| state.stopped = stop);
+    Ok(Plan::Reply(Reply::good()))
+}
+
+fn set_stopped(itl: &Itl) {
+    itl.unit().change(|state| state.stopped = true);
+}

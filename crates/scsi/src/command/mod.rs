@@ -1,0 +1,83 @@
+//! From a CDB to a plan: the full path, which every command but an undisturbed READ or WRITE takes.
+//!
+//! Order of checks (SAM-5 5.1, SPC-4 4.5.6): does the command exist, is a unit attention pending, does a reservation
+//! forbid it, is the unit ready, are all bits outside the command's usage mask zero; then its handler runs.
+
+mod table;
+mod usage;
+
+pub(crate) use table::{Command, find, visible};
+pub(crate) use usage::report_opcodes;
+
+use crate::{
+    Expected, Inventory, Plan, Reply,
+    answer::inquiry,
+    inventory::report_luns,
+    itl::{Itl, gate},
+    reservation::Access,
+    sense::{Key, Refusal, Sense, code},
+};
+use std::sync::Arc;
+
+/// A command on its way to its handler.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub(crate) cdb: &'a [u8; 16],
+    pub(crate) expected: Expected,
+}
+
+pub(crate) type Handler = fn(&Arc<Itl>, &Request<'_>) -> Result<Plan, Refusal>;
+
+const REQUEST_SENSE: u8 = 0x03;
+const INQUIRY: u8 = 0x12;
+const REPORT_LUNS: u8 = 0xA0;
+
+pub(crate) fn begin(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Plan {
+    dispatch(itl, cdb, expected).unwrap_or_else(|refusal| Plan::Reply(refuse(itl, refusal)))
+}
+
+/// Encodes a refusal in the unit's sense format.
+pub(crate) fn refuse(itl: &Itl, refusal: Refusal) -> Reply {
+    let descriptor_format = itl.unit().lock().mode.descriptor_sense;
+    refusal.into_reply(descriptor_format)
+}
+
+fn dispatch(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Result<Plan, Refusal> {
+    // A unit attention outranks an unknown opcode, but not these three (SAM-5 5.14.1).
+    let reports_anyway = matches!(cdb[0], INQUIRY | REPORT_LUNS | REQUEST_SENSE);
+    if !reports_anyway
+        && itl.gate() & gate::ATTENTION != 0
+        && let Some(attention) = itl.unit().change(|state| state.take_attention(itl.id()))
+    {
+        return Err(Sense::new(Key::UnitAttention, attention).into());
+    }
+    let command = find(itl.unit().config(), cdb)?;
+    let access = match command.access {
+        Access::Stop if cdb[4] & 1 != 0 => Access::Always,
+        access => access,
+    };
+    if itl.unit().lock().reservations.conflicts(itl.id(), itl.port(), access) {
+        return Err(Refusal::Conflict);
+    }
+    if command.needs_medium && itl.gate() & gate::STOPPED != 0 {
+        return Err(Sense::new(Key::NotReady, code::START_REQUIRED).into());
+    }
+    command.check_usage(cdb)?;
+    (command.handler)(itl, &Request { cdb, expected })
+}
+
+/// What a LUN that does not exist answers (SPC-4 6.6.2, 6.33, 6.39; SAM-5 5.13.4).
+pub(crate) fn missing_lun(inventory: &Inventory, cdb: &[u8; 16]) -> Reply {
+    let unsupported = Sense::illegal(code::LUN_NOT_SUPPORTED);
+    let answer = match cdb[0] {
+        INQUIRY => inquiry::no_such_lun(cdb),
+        REPORT_LUNS => report_luns(inventory, cdb),
+        REQUEST_SENSE => {
+            let mut sense = unsupported.encode(cdb[1] & 1 != 0);
+            sense.truncate(usize::from(cdb[4]));
+            Ok(sense)
+        }
+        _ => Err(unsupported),
+    };
+    answer.map_or_else(|sense| Refusal::Sense(sense).into_reply(false), Reply::data)
+}

@@ -1,0 +1,295 @@
+//! Commands of several steps, as state machines that the caller drives.
+//!
+//! One file per family; each implements [`Steps`], which sees only what went right. What went wrong (the medium, an abort
+//! by somebody else, a caller that answers what was not asked) is handled here, once.
+
+mod compare;
+mod parameters;
+mod provisioning;
+mod section;
+mod simple;
+mod verify;
+mod write;
+
+pub(crate) use compare::{compare_and_write, or_write};
+pub(crate) use parameters::{mode_select, reserve_out};
+pub(crate) use provisioning::{lba_status, unmap, write_same};
+pub(crate) use section::Entry;
+pub(crate) use simple::{prefetch, read, sync_then, synchronize_cache};
+pub(crate) use verify::{verify, write_and_verify};
+pub(crate) use write::write;
+
+use crate::{
+    Plan, Reply,
+    command::refuse,
+    itl::Itl,
+    sense::{Key, Refusal, Sense, code},
+    wire::{be16, be24, be32, be64},
+};
+use std::{fmt, sync::Arc};
+use thiserror::Error;
+
+/// A command in progress. Drive it: `next(Input::Start)`, then answer what each [`TaskStep`] asks until `Done`.
+/// Dropping a task at any point aborts it and frees what it holds.
+pub struct Task {
+    itl: Arc<Itl>,
+    steps: Box<dyn Steps>,
+    abort_epoch: u32,
+    asked_out_bytes: u32,
+    /// Length of the bytes that the last step asked for.
+    awaited_bytes: usize,
+}
+
+/// One family's state machine.
+pub(crate) trait Steps: Send {
+    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal>;
+
+    /// A medium operation failed, which ends the command: with what?
+    fn medium_failed(&mut self, _: &Arc<Itl>, error: MediumError) -> Refusal {
+        error.refusal()
+    }
+}
+
+/// An [`Input`] that went right.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Start,
+    Bytes(Vec<u8>),
+    Done,
+    Mapped { mapped: bool, len_bytes: u64 },
+    Resume,
+}
+
+/// What the caller tells a task.
+#[derive(Debug)]
+pub enum Input {
+    /// The first call.
+    Start,
+    /// The data-out that [`TaskStep::DataOut`] asked for: exactly as many bytes.
+    DataOut(Vec<u8>),
+    /// How the medium operation went.
+    Medium(Result<MediumResult, MediumError>),
+    /// Time has passed since [`TaskStep::Wait`].
+    Resume,
+}
+
+/// What a task needs next.
+#[derive(Debug)]
+pub enum TaskStep {
+    /// Collect this many bytes of data-out (already cut to what the initiator expects; may be 0).
+    DataOut {
+        /// Bytes to collect.
+        len_bytes: u32,
+    },
+    /// Do this to the volume behind `lun` (the command's own LUN, except in EXTENDED COPY).
+    Medium {
+        /// LUN number within the inventory.
+        lun: u16,
+        /// The operation.
+        op: MediumOp,
+    },
+    /// Other commands hold the blocks: call `next(Input::Resume)` after the next turn of the loop, within about 100 us.
+    Wait,
+    /// The command is over.
+    Done(Reply),
+    /// The command was aborted by someone who must not see a response (LUN RESET, PREEMPT AND ABORT): send nothing.
+    Aborted,
+}
+
+/// One operation on a volume. Offsets and lengths are multiples of the block size and inside the capacity.
+#[derive(Debug, PartialEq, Eq)]
+pub enum MediumOp {
+    /// Read; answer [`MediumResult::Data`].
+    Read {
+        /// First byte.
+        offset_bytes: u64,
+        /// Length.
+        len_bytes: u32,
+    },
+    /// Write; answer [`MediumResult::Done`].
+    Write {
+        /// First byte.
+        offset_bytes: u64,
+        /// The bytes.
+        data: Vec<u8>,
+        /// On stable storage before the answer.
+        durable: bool,
+    },
+    /// Write `pattern` (one block) again and again; answer [`MediumResult::Done`].
+    Fill {
+        /// First byte.
+        offset_bytes: u64,
+        /// Length.
+        len_bytes: u32,
+        /// One block.
+        pattern: Vec<u8>,
+        /// On stable storage before the answer.
+        durable: bool,
+    },
+    /// Deallocate: the range reads as zeros afterwards; answer [`MediumResult::Done`].
+    Discard {
+        /// First byte.
+        offset_bytes: u64,
+        /// Length.
+        len_bytes: u64,
+    },
+    /// Everything written before to the range is on stable storage; answer [`MediumResult::Done`].
+    Sync {
+        /// First byte.
+        offset_bytes: u64,
+        /// Length.
+        len_bytes: u64,
+    },
+    /// Provisioning state at `offset_bytes`; answer [`MediumResult::Mapped`]. A volume that cannot tell says mapped.
+    Mapped {
+        /// First byte.
+        offset_bytes: u64,
+        /// How far to look.
+        len_bytes: u64,
+    },
+}
+
+/// What a medium operation brought.
+#[derive(Debug, PartialEq, Eq)]
+pub enum MediumResult {
+    /// Done.
+    Done,
+    /// The bytes read.
+    Data(Vec<u8>),
+    /// State of the run that starts at the asked offset.
+    Mapped {
+        /// Allocated (true) or deallocated (false).
+        mapped: bool,
+        /// Length of the run in bytes, at least one block, at most what was asked.
+        len_bytes: u64,
+    },
+}
+
+impl Task {
+    /// Data-out bytes that the CDB asks for, for the residual.
+    pub fn asked_out_bytes(&self) -> u32 {
+        self.asked_out_bytes
+    }
+
+    /// One step. Never blocks.
+    pub fn next(&mut self, input: Input) -> TaskStep {
+        if self.itl.abort_epoch() != self.abort_epoch {
+            return TaskStep::Aborted;
+        }
+        let event = match input {
+            Input::DataOut(bytes) | Input::Medium(Ok(MediumResult::Data(bytes)))
+                if bytes.len() != self.awaited_bytes =>
+            {
+                return self.done(refuse(&self.itl, MediumError::Hardware.refusal()));
+            }
+            Input::Start => Event::Start,
+            Input::Resume => Event::Resume,
+            Input::DataOut(bytes) | Input::Medium(Ok(MediumResult::Data(bytes))) => Event::Bytes(bytes),
+            Input::Medium(Ok(MediumResult::Done)) => Event::Done,
+            Input::Medium(Ok(MediumResult::Mapped { mapped, len_bytes })) => {
+                Event::Mapped { mapped, len_bytes }
+            }
+            Input::Medium(Err(error)) => {
+                let refusal = self.steps.medium_failed(&self.itl, error);
+                return self.done(refuse(&self.itl, refusal));
+            }
+        };
+        let step = match self.steps.step(&self.itl, event) {
+            // Nothing to collect is collected at once.
+            Ok(TaskStep::DataOut { len_bytes: 0 }) => self.steps.step(&self.itl, Event::Bytes(Vec::new())),
+            step => step,
+        };
+        match step {
+            Ok(TaskStep::Done(reply)) => self.done(reply),
+            Ok(step) => {
+                self.awaited_bytes = step.awaited_bytes();
+                step
+            }
+            Err(refusal) => self.done(refuse(&self.itl, refusal)),
+        }
+    }
+
+    fn done(&mut self, reply: Reply) -> TaskStep {
+        // Locks go before the answer does: the initiator's next command must not find them.
+        self.steps = Box::new(Finished);
+        TaskStep::Done(Reply { asked_out_bytes: self.asked_out_bytes, ..reply })
+    }
+}
+
+impl TaskStep {
+    /// Length of the bytes that answer this step.
+    fn awaited_bytes(&self) -> usize {
+        match self {
+            Self::DataOut { len_bytes } | Self::Medium { op: MediumOp::Read { len_bytes, .. }, .. } => {
+                *len_bytes as usize
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Task").field("lun", &self.itl.lun()).finish_non_exhaustive()
+    }
+}
+
+struct Finished;
+
+impl Steps for Finished {
+    fn step(&mut self, _: &Arc<Itl>, _: Event) -> Result<TaskStep, Refusal> {
+        out_of_turn()
+    }
+}
+
+/// The caller answered what was not asked.
+pub(crate) fn out_of_turn() -> Result<TaskStep, Refusal> {
+    Err(Sense::new(Key::HardwareError, code::INTERNAL_TARGET_FAILURE).into())
+}
+
+/// A plan for a command that sends `asked_out_bytes` of data-out.
+pub(crate) fn plan(itl: &Arc<Itl>, asked_out_bytes: u32, steps: impl Steps + 'static) -> Plan {
+    let (abort_epoch, itl) = (itl.abort_epoch(), itl.clone());
+    let steps = Box::new(steps);
+    Plan::Task(Box::new(Task { itl, steps, abort_epoch, asked_out_bytes, awaited_bytes: 0 }))
+}
+
+/// LBA and transfer length of a READ, WRITE, VERIFY ... of any length.
+pub(crate) fn lba_and_blocks(cdb: &[u8; 16]) -> (u64, u32) {
+    match cdb[0] >> 5 {
+        // In six-byte CDBs a length of 0 means 256.
+        0 => (u64::from(be24(cdb, 1) & 0x001F_FFFF), if cdb[4] == 0 { 256 } else { u32::from(cdb[4]) }),
+        1 | 2 => (u64::from(be32(cdb, 2)), u32::from(be16(cdb, 7))),
+        5 => (u64::from(be32(cdb, 2)), be32(cdb, 6)),
+        _ => (be64(cdb, 2), be32(cdb, 10)),
+    }
+}
+
+/// The volume could not do it (fault: host, i.e. the storage behind the volume).
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum MediumError {
+    /// Bytes cannot be read back. Becomes MEDIUM ERROR, UNRECOVERED READ ERROR.
+    #[error("unrecovered read error")]
+    Read,
+    /// Bytes cannot be written. Becomes MEDIUM ERROR, WRITE ERROR.
+    #[error("write error")]
+    Write,
+    /// No room behind a thin volume. Becomes DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT.
+    #[error("no space left behind the volume")]
+    NoSpace,
+    /// The storage is gone. Becomes HARDWARE ERROR, INTERNAL TARGET FAILURE.
+    #[error("storage failure")]
+    Hardware,
+}
+
+impl MediumError {
+    pub(crate) fn refusal(self) -> Refusal {
+        let (key, code) = match self {
+            Self::Read => (Key::MediumError, code::UNRECOVERED_READ),
+            Self::Write => (Key::MediumError, code::WRITE_ERROR),
+            Self::NoSpace => (Key::DataProtect, code::SPACE_ALLOCATION_FAILED),
+            Self::Hardware => (Key::HardwareError, code::INTERNAL_TARGET_FAILURE),
+        };
+        Sense::new(key, code).into()
+    }
+}

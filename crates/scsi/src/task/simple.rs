@@ -1,0 +1,66 @@
+//! READ off the hot path, PRE-FETCH and SYNCHRONIZE CACHE.
+
+use super::{Event, Steps, lba_and_blocks, out_of_turn, plan};
+use crate::{
+    Extent, MediumOp, Plan, Reply, TaskStep,
+    command::Request,
+    itl::Itl,
+    sense::{Refusal, Sense},
+};
+use std::sync::Arc;
+
+/// READ (6), (10), (12), (16).
+pub(crate) fn read(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let (lba, blocks) = lba_and_blocks(request.cdb);
+    let extent = itl.extent(lba, blocks)?;
+    Ok(Plan::Read(Extent { len_bytes: extent.asked_bytes.min(request.expected.in_bytes), ..extent }))
+}
+
+/// LBA and length of commands where a length of 0 means up to the last block, as offset and bytes.
+fn range_to_end(itl: &Itl, cdb: &[u8; 16]) -> Result<(u64, u64), Sense> {
+    let (lba, blocks) = lba_and_blocks(cdb);
+    let capacity = itl.unit().capacity_blocks();
+    let blocks = if blocks == 0 { capacity.saturating_sub(lba).max(1) } else { u64::from(blocks) };
+    Ok((itl.offset(lba, blocks)?, blocks * u64::from(itl.block_bytes())))
+}
+
+/// PRE-FETCH (10), (16): the host's page cache is the only cache, and it fetches for itself. GOOD, not CONDITION MET,
+/// because nobody promises that the blocks stay.
+pub(crate) fn prefetch(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+    range_to_end(itl, request.cdb)?;
+    Ok(Plan::Reply(Reply::good()))
+}
+
+/// SYNCHRONIZE CACHE (10), (16). With IMMED the answer also comes after the sync: late, but true.
+pub(crate) fn synchronize_cache(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let (offset_bytes, len_bytes) = range_to_end(itl, request.cdb)?;
+    Ok(plan(itl, 0, Sync { offset_bytes, len_bytes, then: |_| {} }))
+}
+
+/// Syncs the whole medium, does something, and is GOOD.
+pub(crate) fn sync_then(itl: &Arc<Itl>, then: fn(&Itl)) -> Plan {
+    let len_bytes = itl.unit().capacity_blocks() * u64::from(itl.block_bytes());
+    plan(itl, 0, Sync { offset_bytes: 0, len_bytes, then })
+}
+
+struct Sync {
+    offset_bytes: u64,
+    len_bytes: u64,
+    then: fn(&Itl),
+}
+
+impl Steps for Sync {
+    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+        match event {
+            Event::Start => {
+                let op = MediumOp::Sync { offset_bytes: self.offset_bytes, len_bytes: self.len_bytes };
+                Ok(TaskStep::Medium { lun: itl.lun(), op })
+            }
+            Event::Done => {
+                (self.then)(itl);
+                Ok(TaskStep::Done(Reply::good()))
+            }
+            _ => out_of_turn(),
+        }
+    }
+}

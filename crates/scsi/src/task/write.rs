@@ -1,0 +1,66 @@
+//! WRITE off the hot path: six- and twelve-byte CDBs, and writes that must wait for a read-modify-write section.
+
+use super::{Entry, Event, Steps, lba_and_blocks, out_of_turn, plan};
+use crate::{
+    Extent, MediumOp, Plan, Reply, TaskStep,
+    command::Request,
+    itl::{Itl, gate},
+    sense::{Key, Refusal, Sense, code},
+};
+use std::sync::Arc;
+
+/// WRITE (6), (10), (12), (16).
+pub(crate) fn write(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let (lba, blocks) = lba_and_blocks(request.cdb);
+    check_protection(itl)?;
+    let extent = itl.extent(lba, blocks)?;
+    let len_bytes = itl.data_out_len(extent.asked_bytes, request.expected)?;
+    // Byte 1 of the six-byte CDB holds LBA bits, not flags.
+    let flags = if request.cdb[0] >> 5 == 0 { 0 } else { request.cdb[1] };
+    let extent = Extent { len_bytes, durable: itl.must_be_durable(flags), ..extent };
+    if itl.enter(&extent) {
+        return Ok(Plan::Write(extent));
+    }
+    Ok(plan(itl, extent.asked_bytes, Write { extent, data: None, entry: None }))
+}
+
+/// DATA PROTECT if the unit, or an initiator by SWP, forbids writing.
+pub(crate) fn check_protection(itl: &Itl) -> Result<(), Sense> {
+    if itl.gate() & gate::PROTECTED == 0 {
+        return Ok(());
+    }
+    let by_config = itl.unit().config().read_only;
+    let code = if by_config { code::HARDWARE_WRITE_PROTECTED } else { code::SOFTWARE_WRITE_PROTECTED };
+    Err(Sense::new(Key::DataProtect, code))
+}
+
+struct Write {
+    extent: Extent,
+    data: Option<Vec<u8>>,
+    entry: Option<Entry>,
+}
+
+impl Steps for Write {
+    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+        let Extent { offset_bytes, len_bytes, durable, .. } = self.extent;
+        match event {
+            Event::Start => return Ok(TaskStep::DataOut { len_bytes }),
+            Event::Bytes(data) => self.data = Some(data),
+            Event::Resume => {}
+            Event::Done => return Ok(TaskStep::Done(Reply::good())),
+            Event::Mapped { .. } => return out_of_turn(),
+        }
+        self.entry = Entry::enter(itl.unit(), offset_bytes, u64::from(len_bytes));
+        if self.entry.is_none() {
+            return Ok(TaskStep::Wait);
+        }
+        match self.data.take() {
+            Some(data) if data.is_empty() => Ok(TaskStep::Done(Reply::good())),
+            Some(data) => {
+                let op = MediumOp::Write { offset_bytes, data, durable };
+                Ok(TaskStep::Medium { lun: itl.lun(), op })
+            }
+            None => out_of_turn(),
+        }
+    }
+}
