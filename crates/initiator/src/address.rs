@@ -97,7 +97,9 @@ impl LunAddress {
     pub fn parse(url: &str) -> Result<(Self, Credentials), AddressError> {
         let parsed = Url::parse(url)?;
         match (parsed.target, parsed.lun) {
-            (Some(target), Some(lun)) => Ok((Self { portal: parsed.portal, target, lun }, parsed.credentials)),
+            (Some(target), Some(lun)) => {
+                Ok((Self { portal: parsed.portal, target, lun }, parsed.credentials))
+            }
             _ => Err(AddressError::Incomplete(shown(url))),
         }
     }
@@ -124,7 +126,10 @@ impl Url {
         let lun = match parts.next() {
             None | Some("") => None,
             Some(text) => Some(
-                text.parse().ok().filter(|lun| *lun < 1 << 14).ok_or_else(|| AddressError::Lun(text.to_owned()))?,
+                text.parse()
+                    .ok()
+                    .filter(|lun| *lun < 1 << 14)
+                    .ok_or_else(|| AddressError::Lun(text.to_owned()))?,
             ),
         };
         Ok(Self { portal, target, lun, credentials: login.map(credentials).unwrap_or_default() })

@@ -81,6 +81,29 @@ pub enum IoError {
     Closed,
 }
 
+/// Whose fault a failure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// Whoever wrote the address, the options or the secret.
+    User,
+    /// The target, or the network on the way to it.
+    Peer,
+    /// The machine that this runs on.
+    Host,
+    /// This program.
+    Us,
+}
+
+/// Why a session or device cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// Whose fault.
+    pub blame: Blame,
+    /// What happened where, and what to look at.
+    pub message: String,
+}
+
 /// Something that happened to a session or device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -100,8 +123,8 @@ pub struct Event {
 pub enum EventKind {
     /// A device can take I/O.
     DeviceReady,
-    /// A device could not be opened; the text says whose fault it was and what to do.
-    DeviceFailed(String),
+    /// A device could not be opened, or lost its last path.
+    DeviceFailed(Failure),
     /// The target sent the login elsewhere.
     Redirected {
         /// To this portal.
@@ -115,7 +138,7 @@ pub enum EventKind {
         retried_commands: u32,
     },
     /// A session was given up.
-    SessionFailed(String),
+    SessionFailed(Failure),
     /// The target sent an asynchronous message.
     AsyncMessage(&'static str),
     /// A command was not answered in time and is being aborted.

@@ -27,14 +27,17 @@
 //! flight are then sent again, oldest first; see `session/recovery.rs` for the rule that keeps writes in order.
 
 mod address;
+mod commands;
 mod device;
 mod event;
 mod initiator;
 mod options;
+mod path;
 mod sense;
+mod session;
 
-pub use address::{AddressError, LunAddress, PortalAddress};
+pub use address::{AddressError, LunAddress, PortalAddress, Url};
 pub use device::{DeviceFacts, DeviceId, DeviceState};
-pub use event::{Event, EventKind, IoDone, IoError, IoSink, SenseData};
+pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink, SenseData};
 pub use initiator::{Initiator, IoOp, IoRequest, ReadInto, SessionFacts, SessionId, Sharing, SubmitError};
 pub use options::{Credentials, DigestChoice, OptionsError, Secret, SessionOptions};

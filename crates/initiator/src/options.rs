@@ -3,6 +3,9 @@
 //! Everything is optional in JSON. The values are what this side *offers*; what a session really uses is the outcome of
 //! negotiation and is read back from [`crate::SessionFacts`].
 
+use linerate_iscsi::chap::{self, Algorithm, ChapConfig, ChapConfigError};
+use linerate_iscsi::keys::{DigestOffer, Offer};
+use linerate_iscsi::names::NameError;
 use serde::Deserialize;
 use std::fmt;
 
@@ -87,6 +90,27 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
+    /// As the negotiation wants it.
+    pub(crate) fn offer(&self) -> Offer {
+        let digest = |choice| match choice {
+            DigestChoice::None => DigestOffer::Refuse,
+            DigestChoice::Crc32c => DigestOffer::Require,
+            DigestChoice::Offer => DigestOffer::Prefer,
+        };
+        Offer {
+            header_digest: digest(self.header_digest),
+            data_digest: digest(self.data_digest),
+            max_recv_data_segment_length: self.max_recv_data_segment_bytes,
+            max_burst_length: self.max_burst_bytes,
+            first_burst_length: self.first_burst_bytes,
+            immediate_data: self.immediate_data,
+            initial_r2t: self.initial_r2t,
+            max_outstanding_r2t: self.max_outstanding_r2t,
+            default_time2wait_s: 0,
+            default_time2retain_s: 0,
+        }
+    }
+
     /// The name used when the options have none.
     pub const DEFAULT_INITIATOR_NAME: &str = "iqn.2026-11.lab.linerate:initiator";
 
@@ -104,7 +128,10 @@ impl SessionOptions {
             }
         }
         if self.first_burst_bytes > self.max_burst_bytes {
-            return Err(OptionsError::BurstOrder { first: self.first_burst_bytes, max: self.max_burst_bytes });
+            return Err(OptionsError::BurstOrder {
+                first: self.first_burst_bytes,
+                max: self.max_burst_bytes,
+            });
         }
         if self.max_outstanding_r2t == 0 {
             return Err(OptionsError::ZeroR2t);
@@ -136,6 +163,26 @@ pub struct Credentials {
     pub mutual_user: Option<String>,
     /// The secret that the target must prove.
     pub mutual_secret: Option<Secret>,
+}
+
+impl Credentials {
+    /// As the login wants them; none if there is no user.
+    pub(crate) fn chap(&self) -> Result<Option<ChapConfig>, OptionsError> {
+        /// Best first.
+        const ALGORITHMS: &[Algorithm] = &[Algorithm::Sha256, Algorithm::Md5];
+        let side = |name: &Option<String>, secret: &Option<Secret>| match (name, secret) {
+            (None, None) => Ok(None),
+            (Some(name), Some(secret)) => {
+                Ok(Some(chap::Credentials { name: name.clone(), secret: chap::Secret::new(secret.reveal()) }))
+            }
+            _ => Err(OptionsError::HalfCredentials),
+        };
+        match (side(&self.user, &self.secret)?, side(&self.mutual_user, &self.mutual_secret)?) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(OptionsError::MutualAlone),
+            (Some(initiator), target) => Ok(Some(ChapConfig::new(ALGORITHMS, initiator, target)?)),
+        }
+    }
 }
 
 /// A secret: shown as stars, wiped when dropped.
@@ -199,4 +246,16 @@ pub enum OptionsError {
         /// Its value in seconds.
         seconds: f64,
     },
+    /// Our name or the target's is no iSCSI name.
+    #[error("iSCSI name: {0}")]
+    Name(#[from] NameError),
+    /// CHAP settings that cannot be used.
+    #[error(transparent)]
+    Chap(#[from] ChapConfigError),
+    /// A user without secret or a secret without user.
+    #[error("a CHAP user needs a secret, and a secret needs a user")]
+    HalfCredentials,
+    /// Mutual CHAP without one-way CHAP.
+    #[error("mutual CHAP needs a user and a secret of our own too")]
+    MutualAlone,
 }

@@ -2,6 +2,17 @@
 
 use crate::event::SenseData;
 
+/// Sense data of either format (SPC-6 4.4.2 and 4.4.3); none if it is too short to say anything.
+pub(crate) fn decode(bytes: &[u8]) -> Option<SenseData> {
+    let at = |index: usize| bytes.get(index).copied();
+    let sense = match at(0)? & 0x7f {
+        0x70 | 0x71 => SenseData { key: at(2)? & 0x0f, asc: at(12).unwrap_or(0), ascq: at(13).unwrap_or(0) },
+        0x72 | 0x73 => SenseData { key: at(1)? & 0x0f, asc: at(2).unwrap_or(0), ascq: at(3).unwrap_or(0) },
+        _ => return None,
+    };
+    Some(sense)
+}
+
 /// "ILLEGAL REQUEST, logical block address out of range (5/21/00)".
 pub(crate) fn words(sense: SenseData) -> String {
     let SenseData { key, asc, ascq } = sense;
@@ -84,6 +95,17 @@ const CAUSES: &[(u8, u8, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_formats_at_any_length() {
+        let fixed = [0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x21, 1];
+        assert_eq!(decode(&fixed), Some(SenseData { key: 5, asc: 0x21, ascq: 1 }));
+        assert_eq!(decode(&[0x72, 6, 0x29, 7]), Some(SenseData { key: 6, asc: 0x29, ascq: 7 }));
+        assert_eq!(decode(&fixed[..3]), Some(SenseData { key: 5, asc: 0, ascq: 0 }));
+        for short in [&[][..], &[0x70], &[0x70, 0], &[0x72], &[0x11, 2, 3]] {
+            assert_eq!(decode(short), None);
+        }
+    }
 
     #[test]
     fn known_and_unknown_causes() {

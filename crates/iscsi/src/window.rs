@@ -88,6 +88,9 @@ pub struct InitiatorWindow {
 }
 
 impl InitiatorWindow {
+    /// Before the first login: no command may be sent.
+    pub const CLOSED: Self = InitiatorWindow { cmd_sn: 1, exp_cmd_sn: 1, max_cmd_sn: 0, exp_stat_sn: 0 };
+
     /// The window after a login.
     pub fn after_login(login: &Established) -> Self {
         InitiatorWindow {

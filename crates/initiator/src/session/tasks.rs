@@ -218,7 +218,8 @@ impl TaskTable {
     pub(crate) fn find(&self, itt: u32) -> Option<TaskIndex> {
         let index = itt as TaskIndex;
         let task = self.tasks.get(usize::from(index))?;
-        let known = task.generation == (itt >> 16) as u16 && matches!(task.stage, Stage::Sent | Stage::Aborting);
+        let known =
+            task.generation == (itt >> 16) as u16 && matches!(task.stage, Stage::Sent | Stage::Aborting);
         known.then_some(index)
     }
 
@@ -235,7 +236,11 @@ impl TaskTable {
 
     /// Every task in use.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskIndex, &Task)> {
-        self.tasks.iter().enumerate().filter(|(_, t)| t.stage != Stage::Free).map(|(i, t)| (i as TaskIndex, t))
+        self.tasks
+            .iter()
+            .enumerate()
+            .filter(|(_, t)| t.stage != Stage::Free)
+            .map(|(i, t)| (i as TaskIndex, t))
     }
 }
 

@@ -1,0 +1,376 @@
+//! A session: one TCP connection at a time, logged in under one ISID, and the commands on it.
+//!
+//! Open this file first. [`Session`] holds the parts; its behaviour is split by topic:
+//!
+//! - `state.rs`: the states and their transitions, as a table.
+//! - `tasks.rs`: what is in flight, by tag.
+//! - `login.rs`: from a connected socket to full feature phase.
+//! - `send.rs`: what is queued becomes one gather list and one send.
+//! - `receive.rs`: what arrived becomes finished tasks.
+//! - `finish.rs`: status and sense become results, or another try.
+//! - `recovery.rs`: loss, waiting, logging in again, timeouts and pings.
+//!
+//! A session never calls its owner. What its owner must know goes into the [`Turn`] as a notice or straight to the
+//! caller's sink.
+
+mod finish;
+mod login;
+mod receive;
+mod recovery;
+mod send;
+mod state;
+pub(crate) mod tasks;
+
+use crate::address::{AddressError, PortalAddress};
+use crate::event::{Blame, Event, EventKind, Failure, IoSink};
+use crate::initiator::{SessionFacts, SessionId};
+use crate::options::{Credentials, OptionsError, SessionOptions};
+use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing, Region, RegionId, SocketOptions};
+use linerate_iscsi::frame::{FrameError, Framer, Receiver};
+use linerate_iscsi::login::{InitiatorConfig, InitiatorLogin, LOGIN_DATA_BYTES_MAX, LoginFailure};
+use linerate_iscsi::names::IscsiName;
+use linerate_iscsi::params::SessionParams;
+use linerate_iscsi::pdu::{LoginStatus, NopIn, PduError, TextRequest};
+use linerate_iscsi::send_targets::{ExchangeError, InitiatorText};
+use linerate_iscsi::transfer::{Burst, DataInError, R2tError};
+use linerate_iscsi::window::{InitiatorWindow, StatusGap};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tasks::{NewTask, Owner, Stage, TaskIndex, TaskTable};
+
+pub(crate) use finish::Answer;
+pub(crate) use state::{Input, State};
+
+/// Receive memory of one connection. Small enough to stay in a core's second-level cache, large enough for what arrives
+/// while a batch is being handled.
+const RECEIVE_BYTES: usize = 256 * 1024;
+
+/// One second on the driver's clock.
+pub(crate) const SECOND: Nanos = 1_000_000_000;
+
+/// Seconds as a user writes them, on the driver's clock.
+pub(crate) fn nanos(seconds: f64) -> Nanos {
+    (seconds * SECOND as f64) as Nanos
+}
+
+/// What does not change over a session's life.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) portal: PortalAddress,
+    pub(crate) options: SessionOptions,
+    /// Names, wishes and secrets; the ISID is the session's.
+    pub(crate) login: InitiatorConfig,
+}
+
+impl Config {
+    /// Checks what the user wrote. Without a target it is a discovery session.
+    pub(crate) fn new(
+        portal: &PortalAddress,
+        target: Option<&str>,
+        options: &SessionOptions,
+        credentials: &Credentials,
+    ) -> Result<Self, OptionsError> {
+        options.check()?;
+        let name = options.initiator_name.as_deref().unwrap_or(SessionOptions::DEFAULT_INITIATOR_NAME);
+        let login = InitiatorConfig {
+            initiator_name: IscsiName::parse(name)?,
+            target_name: target.map(IscsiName::parse).transpose()?,
+            isid: [0; 6],
+            cid: 0,
+            itt: 0,
+            cmd_sn: 1,
+            offer: options.offer(),
+            chap: credentials.chap()?,
+        };
+        Ok(Self { portal: portal.clone(), options: options.clone(), login })
+    }
+
+    pub(crate) fn is_discovery(&self) -> bool {
+        self.login.target_name.is_none()
+    }
+
+    pub(crate) fn target_name(&self) -> &str {
+        self.login.target_name.as_ref().map_or("", IscsiName::as_str)
+    }
+}
+
+/// Regions that segments may name, for digests and for short reads that are copied.
+#[derive(Debug, Default)]
+pub(crate) struct Regions(Vec<Option<Arc<Region>>>);
+
+impl Regions {
+    pub(crate) fn insert(&mut self, id: RegionId, region: Arc<Region>) {
+        let index = id.index() as usize;
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, || None);
+        }
+        self.0[index] = Some(region);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: RegionId) -> Option<&Arc<Region>> {
+        self.0.get(id.index() as usize)?.as_ref()
+    }
+}
+
+/// What a session needs from its owner while it works, and where it leaves what its owner must know.
+pub(crate) struct Turn<'a, S> {
+    pub(crate) sink: &'a mut S,
+    pub(crate) notices: &'a mut Vec<(SessionId, Notice)>,
+    pub(crate) regions: &'a Regions,
+    pub(crate) random: &'a mut Random,
+    /// When the owner must give the session time again, at the latest.
+    pub(crate) wake_at: Nanos,
+}
+
+/// Fills a slice with unpredictable bytes.
+pub(crate) type Random = dyn FnMut(&mut [u8]) + Send;
+
+/// News of a session for its owner.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    /// The first login succeeded.
+    Ready,
+    /// Given up, with the reason.
+    Failed(Failure),
+    /// A device's question was answered.
+    Answered { device: u32, answer: Answer, reply: Vec<u8> },
+    /// SendTargets text is complete.
+    Targets(Vec<u8>),
+}
+
+/// One TCP connection.
+#[derive(Debug)]
+struct Link {
+    stream: Handle,
+    receiver: Receiver,
+    framer: Framer,
+    /// None while the driver has it.
+    buffer: Option<Buffer>,
+    /// Bytes that the receive under way puts straight into a region.
+    direct: Option<linerate_io::Seg>,
+    /// None while the driver has it.
+    outgoing: Option<Box<Outgoing>>,
+    /// What the data segment that is arriving is for.
+    current: receive::Current,
+    /// Data of PDUs that are handled whole: sense, text, rejected headers.
+    scratch: Vec<u8>,
+    /// Login PDUs to send.
+    login_bytes: Vec<u8>,
+    login: Option<InitiatorLogin>,
+}
+
+/// One session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) config: Config,
+    pub(crate) state: State,
+    pub(crate) facts: Option<SessionFacts>,
+    /// Why it was given up.
+    pub(crate) failure: Option<Failure>,
+    /// Part of every login of this session: the same ISID ends the old session at the target.
+    isid: [u8; 6],
+    link: Option<Link>,
+    params: SessionParams,
+    window: InitiatorWindow,
+    pub(crate) tasks: TaskTable,
+    /// Commands that wait to be sent, oldest first.
+    queue: VecDeque<TaskIndex>,
+    /// Pings, aborts, text and logout: sent before commands and outside the window.
+    urgent: VecDeque<TaskIndex>,
+    /// Runs of Data-Out that the target asked for, with the tag of their task.
+    bursts: VecDeque<(u32, Burst)>,
+    /// Target pings to answer.
+    pongs: Vec<NopIn>,
+    recovery: recovery::Recovery,
+    /// The SendTargets exchange, and the request that asks for the rest of its answer.
+    text: Option<InitiatorText>,
+    text_next: Option<TextRequest>,
+    /// In the owner's list of sessions to flush.
+    pub(crate) dirty: bool,
+}
+
+impl Session {
+    /// A session that has yet to connect.
+    pub(crate) fn new(id: SessionId, config: Config, isid: [u8; 6], now: Nanos) -> Self {
+        Self {
+            id,
+            recovery: recovery::Recovery::new(&config, now),
+            config,
+            state: State::Connecting,
+            facts: None,
+            failure: None,
+            isid,
+            link: None,
+            params: SessionParams::default(),
+            window: InitiatorWindow::CLOSED,
+            tasks: TaskTable::default(),
+            queue: VecDeque::new(),
+            urgent: VecDeque::new(),
+            bursts: VecDeque::new(),
+            pongs: Vec::new(),
+            text: None,
+            text_next: None,
+            dirty: false,
+        }
+    }
+
+    /// The stream of the connection there is.
+    pub(crate) fn stream(&self) -> Option<Handle> {
+        self.link.as_ref().map(|link| link.stream)
+    }
+
+    /// Takes a command into the queue; none if 65535 are in use.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, new: &NewTask) -> Option<TaskIndex> {
+        let index = self.tasks.insert(new)?;
+        self.queue.push_back(index);
+        Some(index)
+    }
+
+    /// Takes a control PDU into the urgent queue.
+    fn enqueue_urgent(&mut self, owner: Owner) {
+        if let Some(index) = self.tasks.insert(&NewTask::control(owner)) {
+            self.urgent.push_back(index);
+        }
+    }
+
+    /// Moves along the table; false if the input means nothing in this state.
+    fn step(&mut self, input: Input) -> bool {
+        let Some(next) = self.state.after(input) else { return false };
+        tracing::debug!(session = self.id.0, from = ?self.state, ?input, to = ?next);
+        self.state = next;
+        true
+    }
+
+    /// Starts a TCP connection to `portal`.
+    pub(crate) fn connect<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        portal: &PortalAddress,
+    ) -> Result<(), LossReason> {
+        let addr = portal.resolve()?;
+        let options = &self.config.options;
+        let socket = SocketOptions {
+            nodelay: options.nodelay,
+            send_buffer_bytes: options.send_buffer_bytes,
+            recv_buffer_bytes: options.recv_buffer_bytes,
+            congestion_control: options.congestion_control.clone(),
+            ..SocketOptions::default()
+        };
+        let refused = |error: std::io::Error| LossReason::Connect {
+            portal: portal.to_string(),
+            error: error.to_string(),
+        };
+        let stream = driver.connect(addr, &socket).map_err(refused)?;
+        self.recovery.peer = Some(addr);
+        self.link = Some(Link {
+            stream,
+            receiver: Receiver::new(LOGIN_DATA_BYTES_MAX),
+            framer: Framer::default(),
+            buffer: Some(Buffer::new(RECEIVE_BYTES)),
+            direct: None,
+            outgoing: Some(Box::default()),
+            current: receive::Current::default(),
+            scratch: Vec::new(),
+            login_bytes: Vec::new(),
+            login: None,
+        });
+        Ok(())
+    }
+
+    /// Puts an event into the caller's log.
+    fn tell<S: IoSink>(&self, turn: &mut Turn<'_, S>, at: Nanos, kind: EventKind) {
+        turn.sink.event(Event { at, session: Some(self.id), device: None, kind });
+    }
+
+    /// In full feature phase, or on its way back there.
+    pub(crate) fn is_logged_in(&self) -> bool {
+        self.recovery.logins > 0
+    }
+
+    fn in_flight(&self) -> bool {
+        let sent = |task: &tasks::Task| matches!(task.stage, Stage::Sent | Stage::Aborting);
+        self.tasks.iter().any(|(_, task)| sent(task) && !matches!(task.owner, Owner::Ping | Owner::Logout))
+    }
+}
+
+/// Why a connection ended or never came to be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LossReason {
+    /// The host's name has no address (user or network).
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// TCP could not connect (network or peer).
+    #[error("cannot connect to {portal}: {error}; is the array running, and is this its portal?")]
+    Connect { portal: String, error: String },
+    /// The peer closed the connection.
+    #[error("{portal} closed the connection")]
+    Closed { portal: String },
+    /// The connection broke.
+    #[error("connection to {portal} broke: {error}")]
+    Broken { portal: String, error: String },
+    /// The stream cannot be followed (peer or network).
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// A PDU cannot be used (peer).
+    #[error(transparent)]
+    Pdu(#[from] PduError),
+    /// A status is missing (peer).
+    #[error(transparent)]
+    Window(#[from] StatusGap),
+    /// Read data out of order or beyond the request (peer).
+    #[error(transparent)]
+    DataIn(#[from] DataInError),
+    /// Write data asked for that is not due (peer).
+    #[error(transparent)]
+    R2t(#[from] R2tError),
+    /// Another breach of the protocol (peer).
+    #[error("target broke the protocol: {0}")]
+    Protocol(&'static str),
+    /// Nothing came in time (peer or network).
+    #[error("{0}")]
+    Silence(&'static str),
+    /// The target said goodbye (peer).
+    #[error("target announced: {0}")]
+    Dismissed(&'static str),
+    /// The login failed.
+    #[error(transparent)]
+    Login(#[from] LoginFailure),
+    /// The list of targets cannot be followed (peer).
+    #[error(transparent)]
+    Text(#[from] ExchangeError),
+    /// The target is elsewhere: no loss, but the end of this connection.
+    #[error("target moved to {to}")]
+    Redirected { to: PortalAddress, permanent: bool },
+    /// Redirections that lead nowhere (peer).
+    #[error("the target redirects the login again and again")]
+    RedirectLoop,
+}
+
+impl LossReason {
+    /// Trying again cannot help.
+    fn is_final(&self) -> bool {
+        match self {
+            LossReason::Login(failure) => !failure.is_transient(),
+            LossReason::RedirectLoop => true,
+            _ => false,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            LossReason::Address(_)
+            | LossReason::Login(LoginFailure::Refused(LoginStatus { class: 2, .. })) => Blame::User,
+            LossReason::Login(LoginFailure::NotAuthentic(_)) => Blame::User,
+            _ => Blame::Peer,
+        }
+    }
+
+    /// As a failure of the session to `portal`.
+    fn failure(&self, portal: &PortalAddress, target: &str) -> Failure {
+        let place = if target.is_empty() { portal.to_string() } else { format!("{target} at {portal}") };
+        Failure { blame: self.blame(), message: format!("{place}: {self}") }
+    }
+}

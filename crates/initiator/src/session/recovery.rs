@@ -1,0 +1,340 @@
+//! Loss and return of a connection, timeouts, pings.
+//!
+//! # The rule that keeps writes in order
+//!
+//! A connection that breaks leaves commands behind of which nobody knows whether the target ran them. Reads and writes
+//! of blocks can be sent again without harm as long as a write sent again never overwrites a newer one:
+//!
+//! 1. *The old try must be dead before the new one starts.* The new login carries the old ISID with TSIH 0, so the
+//!    target ends the old session and all its tasks before it completes the login (RFC 7143 6.3.5).
+//! 2. *Retries go first, in the order of their CmdSN.* They stand at the head of the queue.
+//! 3. *Nothing overtakes a retry.* A command whose blocks overlap those of an unfinished retry, where one of the two
+//!    writes, waits until the retry has ended. The queue is first in, first out, so what stands behind it waits too.
+//! 4. *What the caller was told has failed is not sent again.*
+//!
+//! Rules 2 to 4 hold for every retry, also for one after BUSY or a unit attention.
+
+use super::tasks::{Owner, Stage, TaskIndex};
+use super::{Config, Input, LossReason, Notice, SECOND, Session, State, Turn, nanos};
+use crate::address::PortalAddress;
+use crate::event::{EventKind, IoError, IoSink};
+use linerate_io::{Driver, Nanos};
+use std::net::SocketAddr;
+
+/// First pause between two login attempts; it doubles up to [`PAUSE_NS_MAX`].
+const PAUSE_NS_MIN: Nanos = 100_000_000;
+const PAUSE_NS_MAX: Nanos = 3 * SECOND;
+/// A command that was in flight at so many losses is suspected to be their cause.
+const LOSSES_MAX: u8 = 8;
+/// How long a logout may take.
+const LOGOUT_NS: Nanos = 5 * SECOND;
+
+/// What a session remembers about its connections.
+#[derive(Debug)]
+pub(super) struct Recovery {
+    /// Bytes came since the last look.
+    pub(super) heard: bool,
+    last_heard: Nanos,
+    /// When connect and login must be done.
+    pub(super) login_deadline: Nanos,
+    /// Since when there is no session, after a first one.
+    lost_since: Option<Nanos>,
+    /// When the next attempt is due.
+    retry_at: Nanos,
+    attempt: u32,
+    /// Seconds that the target wants us to wait before we come back.
+    pub(super) wait_s: u16,
+    /// The caller wants the session closed.
+    pub(super) closing: bool,
+    /// When a target's request for logout runs out.
+    drain_deadline: Nanos,
+    /// Where the connection goes.
+    pub(super) peer: Option<SocketAddr>,
+    /// Our end of it.
+    pub(super) local: Option<SocketAddr>,
+    /// Redirections of this attempt.
+    pub(super) redirects: u8,
+    /// Where the target has moved for good.
+    pub(super) moved: Option<PortalAddress>,
+    pub(super) logins: u32,
+}
+
+impl Recovery {
+    pub(super) fn new(config: &Config, now: Nanos) -> Self {
+        Self {
+            heard: false,
+            last_heard: now,
+            login_deadline: now + nanos(config.options.login_timeout_s),
+            lost_since: None,
+            retry_at: 0,
+            attempt: 0,
+            wait_s: 0,
+            closing: false,
+            drain_deadline: Nanos::MAX,
+            peer: None,
+            local: None,
+            redirects: 0,
+            moved: None,
+            logins: 0,
+        }
+    }
+}
+
+impl Session {
+    /// Where this session connects to: the portal asked for, unless the target moved for good.
+    pub(crate) fn portal(&self) -> PortalAddress {
+        self.recovery.moved.clone().unwrap_or_else(|| self.config.portal.clone())
+    }
+
+    /// Starts the first attempt.
+    pub(crate) fn start<D: Driver, S: IoSink>(&mut self, driver: &mut D, now: Nanos, turn: &mut Turn<'_, S>) {
+        let portal = self.portal();
+        if let Err(reason) = self.connect(driver, &portal) {
+            self.lose(driver, &reason, now, turn);
+        }
+    }
+
+    /// Full feature phase has begun.
+    pub(super) fn restored<S: IoSink>(&mut self, now: Nanos, turn: &mut Turn<'_, S>) {
+        self.recovery.logins += 1;
+        self.recovery.attempt = 0;
+        self.recovery.redirects = 0;
+        self.recovery.lost_since = None;
+        self.recovery.last_heard = now;
+        self.recovery.wait_s = self.params.default_time2wait_s;
+        if let Some(facts) = &mut self.facts {
+            facts.logins = self.recovery.logins;
+        }
+        if self.recovery.logins == 1 {
+            turn.notices.push((self.id, Notice::Ready));
+        } else {
+            let retried_commands = self.tasks.retried;
+            self.tell(turn, now, EventKind::SessionRestored { retried_commands });
+        }
+        if self.config.is_discovery() {
+            self.enqueue_urgent(Owner::Text);
+        }
+    }
+
+    /// Ends the connection. Tries again if that can help, and keeps the commands for then.
+    #[cold]
+    pub(crate) fn lose<D: Driver, S: IoSink>(
+        &mut self,
+        driver: &mut D,
+        reason: &LossReason,
+        now: Nanos,
+        turn: &mut Turn<'_, S>,
+    ) {
+        if let Some(link) = self.link.take() {
+            driver.close(link.stream);
+        }
+        if let LossReason::Redirected { to, permanent } = reason {
+            if let Err(reason) = self.follow(driver, to, *permanent, now, turn) {
+                self.lose(driver, &reason, now, turn);
+            }
+            return;
+        }
+        self.collect_unanswered(turn);
+        if self.recovery.closing {
+            self.state = State::Closed;
+            return self.fail_all(IoError::Closed, turn);
+        }
+        let hopeless = reason.is_final() || self.recovery.logins == 0 || self.config.is_discovery();
+        if hopeless || !self.step(Input::Lost) {
+            return self.give_up(reason, now, turn);
+        }
+        if self.recovery.lost_since.is_none() {
+            self.recovery.lost_since = Some(now);
+            self.tell(turn, now, EventKind::SessionLost(reason.to_string()));
+        }
+        let wait = if self.recovery.attempt == 0 { Nanos::from(self.recovery.wait_s) * SECOND } else { 0 };
+        let pause = (PAUSE_NS_MIN << self.recovery.attempt.min(10)).min(PAUSE_NS_MAX).max(wait);
+        // Sessions that were lost together do not come back in the same instant.
+        let spread = u64::from(self.id.0 % 16) * PAUSE_NS_MIN / 16;
+        self.recovery.retry_at = now + pause + spread;
+        self.recovery.attempt += 1;
+        turn.wake_at = turn.wake_at.min(self.recovery.retry_at);
+    }
+
+    /// Ends the session for good.
+    #[cold]
+    pub(super) fn give_up<S: IoSink>(&mut self, reason: &LossReason, now: Nanos, turn: &mut Turn<'_, S>) {
+        self.step(Input::GaveUp);
+        let failure = reason.failure(&self.config.portal, self.config.target_name());
+        self.tell(turn, now, EventKind::SessionFailed(failure.clone()));
+        turn.notices.push((self.id, Notice::Failed(failure)));
+        self.fail_all(IoError::SessionLost, turn);
+    }
+
+    /// Puts what was in flight back to the head of the queue, oldest first; forgets what belongs to the connection.
+    fn collect_unanswered<S: IoSink>(&mut self, turn: &mut Turn<'_, S>) {
+        self.bursts.clear();
+        self.pongs.clear();
+        self.urgent.clear();
+        self.text = None;
+        self.text_next = None;
+        let next = self.window.immediate();
+        let mut again: Vec<(u32, TaskIndex)> = Vec::new();
+        let mut ended: Vec<(TaskIndex, Option<IoError>)> = Vec::new();
+        for (index, task) in self.tasks.iter() {
+            match (task.owner, task.stage) {
+                (Owner::Io { .. } | Owner::Script { .. }, Stage::Sent) if task.refusals < LOSSES_MAX => {
+                    // Distance to the next number: the oldest is the smallest in wrapping arithmetic.
+                    again.push((task.cmd_sn.wrapping_sub(next), index));
+                }
+                (Owner::Io { .. } | Owner::Script { .. }, Stage::Sent) => {
+                    ended.push((index, Some(IoError::SessionLost)));
+                }
+                (Owner::Io { .. } | Owner::Script { .. }, Stage::Aborting) => {
+                    ended.push((index, Some(IoError::Timeout)));
+                }
+                (Owner::Io { .. } | Owner::Script { .. }, _) => {}
+                _ => ended.push((index, None)),
+            }
+        }
+        for (index, error) in ended {
+            match error {
+                Some(error) => self.finish_failed(index, error, turn),
+                None => self.tasks.remove(index),
+            }
+        }
+        again.sort_unstable();
+        for &(_, index) in again.iter().rev() {
+            let task = &mut self.tasks[index];
+            task.refusals += 1;
+            task.first_sent = 0;
+            self.requeue(index);
+        }
+    }
+
+    fn fail_all<S: IoSink>(&mut self, error: IoError, turn: &mut Turn<'_, S>) {
+        self.queue.clear();
+        self.urgent.clear();
+        let all: Vec<TaskIndex> = self.tasks.iter().map(|(index, _)| index).collect();
+        for index in all {
+            self.finish_failed(index, error, turn);
+        }
+    }
+
+    /// The target wants us to log out within `limit_s` seconds.
+    pub(super) fn logout_asked(&mut self, now: Nanos, limit_s: u16) {
+        if self.step(Input::LogoutAsked) {
+            // Half of the time for what is in flight, the rest for the logout itself.
+            self.recovery.drain_deadline = now + Nanos::from(limit_s) * SECOND / 2;
+        }
+    }
+
+    /// The caller wants the session closed.
+    pub(crate) fn close<D: Driver, S: IoSink>(&mut self, driver: &mut D, turn: &mut Turn<'_, S>) {
+        if !self.step(Input::CloseAsked) {
+            self.recovery.closing = true;
+            return;
+        }
+        self.recovery.closing = true;
+        self.fail_all(IoError::Closed, turn);
+        if self.state == State::LoggingOut {
+            self.enqueue_urgent(Owner::Logout);
+        } else if let Some(link) = self.link.take() {
+            driver.close(link.stream);
+        }
+    }
+
+    /// Ends a session that was logged out.
+    pub(crate) fn hang_up<D: Driver>(&mut self, driver: &mut D) {
+        if let Some(link) = self.link.take() {
+            driver.close(link.stream);
+        }
+    }
+
+    /// Runs what is due. Called every few tens of milliseconds.
+    pub(crate) fn on_time<D: Driver, S: IoSink>(
+        &mut self,
+        driver: &mut D,
+        now: Nanos,
+        turn: &mut Turn<'_, S>,
+    ) {
+        if std::mem::take(&mut self.recovery.heard) {
+            self.recovery.last_heard = now;
+        }
+        let verdict = match self.state {
+            State::Connecting | State::LoggingIn if now >= self.recovery.login_deadline => {
+                Err(LossReason::Silence("the login was not finished within login_timeout_s"))
+            }
+            State::Waiting => return self.wait_on(driver, now, turn),
+            State::Ready | State::Draining | State::LoggingOut => self.look_at_tasks(now, turn),
+            _ => Ok(()),
+        };
+        if let Err(reason) = verdict {
+            self.lose(driver, &reason, now, turn);
+        }
+    }
+
+    fn wait_on<D: Driver, S: IoSink>(&mut self, driver: &mut D, now: Nanos, turn: &mut Turn<'_, S>) {
+        let since = self.recovery.lost_since.unwrap_or(now);
+        if now >= since + nanos(self.config.options.replacement_timeout_s) {
+            let reason = LossReason::Silence("the session did not come back within replacement_timeout_s");
+            return self.give_up(&reason, now, turn);
+        }
+        if now < self.recovery.retry_at {
+            turn.wake_at = turn.wake_at.min(self.recovery.retry_at);
+            return;
+        }
+        self.step(Input::Due);
+        self.recovery.login_deadline = now + nanos(self.config.options.login_timeout_s);
+        self.recovery.redirects = 0;
+        self.start(driver, now, turn);
+    }
+
+    fn look_at_tasks<S: IoSink>(&mut self, now: Nanos, turn: &mut Turn<'_, S>) -> Result<(), LossReason> {
+        let options = &self.config.options;
+        let (command_ns, ping_ns) = (nanos(options.command_timeout_s), nanos(options.ping_timeout_s));
+        let interval_ns = nanos(options.ping_interval_s);
+        let mut due: Vec<TaskIndex> = Vec::new();
+        let mut late: Vec<TaskIndex> = Vec::new();
+        let mut pinging = false;
+        for (index, task) in self.tasks.iter() {
+            let age = now.saturating_sub(task.first_sent);
+            match (task.owner, task.stage) {
+                (_, Stage::BackedOff) if now >= task.due => due.push(index),
+                (_, Stage::BackedOff) => turn.wake_at = turn.wake_at.min(task.due),
+                (Owner::Ping, Stage::Sent) if age >= ping_ns => {
+                    return Err(LossReason::Silence(
+                        "the target did not answer a ping within ping_timeout_s",
+                    ));
+                }
+                (Owner::Ping, _) => pinging = true,
+                (Owner::Abort { .. }, Stage::Sent) if age >= ping_ns => {
+                    return Err(LossReason::Silence("a command timed out and its abort was not answered"));
+                }
+                (Owner::Logout, Stage::Sent) if age >= LOGOUT_NS => {
+                    return Err(LossReason::Silence("the logout was not answered"));
+                }
+                (Owner::Text, Stage::Sent) if age >= command_ns => {
+                    return Err(LossReason::Silence("the target did not send its list of targets"));
+                }
+                (Owner::Io { .. } | Owner::Script { .. }, Stage::Sent) if age >= command_ns => {
+                    late.push(index)
+                }
+                _ => {}
+            }
+        }
+        for index in due.into_iter().rev() {
+            self.requeue(index);
+        }
+        for index in late {
+            self.tasks[index].stage = Stage::Aborting;
+            self.tell(turn, now, EventKind::CommandTimeout);
+            let itt = self.tasks.itt(index);
+            self.enqueue_urgent(Owner::Abort { itt });
+        }
+        if self.state == State::Draining && (!self.in_flight() || now >= self.recovery.drain_deadline) {
+            self.step(Input::Drained);
+            self.enqueue_urgent(Owner::Logout);
+        }
+        let idle = now.saturating_sub(self.recovery.last_heard);
+        if interval_ns > 0 && idle >= interval_ns && !pinging && self.state == State::Ready {
+            self.enqueue_urgent(Owner::Ping);
+        }
+        Ok(())
+    }
+}
