@@ -45,9 +45,9 @@ class EmbeddedArray:
         assert self._process is not None
         return self._process.pid
 
-    def url(self, lun: int | str = "", target: int = 0) -> str:
+    def url(self, lun: int | str = "", *, target: int = 0, portal: int = 0) -> str:
         """URL of a LUN, or of the target when no LUN is given."""
-        host, port = self.portals[0]
+        host, port = self.portals[portal]
         shown = f"[{host}]" if ":" in host else host
         return f"iscsi://{shown}:{port}/{self.config.targets[target].name}" + (f"/{lun}" if lun != "" else "")
 

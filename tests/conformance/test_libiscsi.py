@@ -1,0 +1,46 @@
+"""libiscsi's suite against our array, on memory and file volumes: no failure, and every skip is listed with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+
+from tests import need
+from tests.conformance.suite import PROGRAM, known_skip, known_skips, listed_tests, run_test
+
+IQN = "iqn.2026-11.lab.linerate:conformance"
+SIZE_BYTES = 256 << 20
+
+
+@pytest.fixture(scope="module", params=["memory", "file"])
+def array(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EmbeddedArray]:
+    """An array with one volume of the kind, behind two portals, so that the suite has a second path to it."""
+    need.tool(PROGRAM, "libiscsi-bin")
+    folder: Path = tmp_path_factory.mktemp("conformance")
+    path = str(folder / "volume.img") if request.param == "file" else None
+    volume = Volume(lun=0, name="vol1", kind=request.param, path=path, size_bytes=SIZE_BYTES)
+    target = Target(name=IQN, volumes=(volume,))
+    with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0", "127.0.0.1:0"), targets=(target,))) as array:
+        yield array
+
+
+@pytest.mark.parametrize("test", listed_tests() or ["suite"])
+def test_libiscsi(array: EmbeddedArray, test: str) -> None:
+    verdict = run_test(test, array.url(0), array.url(0, portal=1))
+    assert verdict.passed, verdict.output
+    if known_skip(test) is None:
+        assert not verdict.skipped, f"{test} was skipped and stands in no list: {verdict.skipped}"
+    else:
+        assert verdict.skipped, f"{test} stands in libiscsi.toml but was not skipped: remove it there"
+
+
+def test_listed_skips_exist() -> None:
+    """A renamed or removed test must not linger in the list."""
+    need.tool(PROGRAM, "libiscsi-bin")
+    names = set(listed_tests()) | {test.partition(".")[0] + "." for test in listed_tests()}
+    assert not set(known_skips()) - names
