@@ -1,4 +1,4 @@
-"""libiscsi's suite against our array, on memory and file volumes: no failure, and every skip is listed with its reason."""
+"""libiscsi's suite against our array, on memory and file volumes: no failure, and a listed reason for every skip."""
 
 from __future__ import annotations
 

@@ -1,0 +1,103 @@
+"""Array files: the example works, sizes and secrets come from where they may, mistakes name file, line and key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from linerate.array import ArrayConfig, example_text, load_array_file, parse_array_text
+from linerate.array.file import key_lines
+from linerate.errors import UserError
+
+TARGET = '[[targets]]\nname = "iqn.2026-11.lab.linerate:t"\n'
+VOLUME = '[[targets.volumes]]\nlun = 0\nname = "v"\n'
+
+
+def test_example_is_a_working_array() -> None:
+    config = parse_array_text(example_text())
+    assert config.portals == ("127.0.0.1:3260",)
+    assert [volume.size_bytes for volume in config.targets[0].volumes] == [1 << 30]
+
+
+def test_example_shows_every_key_with_its_default() -> None:
+    """Uncommented, the defaults of the example are the defaults of the model."""
+    text = example_text()
+    for table in (ArrayConfig, type(ArrayConfig.model_fields["limits"].default)):
+        for key in table.model_fields:
+            assert f"{key} = " in text or f"[{key}]" in text or f"[[{key}]]" in text, key
+
+
+@pytest.mark.parametrize(
+    ("size", "size_bytes"),
+    [("512", 512), ("1k", 1024), ("1.5m", 3 << 19), ("2G", 2 << 30), ("1 TiB", 1 << 40)],
+)
+def test_sizes_are_text(size: str, size_bytes: int) -> None:
+    config = parse_array_text(f'{TARGET}{VOLUME}size = "{size}"\n')
+    assert config.targets[0].volumes[0].size_bytes == size_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{TARGET}{VOLUME}size = 'big'\n", "lab.toml:6: targets[0].volumes[0].size: 'big' is no size"),
+        (
+            f"{TARGET}{VOLUME}size = '1g'\ncolour = 1\n",
+            "lab.toml:7: targets[0].volumes[0].colour: unknown key",
+        ),
+        (f"{TARGET}{VOLUME}", 'lab.toml:3: targets[0].volumes[0]: a volume of kind "memory" needs a size'),
+        (f"{TARGET}{VOLUME}size = '1000'\n", "no multiple of the sector size 512"),
+        (f"{TARGET}{VOLUME}size = '1g'\n{VOLUME}size = '1g'\n", "lab.toml:1: targets[0]: LUN used twice: 0"),
+        (f"{TARGET}{TARGET}", "target named twice"),
+        ("name = 'x'\n", "lab.toml:1: targets: Field required"),
+        ("name = \n", "lab.toml: Invalid value (at line 1, column 8)"),
+        (
+            f"{TARGET}[targets.chap]\nuser = 'u'\nsecret_env = 'NO_SUCH_VARIABLE'\n",
+            "NO_SUCH_VARIABLE is not set",
+        ),
+        (
+            f"{TARGET}[targets.chap]\nuser = 'u'\nsecret_file = 'none'\n",
+            "lab.toml:5: targets[0].chap.secret_file",
+        ),
+        (f"{TARGET}[targets.chap]\nuser = 'u'\nsecret = 'a'\nsecret_env = 'B'\n", "keep one of them"),
+        (f"[limits]\nsessions = 0\n{TARGET}", "lab.toml:2: limits.sessions: Input should be greater than 0"),
+    ],
+)
+def test_mistakes_name_file_line_and_key(text: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_array_text(text, name="lab.toml")
+    assert message in f"{caught.value.message} {caught.value.hint}"
+    assert caught.value.hint
+
+
+def test_secrets_come_from_files_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_SECRET", "the array's own one")
+    (tmp_path / "host1.secret").write_text("a secret of host1\n", "ascii")
+    chap = '[targets.chap]\nuser = "host1"\nsecret_file = "host1.secret"\n'
+    chap += 'mutual_user = "lab"\nmutual_secret_env = "LAB_SECRET"\n'
+    path = tmp_path / "lab.toml"
+    path.write_text(f'{TARGET}{chap}{VOLUME}size = "1m"\n', "ascii")
+    config = load_array_file(path)
+    sent = json.loads(config.seam_json())["targets"][0]["chap"]
+    assert (sent["secret"], sent["mutual_secret"]) == ("a secret of host1", "the array's own one")
+    for shown in (repr(config), config.model_dump_json()):
+        assert "a secret of host1" not in shown
+        assert "the array's own one" not in shown
+
+
+def test_paths_count_from_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "lab.toml"
+    path.write_text(f'{TARGET}{VOLUME}kind = "file"\npath = "v.img"\nsize = "1m"\n', "ascii")
+    assert load_array_file(path).targets[0].volumes[0].path == str(tmp_path / "v.img")
+
+
+def test_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No such file"):
+        load_array_file(tmp_path / "none.toml")
+
+
+def test_key_lines_count_array_tables() -> None:
+    lines = key_lines("a = 1\n[[t]]\nb = 1\n[[t.v]]\nc = 1\n[[t]]\n[[t.v]]\nc = 2\n")
+    assert lines["a",] == 1
+    assert lines["t", 0, "v", 0, "c"] == 5
+    assert lines["t", 1, "v", 0, "c"] == 8

@@ -1,0 +1,150 @@
+"""Views: the same events as plain lines, as JSON lines and as a live table."""
+
+from __future__ import annotations
+
+import io
+
+from linerate.cli.view.events import (
+    LINES,
+    AnyEvent,
+    Figures,
+    Happened,
+    IntervalMeasured,
+    Latency,
+    Notice,
+    RunEnded,
+    RunStarted,
+    StepEnded,
+    StepStarted,
+)
+from linerate.cli.view.live import LiveView
+from linerate.cli.view.ndjson import NdjsonView
+from linerate.cli.view.plain import PlainView
+from rich.console import Console
+
+
+def _latency(iops: float) -> Latency:
+    return Latency(
+        iops=iops,
+        mib_s=iops / 128,
+        mean_ms=0.43,
+        max_ms=12.3,
+        stddev_ms=0.2,
+        p99_ms=1.234,
+        response_mean_ms=0.43,
+        ios=int(iops),
+        bytes=int(iops) * 8192,
+        errors=0,
+    )
+
+
+FIGURES = Figures(
+    total=_latency(1000.0),
+    read=_latency(670.0),
+    queue_depth=39.9,
+    cpu_percent=88.1,
+    cpu_system_percent=None,
+    retransmits=3,
+)
+
+
+def _interval(index: int, *, warmup: bool) -> IntervalMeasured:
+    return IntervalMeasured(
+        step="rd1", index=index, start_s=index, end_s=index + 1, warmup=warmup, figures=FIGURES
+    )
+
+
+EVENTS: tuple[AnyEvent, ...] = (
+    RunStarted(name="demo", directory="runs/x", steps=1),
+    Notice(message="a.vdb:3: a blank after a comma"),
+    StepStarted(
+        step="rd1",
+        number=1,
+        of=1,
+        banner="Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=2 warmup=1; For loops: None",
+        warmup_s=1,
+        elapsed_s=2,
+        interval_s=1,
+        volumes=8,
+        driver="epoll",
+    ),
+    _interval(0, warmup=True),
+    _interval(1, warmup=False),
+    Happened(step="rd1", at_s=1.5, kind="session_lost", volume="sd3", message="reset", blame="peer"),
+    _interval(2, warmup=False),
+    StepEnded(step="rd1", state="complete", figures=FIGURES),
+    RunEnded(state="complete", directory="runs/x", exit_code=0),
+)
+
+FIGURES_TEXT = (
+    "    1000.0      7.81     8192   67.0    0.430    0.430        -"
+    "    1.234   12.300    0.200   39.9   88.1      -      3"
+)
+PLAIN = f"""\
+run directory runs/x
+note: a.vdb:3: a blank after a comma
+
+Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=2 warmup=1; For loops: None  [8 volumes, epoll]
+    interval        i/o    MB/sec    bytes   read     resp     read    write     resp     resp     resp  queue   cpu%   cpu%    re-
+                   rate   1024**2      i/o    pct     time     resp     resp      p99      max   stddev  depth  sys+u    sys  trans
+          1w {FIGURES_TEXT}
+           2 {FIGURES_TEXT}
+       1.500 session_lost sd3: reset
+           3 {FIGURES_TEXT}
+     avg_2-3 {FIGURES_TEXT}
+"""  # noqa: E501
+
+
+def test_plain_lines() -> None:
+    out = io.StringIO()
+    with PlainView(out) as view:
+        for event in EVENTS:
+            view.show(event)
+    assert out.getvalue() == PLAIN
+
+
+def test_json_lines_come_back_as_the_same_events() -> None:
+    out = io.StringIO()
+    with NdjsonView(out) as view:
+        for event in EVENTS:
+            view.show(event)
+    lines = out.getvalue().splitlines()
+    assert lines[0].startswith('{"schema":"linerate.events/1","type":"run_started"')
+    assert tuple(LINES.validate_json(line) for line in lines) == EVENTS
+
+
+def _live(width: int, events: tuple[AnyEvent, ...]) -> tuple[str, str]:
+    """What the live view has printed for good, and what its moving part shows last."""
+    printed = io.StringIO()
+    console = Console(file=printed, width=width, height=40, force_terminal=True, color_system=None)
+    view = LiveView(console)
+    for event in events:
+        view.show(event)
+    with console.capture() as moving:
+        console.print(view._render())
+    return printed.getvalue(), moving.get()
+
+
+def test_live_table_shows_banner_progress_and_intervals() -> None:
+    _, moving = _live(140, EVENTS[:-2])
+    assert "Starting RD=rd1" in moving
+    assert "step 1 of 1" in moving
+    assert "8 volumes, epoll" in moving
+    assert "1 warm-up" in moving
+    assert moving.count("1000.0") == 3
+    assert "i/o rate" in moving
+
+
+def test_a_narrow_terminal_drops_columns_and_wraps_none() -> None:
+    _, moving = _live(80, EVENTS[:-2])
+    rows = [line for line in moving.splitlines() if "1000.0" in line]
+    assert len(rows) == 3
+    assert all(len(row.rstrip()) <= 80 and row.rstrip().endswith("3") for row in rows)
+
+
+def test_a_finished_step_leaves_its_average_behind() -> None:
+    printed, moving = _live(140, EVENTS)
+    assert "complete  Starting RD=rd1" in printed
+    assert "average" in printed
+    assert "session_lost sd3: reset" in printed
+    assert moving.strip() == ""
