@@ -58,7 +58,7 @@ def test_array_schema_is_the_models() -> None:
         (["run", "--preset", "nonesuch", "--target", "null:1g"], "nonesuch", "dell-nic"),
         (["run", "--preset", "dell-nic", "--set", "colour=1"], "--set colour=1", "iscsi.header_digest"),
         (["run", "--preset", "dell-nic", "--set", "iscsi.colour=1"], "iscsi.colour=1", "header_digest"),
-        (["run", "--preset", "dell-nic", "--size", "big"], "--size big", "8g"),
+        (["run", "--preset", "dell-nic", "--size", "big"], "--size big", "k, m, g"),
         (["run", "--preset", "dell-nic", "--cpus", "0-"], "--cpus 0-", "0,2-3"),
         (["array", "serve"], "needs a file", "--example"),
         (["array", "serve", "none.toml"], "none.toml: No such file", "--example"),

@@ -42,10 +42,12 @@ from linerate.results import (
     collect_environment,
     interval_from_core,
 )
+from linerate.workload import Notice as WorkloadNotice
 from linerate.workload import Plan, PlannedRun, StepResult
 
 INTERRUPTED = 130
 PULL_TIMEOUT_S = 0.2
+NOTES_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,7 @@ def execute(job: Job, view: View) -> int:
     )
     with view, writer:
         view.show(RunStarted(name=job.plan.name, directory=str(job.directory), steps=len(job.plan)))
-        for warning in job.plan.warnings:
-            view.show(Notice(message=str(warning)))
+        _tell_notes(job.plan.warnings, view)
         end = _walk(job.plan, writer, view)
         judge = None if end.state == "interrupted" else check_run
         run = writer.close(end.state, end.reason, judge=judge)
@@ -130,14 +131,22 @@ def _tell(run: RunDirectory, end: _End, report: Path | None) -> None:
         sys.stdout.write(f"report: {report}\n")
 
 
+def _tell_notes(notes: Sequence[WorkloadNotice], view: View) -> None:
+    """How a file was read otherwise than its author may expect; people get the first few."""
+    shown = notes if view.machine_readable else notes[:NOTES_SHOWN]
+    for note in shown:
+        view.show(Notice(message=str(note)))
+    if len(shown) < len(notes):
+        view.show(Notice(message=f"and {len(notes) - len(shown)} more like these; --json shows all"))
+
+
 def _walk(plan: Plan, writer: RunWriter, view: View) -> _End:
     previous: StepResult | None = None
     number = 0
     try:
         while (planned := plan.next(previous)) is not None:
             number += 1
-            for warning in planned.warnings:
-                view.show(Notice(message=str(warning)))
+            _tell_notes(planned.warnings, view)
             previous = _Step(planned, number, len(plan), writer, view).run()
     except KeyboardInterrupt:
         return _End("interrupted", "stopped by the user")
