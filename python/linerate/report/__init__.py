@@ -1,6 +1,6 @@
 """Reports: one HTML file, terminal tables, and vdbench's own report files."""
 
-from linerate.report.html import write_report
+from linerate.report.page import write_report
 from linerate.report.tables import comparison_lines, result_lines, result_table, validity_lines
 from linerate.report.vdbench import write_vdbench_output
 

@@ -43,7 +43,7 @@ def percent(value: float | None) -> str:
     """A share, without the percent sign."""
     if value is None:
         return NOTHING
-    return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+    return f"{value:.1f}"
 
 
 def count(value: float | None) -> str:

@@ -1,0 +1,283 @@
+"""Gathers what the template shows, and writes the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from linerate.analysis import PartSummary, StepSummary, check_run, summarise
+from linerate.report import figures, tables
+from linerate.report.page import charts, series
+from linerate.report.page.svg import draw
+from linerate.results import Event, RunClosedError, RunDirectory, StepRecord, files
+from linerate.results.facts import find_fact, label_of, show_fact
+from linerate.results.histogram import Histogram
+from linerate.results.sample import OPS
+
+CHART_BYTES_MAX = 950_000
+VOLUME_ROWS_MAX = 3_000
+EVENTS_MAX = 400
+WORKLOAD_CHARACTERS_MAX = 100_000
+_POINTS_ALL = 3_000
+_POINTS_STEP = (40, 240)
+_OPEN_STEPS_MAX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A drawn chart with the words above it."""
+
+    title: str
+    note: str
+    svg: Markup
+
+
+@dataclass(slots=True)
+class Budget:
+    """Bytes of charts that may still be drawn, so that a page of any number of steps stays small."""
+
+    left: int = CHART_BYTES_MAX
+
+    def figure(self, title: str, spec: charts.Spec, note: str = "") -> Figure | None:
+        """Draw a chart, or None when the page is full."""
+        if self.left <= 0:
+            return None
+        svg = draw(spec)
+        self.left -= len(svg)
+        return Figure(title, note, Markup(svg))
+
+
+@dataclass(frozen=True, slots=True)
+class StepPage:
+    """One step as the template shows it."""
+
+    summary: StepSummary
+    record: StepRecord
+    what: str
+    figures: list[Figure]
+    facts: list[tuple[str, str]]
+    volumes: Sequence[PartSummary]
+    volumes_left_out: int
+    charts_left_out: bool
+    opened: bool = field(default=True)
+
+
+def write_report(run: RunDirectory, path: Path | None = None) -> Path:
+    """Write the report of a run and return its path.
+
+    Without `path` it goes to `report.html` in the run directory; `RunClosedError` when that exists already,
+    for then it belongs to the closed run: give another path.
+    """
+    target = path or run.path / files.REPORT
+    if path is None and target.exists():
+        raise RunClosedError(
+            f"{target} exists and belongs to a closed run", hint="give another path for the report"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    files.write_atomically(target, render_report(run).encode())
+    return target
+
+
+def render_report(run: RunDirectory) -> str:
+    """The page as text."""
+    summaries = summarise(run)
+    validity = run.manifest.validity or check_run(run, summaries)
+    budget = Budget()
+    workload = run.manifest.workload
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters.update(
+        rate=figures.rate, mib_s=figures.mib_s, ms=figures.ms, percent=figures.percent, count=figures.count
+    )
+    return environment.from_string(_asset("report.html.j2")).render(
+        run=run,
+        manifest=run.manifest,
+        state=run.state,
+        validity=validity,
+        findings=figures.grouped_findings(validity.findings),
+        columns=tables.COLUMNS,
+        rows=tables.result_rows(summaries),
+        response=_response_figure(summaries, budget),
+        steps=list(_step_pages(run, summaries, budget)),
+        environment=_environment(run),
+        events=_shortened(list(run.events)),
+        events_left_out=max(len(run.events) - EVENTS_MAX, 0),
+        workload_text=workload.text[:WORKLOAD_CHARACTERS_MAX],
+        workload_cut=len(workload.text) > WORKLOAD_CHARACTERS_MAX,
+        style=Markup(_asset("style.css")),
+        script=Markup(_asset("page.js")),
+    )
+
+
+def _asset(name: str) -> str:
+    return (resources.files("linerate.report.page") / name).read_text(encoding="utf-8")
+
+
+def _step_pages(run: RunDirectory, summaries: Sequence[StepSummary], budget: Budget) -> Iterator[StepPage]:
+    smallest, largest = _POINTS_STEP
+    points = min(largest, max(smallest, _POINTS_ALL // max(len(summaries), 1)))
+    rows_each = max(VOLUME_ROWS_MAX // max(len(summaries), 1), 20)
+    for summary in summaries:
+        record = run.step(summary.step)
+        slowest_first = sorted(summary.volumes, key=lambda volume: -volume.total.mean_ms)
+        shown = summary.volumes if len(slowest_first) <= rows_each else slowest_first[:rows_each]
+        yield StepPage(
+            summary=summary,
+            record=record,
+            what=describe_streams(record.spec),
+            figures=_step_figures(run, summary, points, budget, brief=len(summaries) > 2 * _OPEN_STEPS_MAX),
+            facts=_usage_facts(summary),
+            volumes=shown,
+            volumes_left_out=len(slowest_first) - len(shown),
+            charts_left_out=budget.left <= 0,
+            opened=len(summaries) <= _OPEN_STEPS_MAX,
+        )
+
+
+def _step_figures(
+    run: RunDirectory, summary: StepSummary, points: int, budget: Budget, *, brief: bool
+) -> list[Figure]:
+    """The charts of a step; `brief` leaves out those that repeat what others show."""
+    step = summary.step
+    rates = series.rates(run, step, points)
+    if not any(point["iops"] for point in rates):
+        return []
+    warmup_end_s = series.warmup_end_s(run, step)
+    band = "warm-up is shaded" if warmup_end_s else ""
+    found = [
+        budget.figure("i/o rate over time", charts.rate_chart(rates, "iops", "IOPS", warmup_end_s), band)
+    ]
+    if not brief:
+        found.append(
+            budget.figure(
+                "MB/sec over time", charts.rate_chart(rates, "mib_s", "MB/s", warmup_end_s), "MB = 2^20 bytes"
+            )
+        )
+    found += _latency_figures(run, summary, points, budget, brief=brief)
+    cpu = series.cpu_over_time(run, step, points)
+    if cpu and not brief:
+        found.append(
+            budget.figure("cpu% over time", charts.cpu_chart(cpu), "load: the load generator's own share")
+        )
+    return [figure for figure in found if figure]
+
+
+def _latency_figures(
+    run: RunDirectory, summary: StepSummary, points: int, budget: Budget, *, brief: bool
+) -> list[Figure | None]:
+    step = summary.step
+    over_time = series.latency_over_time(run, step, points)
+    if not over_time:
+        return []
+    found = [budget.figure("resp over time", charts.latency_chart(over_time), "service time, log scale")]
+    by_op: list[tuple[str, Histogram]] = [
+        (op, histogram) for op in OPS if (histogram := run.latency(step, op=op))
+    ]
+    response = run.latency(step, kind="response")
+    is_open = run.step(step).spec.get("arrival", {}).get("kind") == "open"
+    curves = by_op
+    note = "dashed: fewer than 100 I/Os beyond"
+    if is_open and response and (service := run.latency(step)):
+        curves, note = (
+            [("service", service), ("response", response)],
+            f"response counts from the intended start; {note}",
+        )
+    samples = [
+        point for name, histogram in curves for point in series.percentile_curve(histogram, name, points // 3)
+    ]
+    found.append(budget.figure("resp by percentile", charts.percentile_chart(samples), note))
+    if not brief:
+        bars = charts.bars_chart(series.latency_bars(by_op))
+        found.append(budget.figure("resp histogram", bars, "service time, log scale"))
+    return found
+
+
+def _response_figure(summaries: Sequence[StepSummary], budget: Budget) -> Figure | None:
+    """The curve that a sweep is run for; only with enough points to be one."""
+    points = [
+        {
+            "name": step.name,
+            "order": number,
+            "iops": round(step.total.iops, 1),
+            "ms": round(step.total.mean_ms, 4),
+        }
+        for number, step in enumerate(summaries)
+        if step.total.ios
+    ]
+    if len(points) < 4:
+        return None
+    return budget.figure(
+        "resp against i/o rate", charts.response_chart(points), "one point per run, mean service time"
+    )
+
+
+def _usage_facts(summary: StepSummary) -> list[tuple[str, str]]:
+    """The CPU and TCP panel: what the I/O cost, and what held the connections back."""
+    usage = summary.usage
+    asked = f" of {summary.queue_depth_asked} asked for" if summary.queue_depth_asked else ""
+    shown = [
+        ("queue depth achieved", f"{figures.decimal(summary.queue_depth)}{asked}"),
+        ("cpu% sys+u", figures.percent(usage.cpu_busy_percent)),
+        ("cpu% sys", figures.percent(usage.cpu_system_percent)),
+        ("CPUs used by the load", figures.decimal(usage.load_cores, 2)),
+        ("CPU per I/O", f"{figures.significant(usage.cpu_us_per_io)} us"),
+        ("cycles per byte, load", figures.significant(usage.cycles_per_byte)),
+        ("cycles per byte, host", figures.significant(usage.host_cycles_per_byte)),
+        ("TCP segments sent again", figures.count(usage.retransmits)),
+        ("waited for the array's window", f"{figures.percent(usage.rwnd_limited_percent)} % of busy time"),
+        ("waited for the send buffer", f"{figures.percent(usage.sndbuf_limited_percent)} % of busy time"),
+        ("TCP round trip", f"{figures.significant(usage.rtt_us_mean or None)} us"),
+    ]
+    if usage.late_arrivals or usage.backlog_max:
+        shown.append(
+            ("late arrivals", f"{figures.count(usage.late_arrivals)}, backlog up to {usage.backlog_max}")
+        )
+    return [(name, value) for name, value in shown if not value.startswith(figures.NOTHING)]
+
+
+def _environment(run: RunDirectory) -> list[tuple[str, list[tuple[str, str]]]]:
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for key, value in run.manifest.environment.items():
+        fact = find_fact(key)
+        groups.setdefault(fact.group if fact else "Other", []).append((label_of(key), show_fact(key, value)))
+    versions = [(name, version) for name, version in run.manifest.versions.items()]
+    return [*groups.items(), *([("Versions", versions)] if versions else [])]
+
+
+def _shortened(events: list[Event]) -> list[Event]:
+    half = EVENTS_MAX // 2
+    return events if len(events) <= EVENTS_MAX else [*events[:half], *events[-half:]]
+
+
+def describe_streams(spec: dict[str, Any]) -> str:
+    """What a step does, in vdbench's words: sizes, read and random percentage, volumes, threads."""
+    parts = []
+    for stream in spec.get("streams", ()):
+        sizes = stream.get("sizes", {})
+        if sizes.get("kind") == "range":
+            transfer = f"{figures.size(sizes['min_bytes'])} to {figures.size(sizes['max_bytes'])}"
+        else:
+            transfer = " + ".join(
+                figures.size(int(size)) + (f" ({share:g} %)" if share < 100 else "")
+                for size, share in sizes.get("parts", ())
+            )
+        words = [
+            transfer,
+            f"{stream.get('read_percent', 100):g} % read",
+            f"{stream.get('random_percent', 100):g} % random",
+            f"{len(stream.get('volumes', ()))} volumes",
+        ]
+        if stream.get("share_percent") is not None:
+            words.append(f"skew {stream['share_percent']:g} %")
+        parts.append(f"{stream.get('name', '')}: " + ", ".join(word for word in words if word))
+    depths = sorted({int(volume.get("outstanding", 0)) for volume in spec.get("volumes", ())})
+    if depths:
+        parts.append("threads " + " to ".join(str(depth) for depth in dict.fromkeys((depths[0], depths[-1]))))
+    return "; ".join(parts)

@@ -1,0 +1,35 @@
+"""Draws a chart as inline SVG in the page's own colours.
+
+The renderer wants fixed colours, the page wants colours that follow light and dark. So charts are drawn with
+stand-in colours, one per palette entry, and each stand-in becomes a CSS variable of the page. What only the
+renderer's own viewer needs is cut away.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import vl_convert
+
+_NAMES = ("ink", "muted", "grid", "band", "read", "write", "total", "low", "middle", "high", "top")
+PALETTE = {name: f"#fe00{number:02x}" for number, name in enumerate(_NAMES)}
+
+_CUTS = (
+    re.compile(r'<path class="background"[^>]*d="M0(?:\.5)?,0(?:\.5)?h0v0h0Z"[^>]*/>'),
+    re.compile(r' (?:aria-hidden|aria-roledescription|role|class|pointer-events|stroke-miterlimit)="[^"]*"'),
+    re.compile(r' xmlns(?::xlink)?="[^"]*"| version="1\.1"'),
+    re.compile(r' opacity="1"| fill-opacity="1"| font-family="[^"]*"'),
+    re.compile(r"<g></g>|<g/>"),
+)
+_SIZE = re.compile(r'<svg width="[^"]*" height="[^"]*"')
+
+
+def draw(spec: dict[str, Any]) -> str:
+    """A Vega-Lite spec as an `<svg>` element without any reference to the outside."""
+    svg = str(vl_convert.vegalite_to_svg(spec, vl_version="6.4"))
+    for cut in _CUTS:
+        svg = cut.sub("", svg)
+    for name, colour in PALETTE.items():
+        svg = svg.replace(colour, f"var(--{name})")
+    return _SIZE.sub("<svg", svg, count=1)
