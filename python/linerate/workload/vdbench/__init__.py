@@ -57,6 +57,7 @@ def _load(
 ) -> Plan:
     problems = Problems()
     lines = read_lines(paths, substitutions, problems, lenient=lenient)
+    problems.raise_if_any()
     stream = parameters(lines, is_keyword, problems, lenient=lenient)
     blocks = read_blocks(stream, problems, lenient=lenient)
     check_hosts(blocks, problems)
