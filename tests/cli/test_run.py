@@ -1,0 +1,227 @@
+"""`linerate run`: from a workload file to a closed run directory, for people, pipes and programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from linerate.array import EmbeddedArray
+from linerate.cli.view.events import LINES, IntervalMeasured, RunEnded, RunStarted, StepEnded, StepStarted
+from linerate.results import RunDirectory
+
+from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
+
+WORKLOAD = """\
+name = "mixed"
+elapsed = "1s"
+interval = "0.25s"
+
+[[volume]]
+name = "v{n}"
+count = 2
+outstanding = 4
+
+[[stream]]
+name = "oltp"
+size = "8k"
+read = 67
+
+[[run]]
+name = "first"
+streams = "oltp"
+"""
+ESCAPE = "\x1b"
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    """Two volumes under a mixed stream for a second."""
+    path = tmp_path / "mixed.toml"
+    path.write_text(WORKLOAD, "ascii")
+    return path
+
+
+def _target(array: EmbeddedArray) -> str:
+    return array.url("{n-1}")
+
+
+def test_a_run_leaves_a_complete_run_directory(workload: Path, array: EmbeddedArray, tmp_path: Path) -> None:
+    done = linerate("run", workload, "--target", _target(array), "--output", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.open(tmp_path / "run")
+    assert run.manifest.state == "complete"
+    assert [step.state for step in run.manifest.steps] == ["complete"]
+    assert (tmp_path / "run" / "report.html").stat().st_size < 1_500_000
+    assert run.intervals["ios"].sum() > 0
+    assert f"report: {tmp_path / 'run' / 'report.html'}" in done.stdout
+
+
+def test_a_pipe_gets_plain_lines(workload: Path, tmp_path: Path) -> None:
+    done = linerate("run", workload, "--target", "null:1g", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert ESCAPE not in done.stdout
+    assert "Starting RD=first" in done.stdout
+    assert re.search(r"^ +4 +\d+\.\d ", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^ +avg_1-4 +\d+\.\d ", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_json_lines_follow_the_schema(workload: Path, tmp_path: Path) -> None:
+    done = linerate("run", workload, "--target", "null:1g", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    events = [LINES.validate_json(line) for line in done.stdout.splitlines()]
+    kinds = [type(event) for event in events]
+    assert kinds[0] is RunStarted
+    assert kinds[-1] is RunEnded
+    assert kinds.index(StepStarted) < kinds.index(IntervalMeasured) < kinds.index(StepEnded)
+    assert kinds.count(IntervalMeasured) == 4
+    ended = events[-1]
+    assert isinstance(ended, RunEnded)
+    assert (ended.state, ended.exit_code) == ("complete", 0)
+    assert Path(tmp_path, ended.directory, "manifest.json").exists()
+    step = next(event for event in events if isinstance(event, StepEnded))
+    assert step.figures is not None
+    assert step.figures.total.ios > 0
+
+
+def test_options_reach_the_run(workload: Path, tmp_path: Path) -> None:
+    words = ["--warmup", "0.5", "--elapsed", "0.5", "--outstanding", "2", "--seed", "9", "--wait", "spin"]
+    done = linerate("run", workload, "--target", "null:1g", "--output", tmp_path / "run", *words)
+    assert done.returncode == 0, done.stderr
+    spec = RunDirectory.open(tmp_path / "run").manifest.steps[0].spec
+    assert (spec["warmup_s"], spec["elapsed_s"], spec["seed"], spec["wait"]) == (0.5, 0.5, 9, "spin")
+    assert [volume["outstanding"] for volume in spec["volumes"]] == [2, 2]
+
+
+def test_targets_are_given_in_order(workload: Path, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.img", tmp_path / "two.img"
+    words = ["--target", one, "--target", two, "--size", "8m", "--create", "--output", tmp_path / "run"]
+    done = linerate("run", workload, *words)
+    assert done.returncode == 0, done.stderr
+    spec = RunDirectory.open(tmp_path / "run").manifest.steps[0].spec
+    assert [volume["url"] for volume in spec["volumes"]] == [f"file:{one}", f"file:{two}"]
+    short = linerate("run", workload, *["--target", one] * 3)
+    assert short.returncode == 2
+    assert "3 targets for 2 volumes (v1, v2)" in short.stderr
+
+
+def test_verified_data_come_back(workload: Path, array: EmbeddedArray, tmp_path: Path) -> None:
+    words = ["--target", _target(array), "--verify", "--size", "2m", "--output", tmp_path / "run"]
+    done = linerate("run", workload, *words)
+    assert done.returncode == 0, done.stderr
+    assert RunDirectory.open(tmp_path / "run").manifest.steps[0].spec["verify"] == "on"
+
+
+def test_session_options_are_negotiated(workload: Path, array: EmbeddedArray, tmp_path: Path) -> None:
+    words = ["--set", "iscsi.header_digest=crc32c", "--set", "iscsi.data_digest=crc32c"]
+    done = linerate("run", workload, "--target", _target(array), "--output", tmp_path / "run", *words)
+    assert done.returncode == 0, done.stderr
+    facts = json.dumps(RunDirectory.open(tmp_path / "run").manifest.steps[0].facts).lower()
+    assert facts.count("crc32c") >= 4, facts
+
+
+def test_vdbench_output_has_a_flatfile(workload: Path, tmp_path: Path) -> None:
+    done = linerate(
+        "run", workload, "--target", "null:1g", "--vdbench-output", tmp_path / "out", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "first" in (tmp_path / "out" / "flatfile.html").read_text("utf-8")
+
+
+def test_a_used_directory_is_refused(workload: Path, tmp_path: Path) -> None:
+    words = ["run", workload, "--target", "null:1g", "--output", tmp_path / "run"]
+    assert linerate(*words).returncode == 0
+    again = linerate(*words)
+    assert again.returncode == 2
+    assert str(tmp_path / "run") in again.stderr
+
+
+def test_results_can_be_judged_later(workload: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        done = linerate("run", workload, "--target", "null:1g", "--output", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+    check = linerate("check", tmp_path / "a")
+    assert check.returncode in (0, 1), check.stderr
+    assert check.stdout.strip()
+    stamp = json.loads(linerate("check", tmp_path / "a", "--json").stdout)["stamp"]
+    assert (check.returncode == 1) == (stamp == "void")
+    report = linerate("report", tmp_path / "a", "--html", tmp_path / "a.html")
+    assert report.returncode == 0, report.stderr
+    assert "</html>" in (tmp_path / "a.html").read_text("utf-8")
+    compare = linerate("compare", tmp_path / "a", tmp_path / "b")
+    assert compare.returncode == 0, compare.stderr
+    assert "first" in compare.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_is_kept_and_marked(workload: Path, tmp_path: Path, number: int) -> None:
+    words = [
+        "run",
+        workload,
+        "--target",
+        "null:1g",
+        "--elapsed",
+        "60",
+        "--output",
+        tmp_path / "run",
+        "--json",
+    ]
+    command = [*COMMAND, *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if json.loads(line)["type"] == "interval":
+                break
+        process.send_signal(number)
+        sent = time.monotonic()
+        lines = process.stdout.read().splitlines()
+        took_s = time.monotonic() - sent
+        assert process.wait(TIMEOUT_S) == 130
+    assert took_s < 2.0, f"the run took {took_s:.2f} s to end"
+    ended = LINES.validate_json(lines[-1])
+    assert isinstance(ended, RunEnded)
+    assert (ended.state, ended.exit_code) == ("interrupted", 130)
+    run = RunDirectory.open(tmp_path / "run")
+    assert run.manifest.state == "interrupted"
+    assert run.intervals["ios"].sum() > 0
+    assert linerate("report", tmp_path / "run").returncode == 0
+
+
+def _on_a_terminal(words: list[str], **env: str) -> str:
+    """What a command writes to a terminal."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *words], stdout=follower, stderr=follower, stdin=follower, env=environment(**env)
+    )
+    os.close(follower)
+    shown = b""
+    deadline = time.monotonic() + TIMEOUT_S
+    try:
+        while time.monotonic() < deadline:
+            if select.select([leader], [], [], 0.1)[0]:
+                try:
+                    shown += os.read(leader, 65536)
+                except OSError:  # the terminal's other side is closed
+                    break
+    finally:
+        os.close(leader)
+        assert process.wait(TIMEOUT_S) == 0
+    return shown.decode()
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_terminal_gets_a_live_table(workload: Path, tmp_path: Path, colour: bool) -> None:
+    words = ["run", str(workload), "--target", "null:1g", "--output", str(tmp_path / "run")]
+    shown = _on_a_terminal(words, **({} if colour else {"NO_COLOR": "1"}))
+    assert "step 1 of 1" in shown
+    assert f"{ESCAPE}[?25l" in shown, "the cursor is hidden while the table moves"
+    assert shown.rindex(f"{ESCAPE}[?25h") > shown.rindex(f"{ESCAPE}[?25l"), "and shown again"
+    colours = re.findall(r"\x1b\[[0-9;]*3[0-9](?:;[0-9;]*)?m", shown)
+    assert bool(colours) == colour

@@ -1,0 +1,192 @@
+"""Bad luck and bad input: a message that says what, where and what to do; the run directory of a failed run is kept."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from linerate.array import ArrayConfig, Chap, EmbeddedArray, Target, Volume, eight_volumes
+from linerate.results import RunDirectory
+from pydantic import SecretStr
+
+from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
+
+WORKLOAD = """\
+elapsed = "30s"
+interval = "0.25s"
+volume = [{ name = "v1", outstanding = 4 }]
+stream = [{ name = "s", size = "4k", read = 50 }]
+run = [{ name = "first", streams = "s" }]
+"""
+IMPATIENT = ("--set", "iscsi.login_timeout_s=2", "--set", "iscsi.replacement_timeout_s=1")
+SECRET = "a secret of host1"
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    """One volume for half a minute, unless something ends it."""
+    path = tmp_path / "one.toml"
+    path.write_text(WORKLOAD, "ascii")
+    return path
+
+
+def _run(workload: Path, url: str) -> subprocess.CompletedProcess[str]:
+    directory = workload.parent / "run"
+    done = linerate("run", workload, "--target", url, "--elapsed", "1", "--output", directory, *IMPATIENT)
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("  -> ") == 1, done.stderr
+    return done
+
+
+def _assert_kept(workload: Path, word: str) -> None:
+    """The failed run's directory is there, marked, with the reason, and other verbs read it."""
+    run = RunDirectory.open(workload.parent / "run")
+    assert run.manifest.state == "failed"
+    assert word in run.manifest.reason
+    assert linerate("check", run.path).stdout
+
+
+@contextmanager
+def _portal(answer: bytes | None) -> Iterator[int]:
+    """A port that answers every connection with the same bytes, or with none and silence."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connections: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                connections.append(connection)
+                if answer is not None:
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in connections:
+                connection.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("elapsed = \n", "one.toml"),
+        (WORKLOAD + "colour = 1\n", "colour"),
+        (WORKLOAD.replace('"4k"', '"big"'), "big"),
+    ],
+)
+def test_a_wrong_file_is_told_by_line(workload: Path, text: str, message: str) -> None:
+    workload.write_text(text, "ascii")
+    done = linerate("run", workload, "--target", "null:1g", "--output", workload.parent / "run")
+    assert done.returncode == 2
+    assert "one.toml" in done.stderr
+    assert message in done.stderr
+    assert not (workload.parent / "run").exists()
+
+
+@pytest.mark.parametrize(("secret", "code"), [(SECRET, 0), ("a wrong secret!", 2)])
+def test_chap(workload: Path, secret: str, code: int) -> None:
+    chap = Chap(user="host1", secret=SecretStr(SECRET))
+    target = Target(
+        name="iqn.2026-11.lab.linerate:chap",
+        chap=chap,
+        volumes=(Volume(lun=0, name="v", size_bytes=1 << 24),),
+    )
+    with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0",), targets=(target,))) as array:
+        url = array.url(0).replace("iscsi://", f"iscsi://host1%{secret}@")
+        directory = workload.parent / "run"
+        done = linerate("run", workload, "--target", url, "--elapsed", "0.5", "--output", directory)
+    assert done.returncode == code, done.stderr
+    for path in directory.iterdir():
+        assert secret.encode() not in path.read_bytes(), f"{path.name} holds the secret"
+    if code:
+        assert "v1" in done.stderr
+        assert secret not in done.stderr
+        assert SECRET not in done.stderr
+
+
+def test_no_such_lun(workload: Path, array: EmbeddedArray) -> None:
+    done = _run(workload, array.url(77))
+    assert done.returncode == 2
+    assert "77" in done.stderr
+    _assert_kept(workload, "v1")
+
+
+def test_no_such_target(workload: Path, array: EmbeddedArray) -> None:
+    done = _run(workload, array.url(0).replace(":demo", ":nonesuch"))
+    assert done.returncode == 2
+    assert "nonesuch" in done.stderr
+    _assert_kept(workload, "v1")
+
+
+def test_nobody_listens(workload: Path) -> None:
+    with _portal(None) as port:
+        pass
+    done = _run(workload, f"iscsi://127.0.0.1:{port}/iqn.2026-11.lab:x/0")
+    assert done.returncode in (1, 2)
+    assert f"127.0.0.1:{port}" in done.stderr
+    _assert_kept(workload, "v1")
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n" * 20, b"\x23" + b"\0" * 47, None])
+def test_a_portal_that_is_no_array(workload: Path, answer: bytes | None) -> None:
+    with _portal(answer) as port:
+        done = _run(workload, f"iscsi://127.0.0.1:{port}/iqn.2026-11.lab:x/0")
+    assert done.returncode == 1, done.stderr
+    assert f"127.0.0.1:{port}" in done.stderr
+    _assert_kept(workload, "v1")
+
+
+def test_an_array_that_dies_mid_run(workload: Path) -> None:
+    directory = workload.parent / "run"
+    with EmbeddedArray(eight_volumes(1 << 24)) as array:
+        words = ["run", workload, "--target", array.url(0), "--json", "--output", directory, *IMPATIENT]
+        command = [*COMMAND, *map(str, words)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment()) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if json.loads(line)["type"] == "interval":
+                    break
+            array.kill()
+            out, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1, err
+    events = [json.loads(line) for line in out.splitlines()]
+    assert events[-1]["type"] == "run_ended"
+    assert events[-1]["state"] == "failed"
+    assert "v1" in err
+    _assert_kept(workload, "v1")
+    run = RunDirectory.open(directory)
+    assert run.intervals["ios"].sum() > 0
+    report = linerate("report", directory)
+    assert report.returncode == 0, report.stderr
+
+
+def test_discover_tells_what_there_is(array: EmbeddedArray) -> None:
+    host, port = array.portals[0]
+    done = linerate("discover", f"{host}:{port}")
+    assert done.returncode == 0, done.stderr
+    assert "iqn.2026-11.lab.linerate:demo" in done.stdout
+    assert done.stdout.count("LUN ") == 8
+    found = json.loads(linerate("discover", f"iscsi://{host}:{port}", "--json").stdout)
+    assert found["schema"] == "linerate.discover/1"
+    assert [lun["capacity_bytes"] for lun in found["targets"][0]["luns"]] == [16 << 20] * 8
+
+
+def test_discover_on_a_silent_port() -> None:
+    with _portal(None) as port:
+        done = linerate("discover", f"127.0.0.1:{port}", "--timeout", "1")
+    assert done.returncode == 1
+    assert f"127.0.0.1:{port}" in done.stderr
