@@ -1,7 +1,7 @@
 # One verb each; every verb first sets up what it needs, and does nothing that is done already.
 # Needed beforehand: Python >= 3.11 with venv, cargo, make, and a C linker. Root is not needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-rust test-python lint bench fuzz fuzz-smoke sim clean
+.PHONY: help demo dev test test-rust test-python lint bench fuzz fuzz-smoke sim pins clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -59,6 +59,13 @@ fuzz-smoke: ## the fuzz targets' bodies over random bytes on the stable toolchai
 
 sim: ## the pair harness under a virtual clock; SEED=n replays one seed
 	LINERATE_SEED=$(SEED) cargo test --locked -p linerate-sim -- --nocapture
+
+PIN := uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
+       --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build
+
+pins: ## pin the Python dependencies anew (needs uv); add ARGS=--upgrade for newer ones
+	$(PIN) -o requirements/run.txt $(ARGS)
+	$(PIN) --group develop -o requirements/dev.txt $(ARGS)
 
 clean: ## remove everything that was built; run directories stay
 	rm -rf $(VENV) target python/linerate/_core*.so
