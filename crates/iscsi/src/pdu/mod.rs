@@ -27,7 +27,7 @@ pub use request::{
 };
 pub use response::{
     AsyncMessage, DataIn, DataInStatus, LoginResponse, LogoutResponse, NopIn, R2t, Reject, Residual,
-    Response, ScsiResponse, StatusNumbers, TaskManagementResponse, TextResponse,
+    Response, ScsiResponse, StatusNumbers, TaskManagementResponse, TextResponse, sense_data,
 };
 
 /// Length in bytes of a basic header segment.

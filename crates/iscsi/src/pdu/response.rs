@@ -3,8 +3,8 @@
 use super::header::{Bhs, CONTINUE, FINAL, Wire, bit, code};
 use super::request::{isid, parse_stages, session_id, stage_flags};
 use super::{
-    AsyncEvent, LoginStatus, LogoutResult, Lun, PduError, RESERVED_TAG, RejectReason, Stage, TaskResult,
-    opcode,
+    AsyncEvent, LoginStatus, LogoutResult, Lun, NopOut, PduError, RESERVED_TAG, RejectReason, Stage,
+    TaskResult, opcode,
 };
 use zerocopy::byteorder::big_endian::U64;
 
@@ -179,6 +179,13 @@ impl ScsiResponse {
     }
 }
 
+/// The sense data in the data segment of a SCSI Response (RFC 7143 section 11.4.7): its first two bytes say how long it is.
+/// A target that announces more than it sent gets what is there; nothing beyond the segment is ever touched.
+pub fn sense_data(segment: &[u8]) -> &[u8] {
+    let Some((length, rest)) = segment.split_first_chunk::<2>() else { return &[] };
+    &rest[..rest.len().min(usize::from(u16::from_be_bytes(*length)))]
+}
+
 /// Status carried by the last Data-In of a command (phase collapse, the S bit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataInStatus {
@@ -334,6 +341,20 @@ pub struct NopIn {
 }
 
 impl NopIn {
+    /// The NOP-Out that answers a ping, with LUN and tag copied as the target needs them back (RFC 7143 section 11.18);
+    /// `None` if no answer is wanted. `cmd_sn` is the next command's number, which an immediate PDU does not use up.
+    pub fn answer(&self, cmd_sn: u32, exp_stat_sn: u32) -> Option<NopOut> {
+        (self.ttt != RESERVED_TAG).then_some(NopOut {
+            immediate: true,
+            lun: self.lun,
+            itt: RESERVED_TAG,
+            ttt: self.ttt,
+            cmd_sn,
+            exp_stat_sn,
+            data_len: 0,
+        })
+    }
+
     /// Parses the header.
     pub fn parse(bhs: &Bhs) -> Result<Self, PduError> {
         let wire = expect(bhs, opcode::NOP_IN)?;

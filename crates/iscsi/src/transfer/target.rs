@@ -1,7 +1,7 @@
 //! The target's side of data sequences.
 
 use crate::params::SessionParams;
-use crate::pdu::{DataOut, RESERVED_TAG, ScsiCommand};
+use crate::pdu::{DataOut, Lun, R2t, RESERVED_TAG, ScsiCommand, StatusNumbers};
 
 /// Bits of a target transfer tag that number the R2T within its task; the rest is the task's slot.
 const R2T_BITS: u32 = 8;
@@ -46,6 +46,21 @@ pub struct R2tGrant {
     pub buffer_offset: u32,
     /// Bytes wanted.
     pub desired_len: u32,
+}
+
+impl R2tGrant {
+    /// The PDU: `lun` and `itt` are the command's, `sn` are the numbers of this moment, which an R2T does not use up.
+    pub fn pdu(&self, lun: Lun, itt: u32, sn: StatusNumbers) -> R2t {
+        R2t {
+            lun,
+            itt,
+            ttt: self.ttt,
+            sn,
+            r2t_sn: self.r2t_sn,
+            buffer_offset: self.buffer_offset,
+            desired_len: self.desired_len,
+        }
+    }
 }
 
 impl TargetWrite {

@@ -1,0 +1,14 @@
+//! Tests of the protocol through its public interface, one file per topic.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod doc_pitfalls;
+mod doc_states;
+mod framing;
+mod keys;
+mod login;
+mod pair;
+mod pdus;
+mod pitfalls_initiator;
+mod pitfalls_target;
+mod text;
+mod transfers;
