@@ -31,7 +31,7 @@ impl Inventory {
         &self.units
     }
 
-    /// A new I_T nexus. A session that is reinstated must [`Nexus::logout`] its predecessor first.
+    /// A new `I_T` nexus. A session that is reinstated must [`Nexus::logout`] its predecessor first.
     pub fn login(self: &Arc<Self>, initiator: InitiatorPort, relative_port: u16) -> Arc<Nexus> {
         Nexus::new(self.clone(), initiator, relative_port)
     }

@@ -1,7 +1,7 @@
-//! The I_T_L nexus: one initiator port's view of one logical unit, and the hot path.
+//! The `I_T_L` nexus: one initiator port's view of one logical unit, and the hot path.
 //!
 //! Everything that could stop a plain READ or WRITE (another nexus's reservation, a pending unit attention, a stopped or
-//! protected unit) is folded into one atomic word per I_T_L nexus, the *gate*. A read costs one load of it; a write adds
+//! protected unit) is folded into one atomic word per `I_T_L` nexus, the *gate*. A read costs one load of it; a write adds
 //! one atomic add on its stripe's counter. When anything is unusual the command takes the full path through the command
 //! table, which finds out what it is.
 
@@ -72,7 +72,7 @@ impl Itl {
         self.lun
     }
 
-    /// Number of the I_T nexus, unique in the process.
+    /// Number of the `I_T` nexus, unique in the process.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -128,7 +128,7 @@ impl Itl {
             return (gate & gate::STOPS_READ == 0).then_some(Plan::Read(Extent { len_bytes, ..extent }));
         }
         let len_bytes = extent.asked_bytes.min(expected.out_bytes);
-        let partial_block = len_bytes % self.block_bytes() != 0;
+        let partial_block = !len_bytes.is_multiple_of(self.block_bytes());
         let durable = cdb[1] & FUA != 0 || gate & gate::WRITE_THROUGH != 0;
         let extent = Extent { len_bytes, durable, ..extent };
         (gate & gate::STOPS_WRITE == 0 && !partial_block && self.enter(&extent))
@@ -169,7 +169,7 @@ impl Itl {
     pub(crate) fn data_out_len(&self, asked_bytes: u32, expected: Expected) -> Result<u32, Refusal> {
         if expected.out_bytes >= asked_bytes {
             Ok(asked_bytes)
-        } else if expected.out_bytes % self.block_bytes() == 0 {
+        } else if expected.out_bytes.is_multiple_of(self.block_bytes()) {
             Ok(expected.out_bytes)
         } else {
             Err(Refusal::DataOutLength { asked_bytes })

@@ -6,7 +6,7 @@
 //! The nouns, from the outside in:
 //!
 //! - [`Inventory`] is one SCSI target device: a table of LUN to [`LogicalUnit`].
-//! - [`Nexus`] is an I_T nexus: one initiator port logged in to one target port. [`Inventory::login`] makes one.
+//! - [`Nexus`] is an `I_T` nexus: one initiator port logged in to one target port. [`Inventory::login`] makes one.
 //! - [`Nexus::begin`] takes a CDB and returns a [`Plan`]. Reads and writes become an [`Extent`]: no lock, no
 //!   allocation, one atomic load (and for writes one atomic add). Everything small is a finished [`Reply`]. What takes
 //!   several steps is a [`Task`].

@@ -1,4 +1,4 @@
-//! The I_T nexus: one initiator port at one target port, and its way to every logical unit.
+//! The `I_T` nexus: one initiator port at one target port, and its way to every logical unit.
 
 use crate::{
     Expected, Extent, Inventory, MediumError, Plan, Reply,
@@ -165,7 +165,7 @@ impl Nexus {
         TaskManagementResponse::Complete
     }
 
-    /// I_T nexus loss: the session has ended. Aborts its tasks and releases SCSI-2 reservations; persistent
+    /// `I_T` nexus loss: the session has ended. Aborts its tasks and releases SCSI-2 reservations; persistent
     /// reservations stay. May be called again.
     pub fn logout(&self) {
         for itl in self.itls() {

@@ -63,7 +63,7 @@ pub enum Status {
 pub struct Reply {
     /// The status byte.
     pub status: Status,
-    /// Encoded sense data, fixed or descriptor format as D_SENSE says; empty unless CHECK CONDITION.
+    /// Encoded sense data, fixed or descriptor format as `D_SENSE` says; empty unless CHECK CONDITION.
     pub sense: Vec<u8>,
     /// Data-in, cut to the allocation length but not to the expected length: the transport cuts and counts.
     pub data_in: Vec<u8>,

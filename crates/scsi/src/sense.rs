@@ -1,6 +1,6 @@
 //! Sense data: why a command failed (SPC-4 4.5).
 //!
-//! A refusal starts as a small [`Sense`] value and is encoded once, in the format that D_SENSE of the unit's control
+//! A refusal starts as a small [`Sense`] value and is encoded once, in the format that `D_SENSE` of the unit's control
 //! mode page asks for. [`Refusal`] adds the statuses that carry no sense data, so that a handler can use `?` for all.
 
 use crate::plan::{Reply, Status};

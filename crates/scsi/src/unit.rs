@@ -178,7 +178,7 @@ impl LogicalUnit {
         });
     }
 
-    /// I_T nexus loss.
+    /// `I_T` nexus loss.
     pub(crate) fn detach(&self, nexus: u64) {
         self.change(|state| {
             state.abort(|itl| itl.id() == nexus);

@@ -23,7 +23,7 @@ pub(crate) fn release(itl: &Arc<Itl>, _: &Request<'_>) -> Result<Plan, Refusal> 
 }
 
 /// PERSISTENT RESERVE IN.
-pub(crate) fn reserve_in(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
+pub(crate) fn reserve_in(itl: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     let state = itl.unit().lock();
     let persistent = &state.reservations.persistent;
     let mut out = match cdb[1] & 0x1F {
@@ -33,7 +33,7 @@ pub(crate) fn reserve_in(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
         _ => reservation::full_status(persistent),
     };
     out.truncate(usize::from(be16(cdb, 7)));
-    Ok(out)
+    out
 }
 
 /// What mode parameter headers and block descriptors say about the medium.
@@ -47,23 +47,23 @@ pub(crate) fn medium(itl: &Itl) -> Medium {
 
 pub(crate) fn mode_sense(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
     let current = itl.unit().lock().mode;
-    mode::mode_sense(cdb, &current, &itl.unit().default_mode(), &medium(itl))
+    mode::mode_sense(cdb, current, itl.unit().default_mode(), &medium(itl))
 }
 
-/// START STOP UNIT. Power conditions other than START_VALID change nothing; stopping first syncs the medium.
-pub(crate) fn start_stop(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+/// START STOP UNIT. Power conditions other than `START_VALID` change nothing; stopping first syncs the medium.
+pub(crate) fn start_stop(itl: &Arc<Itl>, request: &Request<'_>) -> Plan {
     const NO_FLUSH: u8 = 0x04;
     const START: u8 = 0x01;
     let flags = request.cdb[4];
     if flags & 0xF0 != 0 {
-        return Ok(Plan::Reply(Reply::good()));
+        return Plan::Reply(Reply::good());
     }
     let stop = flags & START == 0;
     if stop && flags & NO_FLUSH == 0 {
-        return Ok(task::sync_then(itl, set_stopped));
+        return task::sync_then(itl, set_stopped);
     }
     itl.unit().change(|state| state.stopped = stop);
-    Ok(Plan::Reply(Reply::good()))
+    Plan::Reply(Reply::good())
 }
 
 fn set_stopped(itl: &Itl) {

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// REQUEST SENSE: the oldest unit attention, which is then gone; else whether the unit is ready (SPC-4 6.39).
-pub(crate) fn request_sense(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
+pub(crate) fn request_sense(itl: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     let sense = itl.unit().change(|state| match state.take_attention(itl.id()) {
         Some(attention) => Sense::new(Key::UnitAttention, attention),
         None if state.stopped => Sense::new(Key::NotReady, code::START_REQUIRED),
@@ -15,17 +15,17 @@ pub(crate) fn request_sense(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense>
     });
     let mut out = sense.encode(cdb[1] & 1 != 0);
     out.truncate(usize::from(cdb[4]));
-    Ok(out)
+    out
 }
 
-pub(crate) fn read_capacity_10(itl: &Itl, _: &[u8; 16]) -> Result<Vec<u8>, Sense> {
+pub(crate) fn read_capacity_10(itl: &Itl, _: &[u8; 16]) -> Vec<u8> {
     let last_lba = itl.unit().capacity_blocks() - 1;
     let mut out = u32::try_from(last_lba).unwrap_or(u32::MAX).to_be_bytes().to_vec();
     out.extend_from_slice(&itl.block_bytes().to_be_bytes());
-    Ok(out)
+    out
 }
 
-pub(crate) fn read_capacity_16(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
+pub(crate) fn read_capacity_16(itl: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     const LBPME_LBPRZ: u8 = 0xC0;
     let config = itl.unit().config();
     let mut out = (itl.unit().capacity_blocks() - 1).to_be_bytes().to_vec();
@@ -35,7 +35,7 @@ pub(crate) fn read_capacity_16(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sen
     out.push(if config.thin { LBPME_LBPRZ } else { 0 });
     out.resize(32, 0);
     out.truncate(be32(cdb, 10) as usize);
-    Ok(out)
+    out
 }
 
 /// LOG SENSE: the list of pages, and informational exceptions with nothing to tell.
@@ -51,15 +51,15 @@ pub(crate) fn log_sense(_: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
 }
 
 /// READ DEFECT DATA (10): no defects, in whichever format was asked for.
-pub(crate) fn defect_data_10(_: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
+pub(crate) fn defect_data_10(_: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     let mut out = vec![0, cdb[2] & 0x1F, 0, 0];
     out.truncate(usize::from(be16(cdb, 7)));
-    Ok(out)
+    out
 }
 
 /// READ DEFECT DATA (12).
-pub(crate) fn defect_data_12(_: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
+pub(crate) fn defect_data_12(_: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     let mut out = vec![0, cdb[1] & 0x1F, 0, 0, 0, 0, 0, 0];
     out.truncate(be32(cdb, 6) as usize);
-    Ok(out)
+    out
 }

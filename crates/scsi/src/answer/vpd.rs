@@ -9,8 +9,10 @@ use crate::{
     sense::Sense,
 };
 
+type BuildPage = fn(&Itl) -> Vec<u8>;
+
 /// Page codes in ascending order with what builds their body.
-static PAGES: &[(u8, fn(&Itl) -> Vec<u8>)] = &[
+static PAGES: &[(u8, BuildPage)] = &[
     (0x00, |_| PAGES.iter().map(|(code, _)| *code).collect()),
     (0x80, |itl| itl.unit().config().identity.serial.clone().into_bytes()),
     (0x83, device_identification),

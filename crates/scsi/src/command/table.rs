@@ -93,10 +93,17 @@ pub(crate) fn find(config: &UnitConfig, cdb: &[u8; 16]) -> Result<&'static Comma
     rows.find(|row| row.service_action.is_none_or(|action| action == cdb[1] & 0x1F)).ok_or(Sense::cdb(1))
 }
 
-/// A reply that needs nothing but the CDB.
+/// A reply that needs nothing but the CDB, or a refusal.
 macro_rules! data {
     ($function:path) => {
         |itl, request| Ok(Plan::Reply(Reply::data($function(itl, request.cdb)?)))
+    };
+}
+
+/// A reply that needs nothing but the CDB and is never refused.
+macro_rules! always {
+    ($function:path) => {
+        |itl, request| Ok(Plan::Reply(Reply::data($function(itl, request.cdb))))
     };
 }
 
@@ -128,7 +135,7 @@ const ALLOCATION_16: &[u8] =
 /// Ascending by opcode and service action.
 static COMMANDS: &[Command] = &[
     medium(0x00, &[0; 6], UnlessReserved, |_, _| Ok(Plan::Reply(Reply::good()))), // TEST UNIT READY
-    command(0x03, &[0, 0x01, 0, 0, 0xFF, 0], Always, data!(report::request_sense)),
+    command(0x03, &[0, 0x01, 0, 0, 0xFF, 0], Always, always!(report::request_sense)),
     medium(0x08, &[0, 0x1F, 0xFF, 0xFF, 0xFF, 0], Read, task::read), // READ (6)
     medium(0x0A, &[0, 0x1F, 0xFF, 0xFF, 0xFF, 0], Write, task::write), // WRITE (6)
     command(0x12, &[0, 0x01, 0xFF, 0xFF, 0xFF, 0], Always, data!(inquiry::inquiry)),
@@ -136,16 +143,16 @@ static COMMANDS: &[Command] = &[
     command(0x16, &[0; 6], UnlessReserved, control::reserve),           // RESERVE (6)
     command(0x17, &[0; 6], Always, control::release),                   // RELEASE (6)
     command(0x1A, &[0, 0x08, 0xFF, 0xFF, 0xFF, 0], Read, data!(control::mode_sense)),
-    command(0x1B, &[0, 0x01, 0, 0x0F, 0xF5, 0], Stop, control::start_stop),
+    command(0x1B, &[0, 0x01, 0, 0x0F, 0xF5, 0], Stop, |itl, request| Ok(control::start_stop(itl, request))),
     command(0x1D, &[0, 0x04, 0, 0, 0, 0], Write, |_, _| Ok(Plan::Reply(Reply::good()))), // SEND DIAGNOSTIC
-    medium(0x25, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0], Always, data!(report::read_capacity_10)),
+    medium(0x25, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0], Always, always!(report::read_capacity_10)),
     medium(0x28, LBA_10, Read, task::read),
     medium(0x2A, LBA_10, Write, task::write),
     medium(0x2E, CHECK_10, Write, task::write_and_verify),
     medium(0x2F, CHECK_10, Read, task::verify),
     medium(0x34, IMMED_10, Read, task::prefetch),
     medium(0x35, IMMED_10, Write, task::synchronize_cache),
-    medium(0x37, &[0, 0, 0x1F, 0, 0, 0, 0, 0xFF, 0xFF, 0], Read, data!(report::defect_data_10)),
+    medium(0x37, &[0, 0, 0x1F, 0, 0, 0, 0, 0xFF, 0xFF, 0], Read, always!(report::defect_data_10)),
     medium(0x41, SAME_10, Write, task::write_same),
     medium(0x42, &[0, 0, 0, 0, 0, 0, 0x1F, 0xFF, 0xFF, 0], Write, task::unmap).thin(),
     command(0x4D, &[0, 0, 0xFF, 0xFF, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0], Always, data!(report::log_sense)),
@@ -153,21 +160,21 @@ static COMMANDS: &[Command] = &[
     command(0x56, &[0; 10], UnlessReserved, control::reserve), // RESERVE (10)
     command(0x57, &[0; 10], Always, control::release),         // RELEASE (10)
     command(0x5A, &[0, 0x18, 0xFF, 0xFF, 0, 0, 0, 0xFF, 0xFF, 0], Read, data!(control::mode_sense)),
-    command(0x5E, RESERVE_IN, UnlessReserved, data!(control::reserve_in)).action(0x00), // READ KEYS
-    command(0x5E, RESERVE_IN, UnlessReserved, data!(control::reserve_in)).action(0x01), // READ RESERVATION
-    command(0x5E, RESERVE_IN, UnlessReserved, data!(control::reserve_in)).action(0x02), // REPORT CAPABILITIES
-    command(0x5E, RESERVE_IN, UnlessReserved, data!(control::reserve_in)).action(0x03), // READ FULL STATUS
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x00),         // REGISTER
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x01),         // RESERVE
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x02),         // RELEASE
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x03),         // CLEAR
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x04),         // PREEMPT
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x05),         // PREEMPT AND ABORT
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x06),         // REGISTER AND IGNORE
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x07),         // REGISTER AND MOVE
+    command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x00), // READ KEYS
+    command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x01), // READ RESERVATION
+    command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x02), // REPORT CAPABILITIES
+    command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x03), // READ FULL STATUS
+    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x00),           // REGISTER
+    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x01),           // RESERVE
+    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x02),           // RELEASE
+    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x03),           // CLEAR
+    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x04),           // PREEMPT
+    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x05),           // PREEMPT AND ABORT
+    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x06), // REGISTER AND IGNORE
+    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x07), // REGISTER AND MOVE
     command(0x83, COPY_STATUS_OUT, Write, copy::extended_copy).action(0x00).medium(),
     command(0x84, COPY_STATUS, Read, data!(copy::copy_status)).action(0x00),
-    command(0x84, COPY_STATUS, Read, data!(copy::operating_parameters)).action(0x03),
+    command(0x84, COPY_STATUS, Read, always!(copy::operating_parameters)).action(0x03),
     medium(0x88, LBA_16, Read, task::read),
     medium(0x89, COMPARE_16, Write, task::compare_and_write),
     medium(0x8A, LBA_16, Write, task::write),
@@ -177,7 +184,7 @@ static COMMANDS: &[Command] = &[
     medium(0x90, IMMED_16, Read, task::prefetch),
     medium(0x91, IMMED_16, Write, task::synchronize_cache),
     medium(0x93, SAME_16, Write, task::write_same),
-    command(0x9E, ALLOCATION_16, Always, data!(report::read_capacity_16)).action(0x10).medium(),
+    command(0x9E, ALLOCATION_16, Always, always!(report::read_capacity_16)).action(0x10).medium(),
     command(0x9E, ALLOCATION_16, Read, task::lba_status).action(0x12).medium().thin(),
     command(0xA0, &[0, 0, 0xFF, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0], Always, report_luns),
     command(0xA3, PORT_GROUPS, Always, data!(ports::target_port_groups)).action(0x0A),
@@ -194,7 +201,7 @@ const COPY_STATUS_OUT: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF,
 const PORT_GROUPS: &[u8] = &[0, 0xE0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0];
 /// RCTD, REPORTING OPTIONS, requested opcode and service action.
 const OPCODES: &[u8] = &[0, 0, 0x87, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0];
-const DEFECTS_12: Handler = data!(report::defect_data_12);
+const DEFECTS_12: Handler = always!(report::defect_data_12);
 
 fn report_luns(
     itl: &std::sync::Arc<crate::itl::Itl>,

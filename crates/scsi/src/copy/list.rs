@@ -71,7 +71,7 @@ pub(super) fn parse(list: &[u8]) -> Result<CopyList, Sense> {
 }
 
 fn parse_targets(bytes: &[u8]) -> Result<Vec<CopyTarget>, Sense> {
-    if bytes.len() % TARGET_BYTES != 0 {
+    if !bytes.len().is_multiple_of(TARGET_BYTES) {
         return Err(Sense::parameter(2));
     }
     if bytes.len() / TARGET_BYTES > MAX_TARGETS {

@@ -54,7 +54,7 @@ pub(crate) fn copy_status(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
 }
 
 /// RECEIVE COPY RESULTS, operating parameters (SPC-4 6.18.4).
-pub(crate) fn operating_parameters(_: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
+pub(crate) fn operating_parameters(_: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     const SNLID: u8 = 0x01;
     let mut out = vec![0; 44];
     out[4] = SNLID;
@@ -71,7 +71,7 @@ pub(crate) fn operating_parameters(_: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, S
     let len = (out.len() - 4) as u32;
     out[..4].copy_from_slice(&len.to_be_bytes());
     out.truncate(be32(cdb, 10) as usize);
-    Ok(out)
+    out
 }
 
 /// Body of the third-party copy VPD page (SPC-4 7.8.17).

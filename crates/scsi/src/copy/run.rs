@@ -197,7 +197,7 @@ fn resolve_segment(segment: &Segment, units: &[Arc<Itl>]) -> Result<Move, Sense>
 
 fn range_start(itl: &Itl, lba: u64, len_bytes: u64) -> Result<u64, Sense> {
     let block_bytes = u64::from(itl.block_bytes());
-    if len_bytes % block_bytes != 0 {
+    if !len_bytes.is_multiple_of(block_bytes) {
         return Err(aborted(code::NONE));
     }
     itl.offset(lba, len_bytes / block_bytes).map_err(|_| aborted(code::NONE))

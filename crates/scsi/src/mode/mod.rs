@@ -1,6 +1,6 @@
 //! Mode pages: the settings of a unit that initiators may see, and the three that they may change.
 //!
-//! Changeable: WCE (caching page), D_SENSE and SWP (control page). Pages are shared by all initiators and not saved.
+//! Changeable: WCE (caching page), `D_SENSE` and SWP (control page). Pages are shared by all initiators and not saved.
 //! A page exists once, as bytes built from [`ModeValues`]; MODE SENSE shows it, MODE SELECT compares against it.
 
 mod select;
@@ -42,7 +42,7 @@ fn flag(on: bool, bit: u8) -> u8 {
 }
 
 /// One page with its header.
-fn page(code: u8, subpage: u8, values: &ModeValues) -> Vec<u8> {
+fn page(code: u8, subpage: u8, values: ModeValues) -> Vec<u8> {
     match (code, subpage) {
         // Read-write error recovery: AWRE, ARRE.
         (0x01, 0) => vec![0x01, 10, 0xC0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -72,7 +72,7 @@ fn page(code: u8, subpage: u8, values: &ModeValues) -> Vec<u8> {
 /// The same page with ones where a bit may be changed.
 fn changeable(code: u8, subpage: u8) -> Vec<u8> {
     let none = ModeValues { write_cache: false, descriptor_sense: false, write_protect: false };
-    let mut mask = page(code, subpage, &none);
+    let mut mask = page(code, subpage, none);
     let header = if subpage == 0 { 2 } else { 4 };
     mask[header..].fill(0);
     match (code, subpage) {

@@ -19,11 +19,11 @@ const LENGTH_ERROR: Sense = Sense::illegal(code::PARAMETER_LIST_LENGTH);
 pub(crate) fn parse(
     list: &[u8],
     layout: SelectLayout,
-    current: &ModeValues,
+    current: ModeValues,
     medium: &Medium,
 ) -> Result<ModeValues, Sense> {
     if list.is_empty() {
-        return Ok(*current);
+        return Ok(current);
     }
     let (header_len, descriptor_len) = match layout {
         SelectLayout::Six => (4, usize::from(*list.get(3).ok_or(LENGTH_ERROR)?)),
@@ -34,7 +34,7 @@ pub(crate) fn parse(
     let long_lba = layout == SelectLayout::Ten && list[4] & 1 != 0;
     check_descriptor(descriptor, long_lba, header_len, medium)?;
     let mut at = header_len + descriptor_len;
-    let mut values = *current;
+    let mut values = current;
     while at < list.len() {
         at += apply_page(&list[at..], at, current, &mut values)?;
     }
@@ -61,10 +61,10 @@ fn check_descriptor(descriptor: &[u8], long_lba: bool, at: usize, medium: &Mediu
 }
 
 /// Checks the page at the head of `rest` and takes its changeable bits; returns its length.
-fn apply_page(rest: &[u8], at: usize, current: &ModeValues, values: &mut ModeValues) -> Result<usize, Sense> {
+fn apply_page(rest: &[u8], at: usize, current: ModeValues, values: &mut ModeValues) -> Result<usize, Sense> {
     let has_subpage = rest[0] & 0x40 != 0;
     let (code, subpage) = (rest[0] & 0x3F, if has_subpage { *rest.get(1).ok_or(LENGTH_ERROR)? } else { 0 });
-    let known = PAGES.iter().any(|page| *page == (code, subpage)) && has_subpage == (subpage != 0);
+    let known = PAGES.contains(&(code, subpage)) && has_subpage == (subpage != 0);
     if !known {
         return Err(Sense::parameter(at as u16));
     }
@@ -101,45 +101,45 @@ mod tests {
 
     #[test]
     fn changeable_bits_are_taken_and_others_refused_at_their_byte() {
-        let mut caching = page(0x08, 0, &OFF);
+        let mut caching = page(0x08, 0, OFF);
         caching[2] |= WCE;
-        let values = parse(&list_of(&caching), SelectLayout::Six, &OFF, &MEDIUM).unwrap();
+        let values = parse(&list_of(&caching), SelectLayout::Six, OFF, &MEDIUM).unwrap();
         assert_eq!(values, ModeValues { write_cache: true, ..OFF });
         caching[2] |= 0x01;
-        assert_eq!(parse(&list_of(&caching), SelectLayout::Six, &OFF, &MEDIUM), Err(Sense::parameter(6)));
+        assert_eq!(parse(&list_of(&caching), SelectLayout::Six, OFF, &MEDIUM), Err(Sense::parameter(6)));
     }
 
     #[test]
     fn a_bad_second_page_leaves_the_first_unapplied() {
-        let mut pages = page(0x08, 0, &OFF);
+        let mut pages = page(0x08, 0, OFF);
         pages[2] |= WCE;
         pages.extend_from_slice(&[0x05, 2, 0, 0]);
-        assert_eq!(parse(&list_of(&pages), SelectLayout::Six, &OFF, &MEDIUM), Err(Sense::parameter(24)));
+        assert_eq!(parse(&list_of(&pages), SelectLayout::Six, OFF, &MEDIUM), Err(Sense::parameter(24)));
     }
 
     #[test]
     fn truncated_lists_are_length_errors() {
-        let list = list_of(&page(0x0A, 0, &OFF));
+        let list = list_of(&page(0x0A, 0, OFF));
         for len in (1..4).chain(5..list.len()) {
-            assert_eq!(parse(&list[..len], SelectLayout::Six, &OFF, &MEDIUM), Err(LENGTH_ERROR), "{len}");
+            assert_eq!(parse(&list[..len], SelectLayout::Six, OFF, &MEDIUM), Err(LENGTH_ERROR), "{len}");
         }
     }
 
     #[test]
     fn block_descriptors_must_say_what_is() {
         let same = [0, 0, 0, 8, 0, 0, 3, 0xE8, 0, 0, 2, 0];
-        assert_eq!(parse(&same, SelectLayout::Six, &OFF, &MEDIUM), Ok(OFF));
+        assert_eq!(parse(&same, SelectLayout::Six, OFF, &MEDIUM), Ok(OFF));
         let resized = [0, 0, 0, 8, 0, 0, 3, 0xE7, 0, 0, 2, 0];
-        assert_eq!(parse(&resized, SelectLayout::Six, &OFF, &MEDIUM), Err(Sense::parameter(4)));
+        assert_eq!(parse(&resized, SelectLayout::Six, OFF, &MEDIUM), Err(Sense::parameter(4)));
         let reformatted = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 16, 0];
-        assert_eq!(parse(&reformatted, SelectLayout::Six, &OFF, &MEDIUM), Err(Sense::parameter(8)));
+        assert_eq!(parse(&reformatted, SelectLayout::Six, OFF, &MEDIUM), Err(Sense::parameter(8)));
     }
 
     proptest! {
         #[test]
         fn no_list_panics(list in proptest::collection::vec(any::<u8>(), 0..80), ten in any::<bool>()) {
             let layout = if ten { SelectLayout::Ten } else { SelectLayout::Six };
-            let _ = parse(&list, layout, &OFF, &MEDIUM);
+            let _ = parse(&list, layout, OFF, &MEDIUM);
         }
     }
 }

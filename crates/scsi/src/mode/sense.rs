@@ -20,8 +20,8 @@ pub(crate) struct Medium {
 /// The mode parameter list for a MODE SENSE CDB, cut to its allocation length.
 pub(crate) fn mode_sense(
     cdb: &[u8; 16],
-    current: &ModeValues,
-    default: &ModeValues,
+    current: ModeValues,
+    default: ModeValues,
     medium: &Medium,
 ) -> Result<Vec<u8>, Sense> {
     let ten = cdb[0] == 0x5A;
@@ -49,7 +49,7 @@ pub(crate) fn mode_sense(
     Ok(out)
 }
 
-fn selected_pages(cdb: &[u8; 16], current: &ModeValues, default: &ModeValues) -> Result<Vec<u8>, Sense> {
+fn selected_pages(cdb: &[u8; 16], current: ModeValues, default: ModeValues) -> Result<Vec<u8>, Sense> {
     let control = match cdb[2] >> 6 {
         0 => PageControl::Current,
         1 => PageControl::Changeable,

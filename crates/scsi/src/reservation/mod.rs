@@ -1,6 +1,6 @@
 //! Reservations: who may use the unit while somebody else has it.
 //!
-//! Two independent kinds exist. SCSI-2 RESERVE/RELEASE belongs to one I_T nexus and vanishes with it; persistent
+//! Two independent kinds exist. SCSI-2 RESERVE/RELEASE belongs to one `I_T` nexus and vanishes with it; persistent
 //! reservations belong to registered initiator ports and survive logout, but not power loss (APTPL is refused).
 //! While anybody is registered, RESERVE and RELEASE conflict (SPC-2 5.5.1), so the two never overlap.
 //!
@@ -74,7 +74,7 @@ impl Reservations {
         true
     }
 
-    /// I_T nexus loss ends its SCSI-2 reservation.
+    /// `I_T` nexus loss ends its SCSI-2 reservation.
     pub(crate) fn drop_nexus(&mut self, nexus: u64) {
         if self.scsi2 == Some(nexus) {
             self.scsi2 = None;

@@ -45,7 +45,7 @@ impl Steps for ModeSelect {
             Event::Start => Ok(TaskStep::DataOut { len_bytes: self.len_bytes }),
             Event::Bytes(list) => {
                 let current = itl.unit().lock().mode;
-                let wanted = mode::parse(&list, self.layout, &current, &control::medium(itl))?;
+                let wanted = mode::parse(&list, self.layout, current, &control::medium(itl))?;
                 if current.write_cache && !wanted.write_cache {
                     // Turning the cache off promises that nothing is left in it (SBC-3 6.4.5).
                     self.wanted = Some(wanted);
@@ -179,7 +179,7 @@ fn registered_ports(itl: &Itl, flags: u8) -> Result<Vec<PortPair>, Sense> {
     Ok(ports)
 }
 
-/// The I_T nexus that REGISTER AND MOVE names (SPC-4 table 213), and UNREG.
+/// The `I_T` nexus that REGISTER AND MOVE names (SPC-4 table 213), and UNREG.
 fn move_target(itl: &Itl, list: &[u8]) -> Result<(PortPair, bool), Sense> {
     const UNREG: u8 = 0x02;
     let (flags, relative_port, id_len) = (list[17], be16(list, 18), be32(list, 20) as usize);
