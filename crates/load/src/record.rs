@@ -1,12 +1,14 @@
 //! What is recorded, and in which form it leaves the hot path.
 //!
-//! A worker counts into arrays that only it touches (tallies); once per interval it hands them over whole. Turning
+//! A worker counts into arrays that only it touches ([`tally`]); once per interval it hands them over whole. Turning
 //! them into [`Interval`]s (rows, HDR histograms, sums over workers) is done by whoever asks for the next interval.
 
 pub mod histogram;
 pub mod interval;
+pub(crate) mod merge;
+pub(crate) mod tally;
 
-pub use histogram::{Histogram, HistogramError, HlogWriter};
+pub use histogram::{HISTOGRAM_MAX_NS, Histogram, HistogramError, HlogWriter};
 pub use interval::{
     Blame, Event, Generator, HostUse, Interval, Kind, Latency, Op, Outcome, Row, Summary, TcpSums,
 };

@@ -1,0 +1,152 @@
+//! The memory that I/Os move: one region per worker with a read buffer and a write buffer per slot.
+//!
+//! Write buffers are filled once with random bytes (as compressible as the stream asks for) and reused. Before each write
+//! the first 8 bytes of every 4 KiB get a new value, so that no two pages written are alike: an array that removes
+//! duplicates finds none. Slots share buffers when all of them together would be large; nobody looks at the
+//! bytes then, except in verify mode, where every slot keeps its own.
+
+use crate::stream::rng::{Rng, Use};
+use linerate_io::{Driver, Region, RegionId, Seg};
+use std::{io, sync::Arc};
+
+const PAGE_BYTES: u64 = 4096;
+/// Reads, and writes of one compression ratio, use at most this much memory per worker unless data are verified.
+const SHARED_BYTES: u64 = 128 << 20;
+
+/// Where in the region a slot's buffers are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    read: u64,
+    write: u64,
+}
+
+/// The buffers of a worker.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    region: Arc<Region>,
+    id: RegionId,
+    writes_start: u64,
+    /// Distance between the write buffers of one compression ratio and the next.
+    ratio_span: u64,
+    unique: u64,
+}
+
+/// Deals buffers of one kind.
+#[derive(Debug)]
+struct Pool {
+    limit: u64,
+    next: u64,
+    end: u64,
+}
+
+impl Pool {
+    fn new(own: bool, sizes: impl Iterator<Item = u64> + Clone) -> Self {
+        let total: u64 = sizes.clone().sum();
+        let largest = sizes.max().unwrap_or(0);
+        Self { limit: if own { total } else { total.min(SHARED_BYTES.max(largest)) }, next: 0, end: 0 }
+    }
+
+    fn deal(&mut self, bytes: u64) -> u64 {
+        if self.next + bytes > self.limit {
+            self.next = 0;
+        }
+        let at = self.next;
+        self.next += bytes;
+        self.end = self.end.max(self.next);
+        at
+    }
+}
+
+impl Buffers {
+    /// For slots with these largest read and write sizes. `ratios` are the compression ratios in use (1 = incompressible);
+    /// `own` = no sharing. Returns each slot's place. Errors: not enough memory.
+    pub(crate) fn new<D: Driver>(
+        driver: &mut D,
+        slots: &[(u32, u32)],
+        ratios: &[f64],
+        own: bool,
+        (seed, worker): (u64, u32),
+    ) -> io::Result<(Self, Vec<Place>)> {
+        let pages = |bytes: u32| u64::from(bytes).next_multiple_of(PAGE_BYTES);
+        let mut reads = Pool::new(own, slots.iter().map(|slot| pages(slot.0)));
+        let mut writes = Pool::new(own, slots.iter().map(|slot| pages(slot.1)));
+        let places: Vec<Place> = slots
+            .iter()
+            .map(|&(read, write)| Place { read: reads.deal(pages(read)), write: writes.deal(pages(write)) })
+            .collect();
+        let total = reads.end + writes.end * ratios.len() as u64;
+        let region = Region::anonymous(total.max(PAGE_BYTES))?;
+        for (nth, &ratio) in ratios.iter().enumerate() {
+            let start = reads.end + nth as u64 * writes.end;
+            fill(&region, start, writes.end, ratio, &mut Rng::new(seed, worker, nth as u32, Use::Payload));
+        }
+        let id = driver.attach(Arc::clone(&region));
+        let unique = u64::from(worker) << 48;
+        Ok((Self { region, id, writes_start: reads.end, ratio_span: writes.end, unique }, places))
+    }
+
+    /// The memory itself, for verification.
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Where a read of `len` bytes goes.
+    pub(crate) fn read(&self, place: Place, len: u32) -> Seg {
+        Seg { region: self.id, offset: place.read, len }
+    }
+
+    /// Where a write of `len` bytes comes from; `ratio` counts into the ratios given at the start.
+    pub(crate) fn write(&self, place: Place, ratio: u32, len: u32) -> Seg {
+        let offset = self.writes_start + u64::from(ratio) * self.ratio_span + place.write;
+        Seg { region: self.id, offset, len }
+    }
+
+    /// Makes every page of a write unlike any other.
+    pub(crate) fn make_unique(&mut self, seg: Seg) {
+        for page in 0..u64::from(seg.len).div_ceil(PAGE_BYTES) {
+            self.unique += 1;
+            self.region.write(seg.offset + page * PAGE_BYTES, &self.unique.to_le_bytes());
+        }
+    }
+}
+
+/// Fills whole pages with random bytes, of which only the first 1/ratio is not zero.
+fn fill(region: &Region, start: u64, len: u64, ratio: f64, rng: &mut Rng) {
+    let random = ((PAGE_BYTES as f64 / ratio.max(1.0)) as usize).next_multiple_of(8);
+    let mut page = [0; PAGE_BYTES as usize];
+    for at in (0..len).step_by(PAGE_BYTES as usize) {
+        for word in page[..random].chunks_exact_mut(8) {
+            word.copy_from_slice(&rng.bits().to_le_bytes());
+        }
+        region.write(start + at, &page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pool, Region, SHARED_BYTES, fill};
+    use crate::stream::rng::{Rng, Use};
+
+    #[test]
+    fn small_totals_are_not_shared_and_large_ones_are_bounded() {
+        let mut pool = Pool::new(false, [4096_u64; 100].into_iter());
+        let mut places: Vec<u64> = (0..100).map(|_| pool.deal(4096)).collect();
+        places.dedup();
+        assert_eq!((places.len(), pool.end), (100, 409_600));
+        let mut pool = Pool::new(false, [1_u64 << 20; 1000].into_iter());
+        (0..1000).for_each(|_| assert!(pool.deal(1 << 20) + (1 << 20) <= SHARED_BYTES));
+        let mut own = Pool::new(true, [1_u64 << 20; 1000].into_iter());
+        (0..1000).for_each(|nth| assert_eq!(own.deal(1 << 20), nth << 20));
+    }
+
+    #[test]
+    fn a_ratio_leaves_that_much_of_a_page_random() {
+        let region = Region::anonymous(8192).unwrap();
+        fill(&region, 0, 8192, 4.0, &mut Rng::new(1, 0, 0, Use::Payload));
+        let mut page = vec![0; 4096];
+        region.read(4096, &mut page);
+        assert!(page[1024..].iter().all(|byte| *byte == 0));
+        let zeros = page[..1024].iter().filter(|byte| **byte == 0).count();
+        assert!(zeros < 20, "{zeros} zeros among 1024 random bytes");
+    }
+}

@@ -1,0 +1,218 @@
+//! Verify mode: every unit that is written says where it belongs and which write it came from; every unit that is read is
+//! compared with what was written last.
+//!
+//! A unit is one block of the volume. It starts with its address, its generation (how often this run has written it),
+//! the run's seed and a checksum of these; the rest follows from them, so the expected content needs no storage, only
+//! one generation per unit. Units that this run has not written are not judged.
+
+use crate::stream::rng::mix;
+use linerate_io::Region;
+use std::fmt;
+
+/// Largest unit.
+pub(crate) const UNIT_BYTES_MAX: u32 = 4096;
+/// Set in a generation after a failed write: the unit may hold the old or the new content.
+const UNSURE: u32 = 1 << 31;
+const HEADER_BYTES: usize = 32;
+const SHOWN_BYTES: usize = 16;
+
+/// What one volume should hold.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    unit: usize,
+    seed: u64,
+    generations: Box<[u32]>,
+    content: Box<[u8]>,
+}
+
+impl Expected {
+    /// Nothing is known yet of `volume_bytes` in units of `unit_bytes`.
+    pub(crate) fn new(volume_bytes: u64, unit_bytes: u32, seed: u64) -> Self {
+        let unit = unit_bytes as usize;
+        let units = (volume_bytes / u64::from(unit_bytes)) as usize;
+        Self { unit, seed, generations: vec![0; units].into(), content: vec![0; unit].into() }
+    }
+
+    /// Puts the next generation of the units at `offset` into memory, for a write.
+    pub(crate) fn stamp(&mut self, memory: &Region, at: u64, offset: u64, len: u32) {
+        for (address, place) in self.units(offset, len, at) {
+            let generation = self.generation(address) + 1;
+            self.render(address, generation);
+            memory.write(place, &self.content);
+        }
+    }
+
+    /// The write of these units has ended.
+    pub(crate) fn written(&mut self, offset: u64, len: u32, succeeded: bool) {
+        for (address, _) in self.units(offset, len, 0) {
+            let next = self.generation(address) + 1;
+            self.generations[(address / self.unit as u64) as usize] = if succeeded { next } else { next | UNSURE };
+        }
+    }
+
+    /// Compares what was read with what was written. Returns the first wrong unit.
+    pub(crate) fn check(&mut self, memory: &Region, at: u64, offset: u64, len: u32) -> Option<Wrong> {
+        for (address, place) in self.units(offset, len, at) {
+            let known = self.generations[(address / self.unit as u64) as usize];
+            if known == 0 || known & UNSURE != 0 {
+                continue;
+            }
+            self.render(address, known);
+            if let Some(byte) = memory.compare(place, &self.content) {
+                return Some(self.describe(memory, address, place, known, byte));
+            }
+        }
+        None
+    }
+
+    /// Addresses and places in memory of the units of an I/O.
+    fn units(&self, offset: u64, len: u32, at: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let unit = self.unit as u64;
+        (0..u64::from(len) / unit).map(move |nth| (offset + nth * unit, at + nth * unit))
+    }
+
+    fn generation(&self, address: u64) -> u32 {
+        self.generations[(address / self.unit as u64) as usize] & !UNSURE
+    }
+
+    /// The content of a unit into `self.content`.
+    fn render(&mut self, address: u64, generation: u32) {
+        let header = [address, generation.into(), self.seed, checksum(address, generation.into(), self.seed)];
+        let mut state = header[3];
+        let fill = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            state ^ state >> 33
+        });
+        for (word, value) in self.content.chunks_exact_mut(8).zip(header.into_iter().chain(fill)) {
+            word.copy_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    fn describe(&self, memory: &Region, address: u64, place: u64, generation: u32, byte: usize) -> Wrong {
+        let mut found = vec![0; self.unit];
+        memory.read(place, &mut found);
+        let end = (byte + SHOWN_BYTES).min(self.unit);
+        Wrong {
+            offset: address,
+            generation,
+            diagnosis: self.diagnose(&found, address, generation),
+            byte,
+            expected: self.content[byte..end].to_vec(),
+            found: found[byte..end].to_vec(),
+        }
+    }
+
+    /// What the found header says about how the unit came to be wrong.
+    fn diagnose(&self, found: &[u8], address: u64, generation: u32) -> String {
+        let mut words = [0; HEADER_BYTES / 8];
+        for (word, bytes) in words.iter_mut().zip(found.chunks_exact(8)) {
+            *word = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        }
+        let [at, written, seed, sum] = words;
+        if found.iter().all(|byte| *byte == 0) {
+            "the block is all zeros (a lost write, or discarded)".into()
+        } else if sum != checksum(at, written, seed) {
+            "the block's header is damaged".into()
+        } else if seed != self.seed {
+            "the block was written by another run".into()
+        } else if at != address {
+            format!("the block belongs at offset {at} (a misdirected write or read)")
+        } else if written < generation.into() {
+            format!("generation {written} of the block (a lost or late write)")
+        } else if written > generation.into() {
+            format!("generation {written} of the block (a write that was not acknowledged or not ours)")
+        } else {
+            "the header is right, the content is damaged".into()
+        }
+    }
+}
+
+fn checksum(address: u64, generation: u64, seed: u64) -> u64 {
+    mix(mix(mix(address) ^ generation) ^ seed)
+}
+
+/// A unit that does not hold what was written to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub(crate) offset: u64,
+    generation: u32,
+    diagnosis: String,
+    byte: usize,
+    expected: Vec<u8>,
+    found: Vec<u8>,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+        write!(
+            f,
+            "block at offset {}: expected generation {}, found: {}; first difference at byte {}: expected {}, got {}",
+            self.offset,
+            self.generation,
+            self.diagnosis,
+            self.byte,
+            hex(&self.expected),
+            hex(&self.found)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Expected, Region};
+
+    const LEN: u32 = 4096;
+
+    /// A volume in memory, written once through the stamps.
+    fn written() -> (Expected, std::sync::Arc<Region>) {
+        let (mut expected, memory) = (Expected::new(1 << 20, 512, 42), Region::anonymous(1 << 20).unwrap());
+        expected.stamp(&memory, 8192, 8192, LEN);
+        expected.written(8192, LEN, true);
+        (expected, memory)
+    }
+
+    fn wrong_after(change: impl FnOnce(&Region)) -> String {
+        let (mut expected, memory) = written();
+        change(&memory);
+        expected.check(&memory, 8192, 8192, LEN).map_or_else(|| "right".into(), |wrong| wrong.to_string())
+    }
+
+    #[test]
+    fn what_was_written_is_right_and_what_was_not_is_not_judged() {
+        let (mut expected, memory) = written();
+        assert_eq!(expected.check(&memory, 8192, 8192, LEN), None);
+        assert_eq!(expected.check(&memory, 0, 0, 65536), None);
+    }
+
+    #[test]
+    fn every_kind_of_damage_is_named() {
+        assert_eq!(wrong_after(|_| ()), "right");
+        let flipped = wrong_after(|memory| memory.write(8192 + 1024 + 100, &[0xFF, 0xFF]));
+        assert!(flipped.contains("block at offset 9216") && flipped.contains("content is damaged"), "{flipped}");
+        assert!(flipped.contains("byte 100: expected") && flipped.contains("got ff ff"), "{flipped}");
+        assert!(wrong_after(|memory| memory.fill(8192, 512, &[0])).contains("all zeros"));
+        assert!(wrong_after(|memory| memory.copy_to(8704, memory, 8192, 512)).contains("belongs at offset 8704"));
+        assert!(wrong_after(|memory| memory.write(8200, &[9])).contains("header is damaged"));
+    }
+
+    #[test]
+    fn a_lost_write_shows_as_an_old_generation() {
+        let (mut expected, memory) = written();
+        let elsewhere = Region::anonymous(u64::from(LEN)).unwrap();
+        expected.stamp(&elsewhere, 0, 8192, LEN);
+        expected.written(8192, LEN, true);
+        let wrong = expected.check(&memory, 8192, 8192, LEN).unwrap().to_string();
+        assert!(wrong.contains("expected generation 2, found: generation 1"), "{wrong}");
+    }
+
+    #[test]
+    fn after_a_failed_write_either_content_is_accepted() {
+        let (mut expected, memory) = written();
+        expected.written(8192, LEN, false);
+        assert_eq!(expected.check(&memory, 8192, 8192, LEN), None);
+        expected.stamp(&memory, 8192, 8192, LEN);
+        expected.written(8192, LEN, true);
+        assert_eq!(expected.check(&memory, 8192, 8192, LEN), None);
+    }
+}
