@@ -1,10 +1,14 @@
 //! Makes I/O and times it.
 
+mod backend;
 pub mod facts;
+mod payload;
 pub mod record;
 pub mod run;
 pub mod spec;
 mod stream;
+mod verify;
+mod worker;
 
 pub use facts::{Facts, VolumeFacts};
 pub use record::{

@@ -6,7 +6,7 @@
 //! bytes then, except in verify mode, where every slot keeps its own.
 
 use crate::stream::rng::{Rng, Use};
-use linerate_io::{Driver, Region, RegionId, Seg};
+use linerate_io::{Region, RegionId, Seg};
 use std::{io, sync::Arc};
 
 const PAGE_BYTES: u64 = 4096;
@@ -59,9 +59,9 @@ impl Pool {
 
 impl Buffers {
     /// For slots with these largest read and write sizes. `ratios` are the compression ratios in use (1 = incompressible);
-    /// `own` = no sharing. Returns each slot's place. Errors: not enough memory.
-    pub(crate) fn new<D: Driver>(
-        driver: &mut D,
+    /// `own` = no sharing; `attach` makes the region known to whoever does the I/O. Returns each slot's place. Errors: not enough memory.
+    pub(crate) fn new(
+        attach: impl FnOnce(&Arc<Region>) -> RegionId,
         slots: &[(u32, u32)],
         ratios: &[f64],
         own: bool,
@@ -80,7 +80,7 @@ impl Buffers {
             let start = reads.end + nth as u64 * writes.end;
             fill(&region, start, writes.end, ratio, &mut Rng::new(seed, worker, nth as u32, Use::Payload));
         }
-        let id = driver.attach(Arc::clone(&region));
+        let id = attach(&region);
         let unique = u64::from(worker) << 48;
         Ok((Self { region, id, writes_start: reads.end, ratio_span: writes.end, unique }, places))
     }

@@ -1,24 +1,104 @@
 //! A run: opens the volumes, starts the workers at one instant, merges what they measure, ends them.
+//!
+//! Threads of a run: its workers, and a sampler that sleeps until each interval's end and then reads the host's CPU
+//! times. Whoever calls [`Run::next_interval`] merges.
 
 use crate::{
     facts::Facts,
-    record::{Blame, Interval, Summary},
-    spec::{RunSpec, SpecError},
+    record::{
+        Blame, Interval, Outcome, Summary,
+        merge::{Merger, Message},
+        tally::Tally,
+    },
+    spec::{DriverChoice, RunSpec, SpecError},
+    worker::{
+        self, Hooks, Order,
+        control::{Control, Schedule, Wake},
+        plan::Plan,
+    },
 };
-use std::time::Duration;
+use linerate_io::{Driver, Nanos, Preference, open_driver, system, with_driver};
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
 use thiserror::Error;
+
+/// Intervals per worker that may wait to be merged before a worker keeps them to itself.
+const WAITING_INTERVALS: usize = 64;
+/// From the last worker's readiness to the first I/O.
+const START_DELAY_NS: u64 = 2_000_000;
 
 /// A run that is going on. All methods may be called from any thread; only one thread should pull intervals.
 #[derive(Debug)]
 pub struct Run {
     facts: Facts,
+    control: Arc<Control>,
+    merging: Mutex<Merging>,
+}
+
+#[derive(Debug)]
+struct Merging {
+    merger: Merger,
+    messages: Receiver<Message>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A worker that is ready: what it runs on, what it opened.
+struct Ready {
+    driver: &'static str,
+    facts: Facts,
+    indices: Vec<u32>,
 }
 
 impl Run {
     /// Opens every volume and starts the load. Returns when all workers are ready, just before the first I/O.
     pub fn start(spec: RunSpec) -> Result<Self, RunError> {
+        Self::start_with(spec, Hooks::default())
+    }
+
+    pub(crate) fn start_with(spec: RunSpec, hooks: Hooks) -> Result<Self, RunError> {
         spec.validate()?;
-        Ok(Self { facts: Facts::default() })
+        let allowed =
+            system::allowed_cpus().map_err(|error| RunError::Host(format!("no CPU set: {error}")))?;
+        let spec = Arc::new(spec);
+        let plan = Arc::new(Plan::new(&spec, allowed.len()));
+        let schedule = Schedule::new(spec.warmup_s, spec.elapsed_s, spec.interval_s);
+        let control = Arc::new(Control::new(&plan, schedule, spec.limits));
+        let (sender, messages) = mpsc::sync_channel(WAITING_INTERVALS * (plan.workers + 1));
+        let mut crew = Crew::default();
+        for index in 0..plan.workers {
+            let (give_back, returned) = mpsc::channel();
+            crew.recycle.push(give_back);
+            crew.spawn(Order {
+                spec: Arc::clone(&spec),
+                plan: Arc::clone(&plan),
+                control: Arc::clone(&control),
+                index,
+                hooks,
+                sender: sender.clone(),
+                returned,
+            })?;
+        }
+        let tsc_hz = system::tsc_hz().map_or(0.0, |hz| hz as f64);
+        let facts = crew.gather(&spec, &plan, tsc_hz)?;
+        let host = system::host_cpu().unwrap_or_default();
+        let start = system::now_ns() + START_DELAY_NS;
+        let (alive, ended) = mpsc::channel();
+        for begin in &crew.begin {
+            begin
+                .send((start, alive.clone()))
+                .map_err(|_| RunError::Internal("it ended before the start".into()))?;
+        }
+        drop(alive);
+        let sampler = spawn("load-cpu", move || sample_host(start, schedule, &ended, &sender))?;
+        crew.threads.push(sampler);
+        let merger = Merger::new(&plan, schedule, crew.recycle, tsc_hz, host);
+        Ok(Self { facts, control, merging: Mutex::new(Merging { merger, messages, threads: crew.threads }) })
     }
 
     /// What was resolved, negotiated and read back.
@@ -29,21 +109,186 @@ impl Run {
     /// The next interval; `None` when the timeout passes first or no further interval will come
     /// (see [`Self::finished`]). Merging happens in the calling thread.
     pub fn next_interval(&self, timeout: Duration) -> Option<Interval> {
-        let _ = timeout;
-        None
+        self.merging().next(timeout)
     }
 
     /// No further interval will come.
     pub fn finished(&self) -> bool {
-        true
+        self.merging().merger.is_finished()
     }
 
     /// Starts no more I/Os; the workers end within 200 ms, even if a volume hangs. Returns at once.
-    pub fn stop(&self) {}
+    pub fn stop(&self) {
+        self.control.stop();
+    }
 
     /// Waits for the end and gives the summary of the measured time. Intervals that were not pulled are in it too.
     pub fn finish(&self) -> Summary {
-        Summary { total: Interval::default(), outcome: crate::record::Outcome::Completed }
+        let mut merging = self.merging();
+        while !merging.merger.is_finished() {
+            merging.next(Duration::from_millis(100));
+        }
+        let mut died = None;
+        for thread in merging.threads.drain(..) {
+            if let Err(panic) = thread.join() {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                died = Some(
+                    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic").to_owned(),
+                );
+            }
+        }
+        let outcome = match (died, self.control.failure()) {
+            (Some(died), _) => Outcome::Failed(RunError::Internal(died)),
+            (None, Some(error)) => Outcome::Failed(error),
+            (None, None) if self.control.was_stopped() => Outcome::Stopped,
+            (None, None) => Outcome::Completed,
+        };
+        Summary { total: merging.merger.summary(), outcome }
+    }
+
+    fn merging(&self) -> MutexGuard<'_, Merging> {
+        self.merging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.control.stop();
+    }
+}
+
+impl Merging {
+    fn next(&mut self, timeout: Duration) -> Option<Interval> {
+        let until = system::now_ns() + timeout.as_nanos() as u64;
+        loop {
+            if let Some(interval) = self.merger.pop() {
+                return Some(interval);
+            }
+            if self.merger.is_finished() {
+                return None;
+            }
+            let rest = Duration::from_nanos(until.saturating_sub(system::now_ns()));
+            match self.messages.recv_timeout(rest) {
+                Ok(message) => self.merger.take(message),
+                Err(RecvTimeoutError::Timeout) => return None,
+                Err(RecvTimeoutError::Disconnected) => self.merger.abandon(),
+            }
+        }
+    }
+}
+
+/// The threads of a run while they get ready.
+#[derive(Default)]
+struct Crew {
+    threads: Vec<JoinHandle<()>>,
+    ready: Vec<Receiver<Result<Ready, RunError>>>,
+    begin: Vec<Sender<(Nanos, Sender<()>)>>,
+    recycle: Vec<Sender<Box<Tally>>>,
+}
+
+impl Crew {
+    fn spawn(&mut self, order: Order) -> Result<(), RunError> {
+        let (tell, ready) = mpsc::channel();
+        let (begin, wait) = mpsc::channel();
+        self.ready.push(ready);
+        self.begin.push(begin);
+        self.threads.push(spawn(&format!("load-{}", order.index), move || work(order, &tell, &wait))?);
+        Ok(())
+    }
+
+    /// Waits until every worker is ready; the first failure ends the others, which find nobody to start them.
+    fn gather(&mut self, spec: &RunSpec, plan: &Plan, tsc_hz: f64) -> Result<Facts, RunError> {
+        let mut facts = Facts { workers: plan.workers, tsc_hz, ..Facts::default() };
+        facts.cpus = spec.cpus.as_ref().map_or_else(Vec::new, |cpus| {
+            (0..plan.workers).filter_map(|worker| cpus.get(worker % cpus.len().max(1)).copied()).collect()
+        });
+        facts.volumes.resize(spec.volumes.len(), crate::facts::VolumeFacts::default());
+        for ready in &self.ready {
+            let ready =
+                ready.recv().map_err(|_| RunError::Internal("it ended while it opened volumes".into()))??;
+            facts.driver = ready.driver.into();
+            for (index, volume) in ready.indices.into_iter().zip(ready.facts.volumes) {
+                facts.volumes[index as usize] = volume;
+            }
+        }
+        Ok(facts)
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, RunError> {
+    thread::Builder::new()
+        .name(name.into())
+        .spawn(body)
+        .map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))
+}
+
+/// A worker's thread: pin, open, tell, wait, run.
+fn work(order: Order, tell: &Sender<Result<Ready, RunError>>, wait: &Receiver<(Nanos, Sender<()>)>) {
+    if let Err(error) = pin(&order) {
+        let _ = tell.send(Err(error));
+        return;
+    }
+    let preference = match order.spec.driver {
+        DriverChoice::Auto => Preference::Auto,
+        DriverChoice::IoUring => Preference::IoUring,
+        DriverChoice::Epoll => Preference::Epoll,
+    };
+    match open_driver(preference) {
+        Ok(any) => with_driver!(any, |driver| work_on(driver, order, tell, wait)),
+        Err(error) => {
+            let _ = tell.send(Err(RunError::Host(error.to_string())));
+        }
+    }
+}
+
+fn work_on<D: Driver>(
+    driver: D,
+    order: Order,
+    tell: &Sender<Result<Ready, RunError>>,
+    wait: &Receiver<(Nanos, Sender<()>)>,
+) {
+    let (name, waker) = (driver.name(), driver.waker());
+    order.control.add_waker(Wake(Box::new(move || D::wake(&waker))));
+    let opened = worker::open(driver, order);
+    match opened {
+        Err(error) => {
+            let _ = tell.send(Err(error));
+        }
+        Ok((worker, facts)) => {
+            let (indices, volumes) = facts.into_iter().unzip();
+            let facts = Facts { volumes, ..Facts::default() };
+            let _ = tell.send(Ok(Ready { driver: name, facts, indices }));
+            if let Ok((start, _alive)) = wait.recv() {
+                worker.run(start);
+            }
+        }
+    }
+}
+
+fn pin(order: &Order) -> Result<(), RunError> {
+    let Some(cpus) = order.spec.cpus.as_ref().filter(|cpus| !cpus.is_empty()) else { return Ok(()) };
+    let cpu = cpus[order.index % cpus.len()];
+    system::pin_thread(cpu).map_err(|error| {
+        SpecError::value("cpus", format!("cannot pin a worker to CPU {cpu}: {error}")).into()
+    })
+}
+
+/// Reads the host's CPU times at the end of every interval, and once more when the last worker has ended.
+fn sample_host(start: Nanos, schedule: Schedule, ended: &Receiver<()>, sender: &SyncSender<Message>) {
+    let mut index = 0;
+    loop {
+        let cut = start + schedule.cut(index);
+        let over = if cut >= start + schedule.end() {
+            ended.recv().is_err()
+        } else {
+            let rest = Duration::from_nanos(cut.saturating_sub(system::now_ns()));
+            ended.recv_timeout(rest) == Err(RecvTimeoutError::Disconnected)
+        };
+        let cpu = system::host_cpu().unwrap_or_default();
+        if sender.send(Message::Host { index, cpu, last: over }).is_err() || over {
+            return;
+        }
+        index += 1;
     }
 }
 

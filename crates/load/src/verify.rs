@@ -46,7 +46,8 @@ impl Expected {
     pub(crate) fn written(&mut self, offset: u64, len: u32, succeeded: bool) {
         for (address, _) in self.units(offset, len, 0) {
             let next = self.generation(address) + 1;
-            self.generations[(address / self.unit as u64) as usize] = if succeeded { next } else { next | UNSURE };
+            self.generations[(address / self.unit as u64) as usize] =
+                if succeeded { next } else { next | UNSURE };
         }
     }
 
@@ -189,10 +190,15 @@ mod tests {
     fn every_kind_of_damage_is_named() {
         assert_eq!(wrong_after(|_| ()), "right");
         let flipped = wrong_after(|memory| memory.write(8192 + 1024 + 100, &[0xFF, 0xFF]));
-        assert!(flipped.contains("block at offset 9216") && flipped.contains("content is damaged"), "{flipped}");
+        assert!(
+            flipped.contains("block at offset 9216") && flipped.contains("content is damaged"),
+            "{flipped}"
+        );
         assert!(flipped.contains("byte 100: expected") && flipped.contains("got ff ff"), "{flipped}");
         assert!(wrong_after(|memory| memory.fill(8192, 512, &[0])).contains("all zeros"));
-        assert!(wrong_after(|memory| memory.copy_to(8704, memory, 8192, 512)).contains("belongs at offset 8704"));
+        assert!(
+            wrong_after(|memory| memory.copy_to(8704, memory, 8192, 512)).contains("belongs at offset 8704")
+        );
         assert!(wrong_after(|memory| memory.write(8200, &[9])).contains("header is damaged"));
     }
 

@@ -1,7 +1,18 @@
 //! Contradictions in a specification, found before anything is opened.
 
-use super::{RunSpec, SPEC_VERSION};
+use super::{
+    ArrivalSpec, RangeSpec, RangeUnit, RunSpec, SPEC_VERSION, SizeSpec, StreamSpec, VerifyMode, VolumeSpec,
+};
+use crate::backend::iscsi::session_options;
+use std::collections::HashSet;
 use thiserror::Error;
+
+/// Most I/Os in flight per volume.
+const OUTSTANDING_MAX: u32 = 65_536;
+/// Largest I/O in bytes.
+const SIZE_MAX: u32 = 1 << 30;
+/// A year: keeps every time far from the end of a 64-bit nanosecond clock.
+const SECONDS_MAX: f64 = 366.0 * 86_400.0;
 
 impl RunSpec {
     /// Reads the JSON form and validates it.
@@ -16,8 +27,172 @@ impl RunSpec {
         if self.version != SPEC_VERSION {
             return Err(SpecError::Version(self.version));
         }
+        between("warmup_s", self.warmup_s, 0.0, SECONDS_MAX)?;
+        between("elapsed_s", self.elapsed_s, 0.001, SECONDS_MAX)?;
+        between("interval_s", self.interval_s, 0.001, SECONDS_MAX)?;
+        if let ArrivalSpec::Open { rate_iops, .. } = self.arrival {
+            between("arrival.rate_iops", rate_iops, 0.001, 1e9)?;
+        }
+        require(
+            self.cpus.as_ref().is_none_or(|cpus| !cpus.is_empty()),
+            "cpus",
+            "name at least one CPU, or none at all",
+        )?;
+        require(!self.volumes.is_empty(), "volumes", "a run needs at least one volume")?;
+        require(!self.streams.is_empty(), "streams", "a run needs at least one stream")?;
+        unique("volumes", self.volumes.iter().map(|volume| &volume.name))?;
+        unique("streams", self.streams.iter().map(|stream| &stream.name))?;
+        for volume in &self.volumes {
+            volume.check(&format!("volumes.{}", volume.name))?;
+        }
+        for stream in &self.streams {
+            stream.check(&format!("streams.{}", stream.name), &self.volumes)?;
+        }
+        self.check_shares()?;
+        if self.verify == VerifyMode::On {
+            unique(
+                "volumes (verify mode needs each device once)",
+                self.volumes.iter().map(|volume| &volume.url),
+            )?;
+        }
         Ok(())
     }
+
+    fn check_shares(&self) -> Result<(), SpecError> {
+        let shared = self.streams.iter().filter(|stream| stream.rate_iops.is_none());
+        let sum: f64 = shared.clone().filter_map(|stream| stream.share_percent).sum();
+        let all_given = shared.clone().all(|stream| stream.share_percent.is_some());
+        let key = "streams.share_percent";
+        require(
+            sum <= 100.01,
+            key,
+            &format!("the shares add up to {sum} percent; at most 100 are possible"),
+        )?;
+        let complete = !all_given || shared.count() == 0 || sum >= 99.99;
+        require(complete, key, &format!("the shares add up to {sum} percent instead of 100"))
+    }
+}
+
+impl VolumeSpec {
+    fn check(&self, key: &str) -> Result<(), SpecError> {
+        require(!self.name.is_empty(), &format!("{key}.name"), "a volume needs a name")?;
+        let url_is_known = ["iscsi://", "file:", "null:"].iter().any(|scheme| self.url.starts_with(scheme));
+        require(url_is_known, &format!("{key}.url"), "expected iscsi://..., file:/path or null:SIZE")?;
+        let outstanding = (1..=OUTSTANDING_MAX).contains(&self.outstanding);
+        require(
+            outstanding,
+            &format!("{key}.outstanding"),
+            &format!("must lie between 1 and {OUTSTANDING_MAX}"),
+        )?;
+        require(self.size_bytes != Some(0), &format!("{key}.size_bytes"), "must not be 0")?;
+        let sized = !self.create || self.size_bytes.is_some();
+        require(sized, &format!("{key}.create"), "a file to be created needs size_bytes")?;
+        let chap = self.user.is_some() == self.secret.is_some()
+            && self.mutual_user.is_some() == self.mutual_secret.is_some();
+        require(chap, &format!("{key}.user"), "a user and a secret belong together")?;
+        session_options(self).map_err(|problem| SpecError::value(&format!("{key}.iscsi"), problem))?;
+        Ok(())
+    }
+}
+
+impl StreamSpec {
+    fn check(&self, key: &str, volumes: &[VolumeSpec]) -> Result<(), SpecError> {
+        require(!self.volumes.is_empty(), &format!("{key}.volumes"), "a stream needs at least one volume")?;
+        unique(&format!("{key}.volumes"), self.volumes.iter())?;
+        let known: HashSet<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
+        if let Some(name) = self.volumes.iter().find(|name| !known.contains(name.as_str())) {
+            return Err(SpecError::value(&format!("{key}.volumes"), format!("there is no volume {name}")));
+        }
+        self.sizes.check(&format!("{key}.sizes"))?;
+        for (name, percent) in [
+            ("read_percent", Some(self.read_percent)),
+            ("random_percent", Some(self.random_percent)),
+            ("share_percent", self.share_percent),
+            ("hit_area.read_percent", self.hit_area.map(|hit| hit.read_percent)),
+            ("hit_area.write_percent", self.hit_area.map(|hit| hit.write_percent)),
+        ] {
+            between(&format!("{key}.{name}"), percent.unwrap_or(0.0), 0.0, 100.0)?;
+        }
+        between(&format!("{key}.rate_iops"), self.rate_iops.unwrap_or(1.0), 0.001, 1e9)?;
+        between(&format!("{key}.compression_ratio"), self.compression_ratio.unwrap_or(1.0), 1.0, 512.0)?;
+        let one = self.rate_iops.is_none() || self.share_percent.is_none();
+        require(one, &format!("{key}.rate_iops"), "a stream has a rate or a share, not both")?;
+        require(
+            self.share_percent != Some(0.0),
+            &format!("{key}.share_percent"),
+            "leave the stream out instead",
+        )?;
+        require(self.align_bytes != Some(0), &format!("{key}.align_bytes"), "must not be 0")?;
+        require(
+            (1..=4096).contains(&self.cursors),
+            &format!("{key}.cursors"),
+            "must lie between 1 and 4096",
+        )?;
+        let ordered = self.stride.is_none_or(|stride| stride.min_bytes <= stride.max_bytes);
+        require(ordered, &format!("{key}.stride"), "min_bytes is larger than max_bytes")?;
+        let hit_is_whole = self.hit_area.is_none_or(|hit| hit.bytes >= u64::from(self.sizes.bounds().1));
+        require(hit_is_whole, &format!("{key}.hit_area.bytes"), "must hold at least one I/O")?;
+        for (name, range) in [("range", &self.range), ("hotband", &self.hotband)] {
+            range.as_ref().map_or(Ok(()), |range| range.check(&format!("{key}.{name}")))?;
+        }
+        Ok(())
+    }
+}
+
+impl SizeSpec {
+    fn check(&self, key: &str) -> Result<(), SpecError> {
+        match self {
+            Self::Mix { parts } => {
+                require(!parts.is_empty(), key, "at least one [bytes, percent] pair is needed")?;
+                let total: f64 = parts.iter().map(|part| part.1).sum();
+                require(
+                    (total - 100.0).abs() < 0.5,
+                    key,
+                    &format!("the percentages add up to {total} instead of 100"),
+                )?;
+                require(parts.iter().all(|part| part.1 >= 0.0), key, "percentages must not be negative")?;
+            }
+            Self::Range { min_bytes, max_bytes, align_bytes } => {
+                require(*align_bytes > 0 && *align_bytes <= SIZE_MAX, key, "align_bytes must not be 0")?;
+                let room = min_bytes.div_ceil(*align_bytes).max(1) <= max_bytes / align_bytes
+                    && *max_bytes <= SIZE_MAX;
+                require(room, key, "no multiple of align_bytes lies between min_bytes and max_bytes")?;
+                require(*min_bytes > 0, key, "min_bytes must not be 0")?;
+            }
+        }
+        let (smallest, largest) = self.bounds();
+        require(smallest > 0 && largest <= SIZE_MAX, key, "sizes must lie between 1 byte and 1 GiB")
+    }
+}
+
+impl RangeSpec {
+    fn check(&self, key: &str) -> Result<(), SpecError> {
+        require(self.start >= 0.0 && self.end > self.start, key, "needs 0 <= start < end")?;
+        let percent = self.unit == RangeUnit::Percent;
+        let inside = !percent || (self.start < 100.0 && self.end <= 200.0 && self.end - self.start <= 100.0);
+        require(
+            inside,
+            key,
+            "a range in percent starts below 100, covers at most 100, and may wrap up to 200",
+        )?;
+        require(self.end.is_finite(), key, "must be finite")
+    }
+}
+
+fn require(condition: bool, key: &str, problem: &str) -> Result<(), SpecError> {
+    if condition { Ok(()) } else { Err(SpecError::value(key, problem.to_owned())) }
+}
+
+fn between(key: &str, value: f64, least: f64, most: f64) -> Result<(), SpecError> {
+    require((least..=most).contains(&value), key, &format!("{value} does not lie between {least} and {most}"))
+}
+
+fn unique<'a>(key: &str, names: impl Iterator<Item = &'a String>) -> Result<(), SpecError> {
+    let mut seen = HashSet::new();
+    for name in names {
+        require(seen.insert(name), key, &format!("{name} is named twice"))?;
+    }
+    Ok(())
 }
 
 /// The order makes no sense. Always the user's fault; the message names the key.
@@ -37,4 +212,10 @@ pub enum SpecError {
         /// What is wrong and what is accepted.
         problem: String,
     },
+}
+
+impl SpecError {
+    pub(crate) fn value(key: &str, problem: impl Into<String>) -> Self {
+        Self::Value { key: key.to_owned(), problem: problem.into() }
+    }
 }

@@ -1,0 +1,135 @@
+//! Files and block devices, through the driver's own file operations (`O_DIRECT` unless the volume says otherwise).
+
+use super::{Backend, Done, Failure, Io, OpenError, Opened, Reports};
+use crate::{
+    record::{Blame, Op},
+    spec::VolumeSpec,
+};
+use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos};
+use std::{
+    fs, io,
+    os::unix::fs::{FileTypeExt, MetadataExt},
+    path::Path,
+};
+
+/// The open files of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    files: Vec<File>,
+    /// Length of the I/O in flight, by slot: a transfer that moves less has failed.
+    lens: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct File {
+    handle: Handle,
+    durable_writes: bool,
+}
+
+impl Files {
+    /// Opens a volume; for writing only when some stream writes it.
+    pub(crate) fn open<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        path: &Path,
+        spec: &VolumeSpec,
+        writes: bool,
+    ) -> Result<Opened, OpenError> {
+        let wanted = spec.size_bytes.map(|size| spec.first_byte + size);
+        let options = FileOptions {
+            read: true,
+            write: writes || spec.create,
+            direct: spec.direct,
+            create: spec.create,
+            exclusive: false,
+            size_bytes: wanted.filter(|_| spec.create),
+        };
+        if path.is_dir() {
+            return Err(OpenError::new(Blame::User, format!("{} is a directory", path.display())));
+        }
+        let handle = driver.open(path, &options).map_err(|error| explain(path, &error, spec))?;
+        let capacity_bytes = driver.file_size(handle).map_err(|error| explain(path, &error, spec))?;
+        let metadata = fs::metadata(path).map_err(|error| explain(path, &error, spec))?;
+        let is_block = metadata.file_type().is_block_device();
+        self.files.push(File { handle, durable_writes: spec.durable_writes });
+        Ok(Opened {
+            unit: self.files.len() as u32 - 1,
+            kind: if is_block { "block" } else { "file" },
+            capacity_bytes,
+            block_bytes: if is_block { logical_block_bytes(metadata.rdev()).unwrap_or(512) } else { 512 },
+            max_transfer_bytes: 0,
+            session: serde_json::Value::Null,
+        })
+    }
+}
+
+impl<D: Driver> Backend<D> for Files {
+    fn submit(&mut self, driver: &mut D, io: &Io, _: &mut Reports) {
+        let file = &self.files[io.unit as usize];
+        if self.lens.len() <= io.slot as usize {
+            self.lens.resize(io.slot as usize + 1, 0);
+        }
+        self.lens[io.slot as usize] = io.data.len;
+        match io.op {
+            Op::Read => driver.read_at(file.handle, io.slot.into(), &[io.data], io.offset),
+            Op::Write => {
+                driver.write_at(file.handle, io.slot.into(), &[io.data], io.offset, file.durable_writes);
+            }
+        }
+    }
+
+    fn flush(&mut self, _: &mut D) {}
+
+    fn complete(
+        &mut self,
+        _: &mut D,
+        completion: Completion<D::Socket>,
+        reports: &mut Reports,
+    ) -> Option<Completion<D::Socket>> {
+        let Completion::File { tag, result, .. } = completion else { return Some(completion) };
+        let result = match result {
+            Ok(moved) if moved as u32 == self.lens[tag as usize] => Ok(()),
+            Ok(moved) => Err(Failure::Short { moved: moved as u32 }),
+            Err(error) => Err(Failure::System(error.kind(), error.raw_os_error())),
+        };
+        reports.done.push(Done { slot: tag as u32, result });
+        None
+    }
+
+    fn on_time(&mut self, _: &mut D, _: Nanos, _: &mut Reports) {}
+
+    fn next_deadline(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn close(&mut self, driver: &mut D, _: Nanos) {
+        for file in self.files.drain(..) {
+            driver.close(file.handle);
+        }
+    }
+}
+
+/// Sector size of a block device, from sysfs; a partition's is its disk's.
+fn logical_block_bytes(device: u64) -> Option<u32> {
+    let (major, minor) = ((device >> 8) & 0xFFF, (device & 0xFF) | ((device >> 12) & 0xFFF00));
+    let base = format!("/sys/dev/block/{major}:{minor}");
+    ["queue", "../queue"]
+        .iter()
+        .find_map(|queue| fs::read_to_string(format!("{base}/{queue}/logical_block_size")).ok())
+        .and_then(|text| text.trim().parse().ok())
+}
+
+/// What to do about a file that cannot be opened.
+fn explain(path: &Path, error: &io::Error, spec: &VolumeSpec) -> OpenError {
+    let path = path.display();
+    let (blame, advice) = match error.kind() {
+        io::ErrorKind::NotFound => (Blame::User, "; check the path, or let the run create the file"),
+        io::ErrorKind::PermissionDenied => (Blame::User, "; run as a user who may open it"),
+        io::ErrorKind::InvalidInput if spec.direct => {
+            (Blame::User, "; this file system has no direct I/O: set direct to false")
+        }
+        io::ErrorKind::StorageFull => (Blame::Host, "; make room for it"),
+        _ => (Blame::Host, ""),
+    };
+    OpenError::new(blame, format!("cannot open {path}: {error}{advice}"))
+}

@@ -1,0 +1,249 @@
+//! LUNs behind the initiator: one [`Initiator`] per worker carries all of its iSCSI volumes.
+
+use super::{Backend, Done, Failure, Io, Notice, OpenError, Opened, Reports};
+use crate::{
+    record::{Blame, Op, tally::TcpTally},
+    spec::{SessionUse, VolumeSpec},
+};
+use linerate_initiator::{
+    Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoOp, IoRequest, IoSink,
+    LunAddress, ReadInto, Secret, SessionOptions, Sharing,
+};
+use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo};
+use serde_json::json;
+use std::sync::Arc;
+
+/// The LUNs of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Iscsi {
+    initiator: Initiator,
+    devices: Vec<DeviceId>,
+    /// Kernel counters per session when they were last read.
+    seen: Vec<TcpInfo>,
+}
+
+impl Iscsi {
+    /// Starts to open a LUN; returns its unit. [`Self::wait_ready`] finishes all of them.
+    pub(crate) fn open<D: Driver>(&mut self, driver: &mut D, spec: &VolumeSpec) -> Result<u32, OpenError> {
+        let user = |error: &dyn std::fmt::Display| OpenError::new(Blame::User, error.to_string());
+        let (address, in_url) = LunAddress::parse(&spec.url).map_err(|error| user(&error))?;
+        let options = session_options(spec).map_err(|error| user(&error))?;
+        let credentials = if spec.user.is_some() { credentials(spec) } else { in_url };
+        let sharing = match spec.session {
+            SessionUse::Own => Sharing::Own,
+            SessionUse::Shared => Sharing::Shared,
+        };
+        let device = self
+            .initiator
+            .open(driver, &address, &options, &credentials, sharing)
+            .map_err(|error| user(&error))?;
+        self.devices.push(device);
+        Ok(self.devices.len() as u32 - 1)
+    }
+
+    /// Waits until every LUN is open or has failed.
+    pub(crate) fn wait_ready<D: Driver>(&mut self, driver: &mut D) -> Result<(), OpenError> {
+        let mut ignored = Vec::new();
+        self.initiator
+            .wait_ready(driver, &mut ignored)
+            .map_err(|error| OpenError::new(Blame::Host, format!("waiting for the network failed: {error}")))
+    }
+
+    /// What a LUN turned out to be.
+    pub(crate) fn opened<D: Driver>(&self, driver: &D, unit: u32) -> Result<Opened, OpenError> {
+        let device = self.devices[unit as usize];
+        if let DeviceState::Failed(failure) = self.initiator.state(device) {
+            return Err(OpenError::new(blame(failure.blame), failure.message.clone()));
+        }
+        let facts = self.initiator.facts(device);
+        Ok(Opened {
+            unit,
+            kind: "iscsi",
+            capacity_bytes: facts.capacity_bytes(),
+            block_bytes: facts.block_bytes,
+            max_transfer_bytes: u64::from(facts.max_transfer_blocks) * u64::from(facts.block_bytes),
+            session: self.session_json(driver, device),
+        })
+    }
+
+    /// Makes a region usable in I/Os.
+    pub(crate) fn attach<D: Driver>(&mut self, driver: &mut D, region: &Arc<Region>) -> RegionId {
+        self.initiator.attach(driver, region)
+    }
+
+    /// What a device's session negotiated, and its socket as read back.
+    fn session_json<D: Driver>(&self, driver: &D, device: DeviceId) -> serde_json::Value {
+        let session = self.initiator.session_of(device);
+        let Some(facts) = self.initiator.session_facts(session) else { return serde_json::Value::Null };
+        let (device, params) = (self.initiator.facts(device), &facts.params);
+        let tcp = self.initiator.tcp_info(driver, session).unwrap_or_default();
+        json!({
+            "target": facts.target,
+            "portal": facts.portal,
+            "lun": device.lun,
+            "vendor": device.vendor,
+            "product": device.product,
+            "serial": device.serial,
+            "local_address": facts.local_addr.to_string(),
+            "peer_address": facts.peer_addr.to_string(),
+            "header_digest": format!("{:?}", params.header_digest).to_lowercase(),
+            "data_digest": format!("{:?}", params.data_digest).to_lowercase(),
+            "immediate_data": params.immediate_data,
+            "initial_r2t": params.initial_r2t,
+            "first_burst_bytes": params.first_burst_length,
+            "max_burst_bytes": params.max_burst_length,
+            "max_recv_data_segment_bytes": params.max_recv_data_segment_length,
+            "peer_max_recv_data_segment_bytes": params.peer_max_recv_data_segment_length,
+            "max_outstanding_r2t": params.max_outstanding_r2t,
+            "error_recovery_level": params.error_recovery_level,
+            "nodelay": tcp.nodelay,
+            "send_buffer_bytes": tcp.send_buffer_bytes,
+            "recv_buffer_bytes": tcp.recv_buffer_bytes,
+            "congestion_control": tcp.congestion_control,
+            "snd_mss": tcp.snd_mss,
+            "pmtu": tcp.pmtu,
+        })
+    }
+
+    /// TCP counters since the last call, over all sessions.
+    pub(crate) fn tcp_since_last<D: Driver>(&mut self, driver: &D) -> TcpTally {
+        let mut tally = TcpTally::default();
+        for session in self.initiator.sessions() {
+            let Some(now) = self.initiator.tcp_info(driver, session) else { continue };
+            if self.seen.len() <= session.index() {
+                self.seen.resize(session.index() + 1, TcpInfo::default());
+            }
+            let before = &mut self.seen[session.index()];
+            // A session that was restored has a new connection, whose counters start again.
+            if now.bytes_received < before.bytes_received || now.bytes_sent < before.bytes_sent {
+                *before = TcpInfo::default();
+            }
+            tally.retransmits += now.retransmits.saturating_sub(before.retransmits);
+            tally.bytes_sent += now.bytes_sent - before.bytes_sent;
+            tally.bytes_received += now.bytes_received - before.bytes_received;
+            tally.busy_us += now.busy_us.saturating_sub(before.busy_us);
+            tally.rwnd_limited_us += now.rwnd_limited_us.saturating_sub(before.rwnd_limited_us);
+            tally.sndbuf_limited_us += now.sndbuf_limited_us.saturating_sub(before.sndbuf_limited_us);
+            tally.rtt_sum_us += u64::from(now.rtt_us);
+            tally.connections += 1;
+            *before = now;
+        }
+        tally
+    }
+}
+
+/// The session options of a volume.
+pub(crate) fn session_options(spec: &VolumeSpec) -> Result<SessionOptions, String> {
+    let options: SessionOptions = serde_json::from_value(serde_json::Value::Object(spec.iscsi.clone()))
+        .map_err(|error| error.to_string())?;
+    options.check().map_err(|error| error.to_string())?;
+    Ok(options)
+}
+
+fn credentials(spec: &VolumeSpec) -> Credentials {
+    let secret =
+        |secret: &Option<crate::spec::Secret>| secret.as_ref().map(|text| Secret::new(text.reveal()));
+    Credentials {
+        user: spec.user.clone(),
+        secret: secret(&spec.secret),
+        mutual_user: spec.mutual_user.clone(),
+        mutual_secret: secret(&spec.mutual_secret),
+    }
+}
+
+fn blame(blame: linerate_initiator::Blame) -> Blame {
+    match blame {
+        linerate_initiator::Blame::User => Blame::User,
+        linerate_initiator::Blame::Peer => Blame::Peer,
+        linerate_initiator::Blame::Host => Blame::Host,
+        linerate_initiator::Blame::Us => Blame::Us,
+    }
+}
+
+impl<D: Driver> Backend<D> for Iscsi {
+    fn submit(&mut self, _: &mut D, io: &Io, reports: &mut Reports) {
+        let op = match io.op {
+            Op::Read if io.keep => IoOp::Read(ReadInto::Segment(io.data)),
+            Op::Read => IoOp::Read(ReadInto::Nothing),
+            Op::Write => IoOp::Write(io.data),
+        };
+        let request = IoRequest { slot: io.slot, op, offset_bytes: io.offset, len_bytes: io.data.len };
+        if self.initiator.submit(self.devices[io.unit as usize], &request).is_err() {
+            // Offsets and lengths were checked when the volume was opened: the device itself is gone.
+            let result = Err(Failure::Iscsi(linerate_initiator::IoError::Closed));
+            reports.done.push(Done { slot: io.slot, result });
+        }
+    }
+
+    fn flush(&mut self, driver: &mut D) {
+        if !self.devices.is_empty() {
+            self.initiator.flush(driver);
+        }
+    }
+
+    fn complete(
+        &mut self,
+        driver: &mut D,
+        completion: Completion<D::Socket>,
+        reports: &mut Reports,
+    ) -> Option<Completion<D::Socket>> {
+        self.initiator.handle_completion(driver, completion, reports)
+    }
+
+    fn on_time(&mut self, driver: &mut D, now: Nanos, reports: &mut Reports) {
+        if !self.devices.is_empty() {
+            self.initiator.on_time(driver, now, reports);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Nanos> {
+        if self.devices.is_empty() { None } else { self.initiator.next_deadline() }
+    }
+
+    fn close(&mut self, driver: &mut D, timeout_ns: Nanos) {
+        if !self.devices.is_empty() {
+            // A driver that cannot wait any more leaves nothing to log out from.
+            let _ = self.initiator.close(driver, timeout_ns, &mut Vec::new());
+        }
+    }
+}
+
+impl IoSink for Reports {
+    fn done(&mut self, done: IoDone) {
+        self.done.push(Done { slot: done.slot, result: done.result.map_err(Failure::Iscsi) });
+    }
+
+    fn event(&mut self, event: Event) {
+        let mut whose = Blame::Peer;
+        let (kind, message, fatal) = match event.kind {
+            EventKind::DeviceReady => return,
+            EventKind::DeviceFailed(failure) => {
+                whose = blame(failure.blame);
+                ("volume_failed", failure.message, true)
+            }
+            EventKind::Redirected { to } => {
+                ("redirected", format!("the target sent the login to {to}"), false)
+            }
+            EventKind::SessionLost(reason) => ("session_lost", reason, false),
+            EventKind::SessionRestored { retried_commands } => (
+                "session_back",
+                format!("logged in again; {retried_commands} commands are sent again"),
+                false,
+            ),
+            EventKind::SessionFailed(failure) => {
+                whose = blame(failure.blame);
+                ("session_failed", failure.message, true)
+            }
+            EventKind::AsyncMessage(what) => ("async_message", what.to_owned(), false),
+            EventKind::CommandTimeout => (
+                "command_timeout",
+                "a command was not answered in time and is being aborted".to_owned(),
+                false,
+            ),
+            other => ("session", format!("{other:?}"), false),
+        };
+        // The worker opens its LUNs in the order of its units, so a device's index is its unit.
+        let unit = event.device.map(|device| device.index() as u32);
+        self.notices.push(Notice { unit, kind, message, blame: whose, fatal });
+    }
+}

@@ -1,0 +1,505 @@
+//! A worker: one thread, one driver, its share of the volumes, and the loop in which every I/O of the run is made.
+//!
+//! A volume belongs to one worker with all its slots, so nothing on the path of an I/O is shared between threads. One
+//! turn of the loop: read the clock; count what has completed; let every free slot start its next I/O; send everything in
+//! one go; wait. An interval's end, the end of the run and due arrivals are only times to wait for.
+//!
+//! Service time runs from the moment an I/O is handed to its backend (its own reading of the clock) to the moment its
+//! completion is seen (one reading per turn, right after the wait). Response time starts at the intended start instead.
+
+pub(crate) mod control;
+pub(crate) mod ledger;
+mod open;
+pub(crate) mod plan;
+mod volume;
+
+use crate::{
+    backend::{Backend, Done, Failure, Io, Notice, Reports, file::Files, iscsi::Iscsi, null::Null},
+    payload::{Buffers, Place},
+    record::{Blame, Event, Op},
+    run::RunError,
+    spec::RunSpec,
+    verify::Expected,
+};
+use control::Control;
+use ledger::{Entry, Ledger, error_message};
+use linerate_io::{Completion, Driver, Nanos, Wait};
+use plan::Plan;
+use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
+use volume::{Lane, Pick, Picking, Start, Volume};
+
+pub(crate) use open::{Hooks, Order, open};
+
+/// A volume with so many errors and no success between them is dead.
+const ERRORS_IN_A_ROW_MAX: u32 = 50;
+/// How long a worker waits for I/Os in flight when the run is over.
+const DRAIN_NS: u64 = 100_000_000;
+/// How long closing sessions may take after that.
+const CLOSE_NS: u64 = 50_000_000;
+/// How long a volume that is held back by others waits before it looks again.
+const GATED_NS: u64 = 200_000;
+/// Turns without a look at the driver, when I/Os complete without it.
+const TURNS_UNPOLLED_MAX: u32 = 64;
+
+/// The three kinds of backend of one worker.
+#[derive(Debug, Default)]
+struct Backends {
+    null: Null,
+    files: Files,
+    iscsi: Iscsi,
+}
+
+/// Which of them a volume uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Medium {
+    Null,
+    File,
+    Iscsi,
+}
+
+/// One I/O in flight, or room for one.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    volume: u32,
+    place: Place,
+    busy: bool,
+    lane: u32,
+    op: Op,
+    offset: u64,
+    len: u32,
+    submitted: Nanos,
+    intended: Option<Nanos>,
+}
+
+/// See the module text.
+#[derive(Debug)]
+pub(crate) struct Worker<D: Driver> {
+    driver: D,
+    spec: Arc<RunSpec>,
+    plan: Arc<Plan>,
+    control: Arc<Control>,
+    index: usize,
+    hooks: Hooks,
+    /// Some lanes stop at their end.
+    has_ends: bool,
+    backends: Backends,
+    media: Vec<Medium>,
+    volumes: Vec<Volume>,
+    lanes: Vec<Lane>,
+    slots: Vec<Slot>,
+    buffers: Buffers,
+    ledger: Ledger,
+    /// Volumes that may have something to start.
+    ready: Vec<u32>,
+    /// Next arrivals of open-loop lanes that are not due.
+    timers: BinaryHeap<Reverse<(Nanos, u32)>>,
+    stream_started: Vec<u64>,
+    limit: f64,
+    in_flight: u32,
+    backlog: u64,
+    end: Nanos,
+    reports: Reports,
+    completions: Vec<Completion<D::Socket>>,
+    unpolled: u32,
+    /// Bytes read and written that the limits have not been told of.
+    untold: [u64; 2],
+}
+
+impl<D: Driver> Worker<D> {
+    /// Runs from `start` until the run is over.
+    pub(crate) fn run(mut self, start: Nanos) {
+        self.begin(start);
+        let mut now = self.driver.now();
+        while !self.control.is_over() && now < self.end {
+            let gated = self.start_ios(now);
+            self.flush();
+            self.wait(gated);
+            now = self.driver.now();
+            self.on_time(now);
+            if now < self.end {
+                self.cut_if_due(now);
+                self.settle(now);
+            }
+        }
+        let end = self.driver.now().min(self.end);
+        self.drain();
+        let tcp = self.backends.iscsi.tcp_since_last(&self.driver);
+        self.ledger.end(end, tcp);
+        Backend::<D>::close(&mut self.backends.files, &mut self.driver, CLOSE_NS);
+        self.backends.iscsi.close(&mut self.driver, CLOSE_NS);
+    }
+
+    /// Waits for the start; then every volume has something to do.
+    fn begin(&mut self, start: Nanos) {
+        while self.driver.now() < start && !self.control.is_over() {
+            self.poll(Wait::Until(start));
+        }
+        self.end = start + self.control.schedule.end();
+        self.fix_arrivals(start);
+        self.ledger.begin(start);
+        // Sets the counters' base: logins are not part of the load.
+        self.backends.iscsi.tcp_since_last(&self.driver);
+        for index in 0..self.lanes.len() as u32 {
+            self.arm_timer(index, start);
+        }
+        for volume in 0..self.volumes.len() as u32 {
+            self.list(volume);
+        }
+    }
+
+    /// Lets every free slot start what it can. Returns whether shares held some back.
+    fn start_ios(&mut self, now: Nanos) -> bool {
+        while let Some(&Reverse((due, lane))) = self.timers.peek()
+            && due <= now
+        {
+            self.timers.pop();
+            let lane = &mut self.lanes[lane as usize];
+            lane.timed = false;
+            let volume = lane.volume;
+            self.list(volume);
+        }
+        let mut gated = false;
+        let mut at = 0;
+        while at < self.ready.len() {
+            let volume = self.ready[at];
+            if self.start_volume(volume, now) {
+                gated = true;
+                at += 1;
+            } else {
+                self.ready.swap_remove(at);
+                self.volumes[volume as usize].listed = false;
+            }
+        }
+        gated
+    }
+
+    /// Starts what one volume can. Returns whether shares hold it back.
+    fn start_volume(&mut self, index: u32, now: Nanos) -> bool {
+        let mut gated = false;
+        while let Some(&slot) = self.volumes[index as usize].free.last() {
+            let mut picking = Picking {
+                mode: self.spec.shares,
+                control: &self.control,
+                worker: self.index,
+                stream_started: &mut self.stream_started,
+                limit: &mut self.limit,
+            };
+            match self.volumes[index as usize].pick(&mut self.lanes, now, &mut picking) {
+                Pick::Start(start) if self.conflicts(index, &start) => {
+                    self.volumes[index as usize].parked = Some(start);
+                    break;
+                }
+                Pick::Start(start) => {
+                    self.volumes[index as usize].free.pop();
+                    self.start(index, slot, &start);
+                }
+                Pick::Gated => {
+                    gated = true;
+                    break;
+                }
+                Pick::Nothing => break,
+            }
+        }
+        self.after_starts(index, now);
+        gated
+    }
+
+    /// Timers, backlog and ends of a volume's lanes, after it started what it could.
+    fn after_starts(&mut self, index: u32, now: Nanos) {
+        let volume = &self.volumes[index as usize];
+        let (lanes, open) = (volume.lanes.clone(), volume.lanes.start + volume.closed);
+        for lane in open..lanes.end {
+            self.arm_timer(lane, now);
+            self.count_backlog(lane, now);
+        }
+        if self.has_ends {
+            lanes.for_each(|lane| self.end_lane_if_done(lane));
+        }
+    }
+
+    /// Starts one I/O in a free slot.
+    fn start(&mut self, index: u32, slot: u32, start: &Start) {
+        let volume = &mut self.volumes[index as usize];
+        let lane = &mut self.lanes[start.lane as usize];
+        let this = &mut self.slots[slot as usize];
+        let shot = start.shot;
+        lane.in_flight += 1;
+        self.in_flight += 1;
+        let data = match shot.op {
+            Op::Read => self.buffers.read(this.place, shot.len),
+            Op::Write => {
+                let data = self.buffers.write(this.place, lane.ratio, shot.len);
+                match &mut volume.expected {
+                    Some(expected) => {
+                        expected.stamp(self.buffers.region(), data.offset, shot.offset, shot.len)
+                    }
+                    None => self.buffers.make_unique(data),
+                }
+                data
+            }
+        };
+        let submitted = self.driver.now();
+        if let Some(intended) = start.intended {
+            self.ledger.started(submitted.saturating_sub(intended));
+        }
+        *this = Slot {
+            volume: index,
+            place: this.place,
+            busy: true,
+            lane: start.lane,
+            op: shot.op,
+            offset: shot.offset,
+            len: shot.len,
+            submitted,
+            intended: start.intended,
+        };
+        let offset = volume.first_byte + shot.offset;
+        let io = Io { slot, unit: volume.unit, op: shot.op, offset, data, keep: volume.expected.is_some() };
+        match self.media[index as usize] {
+            Medium::Null => self.backends.null.submit(&mut self.driver, &io, &mut self.reports),
+            Medium::File => self.backends.files.submit(&mut self.driver, &io, &mut self.reports),
+            Medium::Iscsi => self.backends.iscsi.submit(&mut self.driver, &io, &mut self.reports),
+        }
+    }
+
+    /// Verify mode: whether an I/O touches bytes that a write in flight touches, or writes what is being read.
+    fn conflicts(&self, index: u32, start: &Start) -> bool {
+        let volume = &self.volumes[index as usize];
+        if volume.expected.is_none() {
+            return false;
+        }
+        let (from, to) = (start.shot.offset, start.shot.offset + u64::from(start.shot.len));
+        volume.slots.clone().any(|slot| {
+            let other = &self.slots[slot as usize];
+            other.busy
+                && (other.op == Op::Write || start.shot.op == Op::Write)
+                && other.offset < to
+                && from < other.offset + u64::from(other.len)
+        })
+    }
+
+    fn flush(&mut self) {
+        Backend::<D>::flush(&mut self.backends.iscsi, &mut self.driver);
+    }
+
+    /// Waits for a completion or the next thing to do.
+    fn wait(&mut self, gated: bool) {
+        if !self.reports.done.is_empty() {
+            self.unpolled += 1;
+            if self.unpolled > TURNS_UNPOLLED_MAX {
+                self.poll(Wait::Never);
+            }
+            return;
+        }
+        if self.spec.wait == crate::spec::WaitMode::Spin {
+            return self.poll(Wait::Never);
+        }
+        let mut until = self.end.min(self.ledger.next_cut());
+        if let Some(Reverse((due, _))) = self.timers.peek() {
+            until = until.min(*due);
+        }
+        let null = Backend::<D>::next_deadline(&self.backends.null);
+        let iscsi = Backend::<D>::next_deadline(&self.backends.iscsi);
+        until = [null, iscsi].into_iter().flatten().fold(until, Nanos::min);
+        if gated {
+            until = until.min(self.driver.now() + GATED_NS);
+        }
+        self.poll(Wait::Until(until));
+    }
+
+    /// Polls the driver once and hands every completion to its backend.
+    fn poll(&mut self, wait: Wait) {
+        self.unpolled = 0;
+        if let Err(error) = self.driver.poll(wait, &mut self.completions) {
+            self.control.fail(RunError::Host(format!("waiting for I/O failed: {error}")));
+            return;
+        }
+        for completion in self.completions.drain(..) {
+            let rest = self.backends.files.complete(&mut self.driver, completion, &mut self.reports);
+            if let Some(completion) = rest {
+                self.backends.iscsi.complete(&mut self.driver, completion, &mut self.reports);
+            }
+        }
+    }
+
+    fn on_time(&mut self, now: Nanos) {
+        Backend::<D>::on_time(&mut self.backends.null, &mut self.driver, now, &mut self.reports);
+        Backend::<D>::on_time(&mut self.backends.iscsi, &mut self.driver, now, &mut self.reports);
+    }
+
+    fn cut_if_due(&mut self, now: Nanos) {
+        if now >= self.ledger.next_cut() {
+            let (iscsi, driver) = (&mut self.backends.iscsi, &self.driver);
+            self.ledger.cut(now, || iscsi.tcp_since_last(driver));
+        }
+    }
+
+    /// Counts what has completed and tells what happened.
+    fn settle(&mut self, now: Nanos) {
+        for nth in 0..self.reports.done.len() {
+            self.settle_one(self.reports.done[nth], now);
+        }
+        self.reports.done.clear();
+        while let Some(notice) = self.reports.notices.pop() {
+            self.tell(&notice, now);
+        }
+        if self.untold != [0; 2] {
+            let [read, written] = std::mem::take(&mut self.untold);
+            self.control.moved(read, written);
+        }
+    }
+
+    fn settle_one(&mut self, done: Done, now: Nanos) {
+        let slot = self.slots[done.slot as usize];
+        self.slots[done.slot as usize].busy = false;
+        self.in_flight -= 1;
+        let lane = &mut self.lanes[slot.lane as usize];
+        lane.in_flight -= 1;
+        let stream = lane.stream;
+        let volume = &mut self.volumes[slot.volume as usize];
+        volume.free.push(done.slot);
+        if let Some(expected) = &mut volume.expected {
+            let place = self.buffers.read(slot.place, slot.len).offset;
+            let wrong = match slot.op {
+                Op::Write => {
+                    expected.written(slot.offset, slot.len, done.result.is_ok());
+                    None
+                }
+                Op::Read if done.result.is_ok() => {
+                    expected.check(self.buffers.region(), place, slot.offset, slot.len)
+                }
+                Op::Read => None,
+            };
+            if let Some(wrong) = wrong {
+                self.miscompare(slot.volume, wrong.to_string(), now);
+            }
+        }
+        match done.result {
+            Ok(()) => {
+                self.volumes[slot.volume as usize].errors_in_a_row = 0;
+                self.ledger.record(&Entry {
+                    lane: slot.lane,
+                    stream,
+                    volume: slot.volume,
+                    op: slot.op,
+                    bytes: slot.len,
+                    service_ns: now - slot.submitted,
+                    response_ns: slot.intended.map(|intended| now - intended),
+                });
+                if self.control.has_limits() && self.ledger.is_measured() {
+                    self.untold[slot.op as usize] += u64::from(slot.len);
+                }
+            }
+            Err(failure) => self.io_failed(&slot, failure, now),
+        }
+        self.list(slot.volume);
+    }
+
+    /// Waits for the I/Os in flight, but not long: nobody counts them any more.
+    fn drain(&mut self) {
+        let until = self.driver.now() + DRAIN_NS;
+        self.in_flight -= self.reports.done.drain(..).len() as u32;
+        while self.in_flight > 0 && self.driver.now() < until {
+            self.poll(Wait::Until(until));
+            self.on_time(self.driver.now());
+            self.in_flight -= self.reports.done.drain(..).len() as u32;
+        }
+    }
+
+    /// Puts a volume on the list of those that may have something to start.
+    fn list(&mut self, volume: u32) {
+        let this = &mut self.volumes[volume as usize];
+        if !this.listed && !this.free.is_empty() {
+            this.listed = true;
+            self.ready.push(volume);
+        }
+    }
+}
+
+/// The slower things: timers, ends, trouble.
+impl<D: Driver> Worker<D> {
+    /// Sets the timer of an open-loop lane whose next arrival is not due yet.
+    fn arm_timer(&mut self, index: u32, now: Nanos) {
+        let lane = &mut self.lanes[index as usize];
+        if let Some(arrivals) = &lane.arrivals
+            && !lane.timed
+            && !lane.at_end
+            && arrivals.next() > now
+        {
+            lane.timed = true;
+            self.timers.push(Reverse((arrivals.next(), index)));
+        }
+    }
+
+    /// Keeps the number of arrivals that are due and not started.
+    fn count_backlog(&mut self, index: u32, now: Nanos) {
+        let lane = &mut self.lanes[index as usize];
+        let Some(arrivals) = &mut lane.arrivals else { return };
+        let waiting = if lane.at_end || arrivals.next() > now { 0 } else { arrivals.backlog(now) };
+        self.backlog = self.backlog - lane.backlog + waiting;
+        lane.backlog = waiting;
+        self.ledger.backlog(self.backlog);
+    }
+
+    /// A lane that stops at its end is over when its last I/O is.
+    fn end_lane_if_done(&mut self, index: u32) {
+        let lane = &mut self.lanes[index as usize];
+        if lane.stops_at_end && lane.at_end && lane.in_flight == 0 {
+            lane.stops_at_end = false;
+            self.control.reached_end();
+        }
+    }
+
+    fn io_failed(&mut self, slot: &Slot, failure: Failure, now: Nanos) {
+        let message = error_message(slot.op, slot.offset, slot.len, failure);
+        if self.ledger.record_error(slot.lane, slot.op) {
+            self.event(Some(slot.volume), "io_error", message.clone(), failure.blame(), now);
+        }
+        let volume = &mut self.volumes[slot.volume as usize];
+        volume.errors_in_a_row += 1;
+        if failure.is_final() || volume.errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
+            let message = format!("the volume died: {message}");
+            self.volume_died(slot.volume, message, failure.blame(), now);
+        }
+    }
+
+    fn volume_died(&mut self, volume: u32, message: String, blame: Blame, now: Nanos) {
+        self.event(Some(volume), "volume_failed", message.clone(), blame, now);
+        self.control.fail(RunError::Volume { volume: self.name(volume), message, blame });
+    }
+
+    fn miscompare(&mut self, volume: u32, message: String, now: Nanos) {
+        self.event(Some(volume), "miscompare", message.clone(), Blame::Peer, now);
+        self.control.fail(RunError::Miscompare { volume: self.name(volume), message });
+    }
+
+    /// Passes a backend's notice on; a fatal one ends the run.
+    fn tell(&mut self, notice: &Notice, now: Nanos) {
+        let of_unit = |unit| {
+            let iscsi = |at: &usize| self.media[*at] == Medium::Iscsi && self.volumes[*at].unit == unit;
+            (0..self.volumes.len()).find(iscsi).map(|at| at as u32)
+        };
+        let volume = notice.unit.and_then(of_unit);
+        match volume {
+            Some(volume) if notice.fatal => {
+                self.volume_died(volume, notice.message.clone(), notice.blame, now)
+            }
+            _ => self.event(volume, notice.kind, notice.message.clone(), notice.blame, now),
+        }
+    }
+
+    fn event(&mut self, volume: Option<u32>, kind: &str, message: String, blame: Blame, now: Nanos) {
+        let at_s = self.ledger.seconds(now);
+        let volume = volume.map(|volume| self.name(volume)).unwrap_or_default();
+        self.ledger.event(Event { at_s, kind: kind.into(), volume, message, blame });
+    }
+
+    fn name(&self, volume: u32) -> String {
+        self.spec.volumes[self.volumes[volume as usize].index as usize].name.clone()
+    }
+}
+
+/// What a verifying volume should hold.
+fn expected(volume_bytes: u64, block_bytes: u32, seed: u64) -> Expected {
+    Expected::new(volume_bytes, block_bytes.min(crate::verify::UNIT_BYTES_MAX), seed)
+}

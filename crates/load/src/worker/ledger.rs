@@ -1,0 +1,216 @@
+//! A worker's books: it counts every completed I/O, and hands an interval's counts over when the interval ends.
+
+use super::control::Schedule;
+use crate::{
+    backend::Failure,
+    record::{
+        Blame, Event, Op,
+        merge::{Batch, Message},
+        tally::{Coarse, Needs, Tally, TcpTally, side},
+    },
+};
+use linerate_io::{Nanos, system};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+
+/// An arrival that starts later than this after its intended time counts as late.
+const LATE_NS: u64 = 100_000;
+/// Events of one kind of trouble that one worker reports per interval; the rest is only counted.
+const ERROR_EVENTS_MAX: u32 = 10;
+
+/// The books.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    worker: usize,
+    start: Nanos,
+    schedule: Schedule,
+    index: u32,
+    next_cut: Nanos,
+    /// After the warm-up.
+    measured: bool,
+    tally: Box<Tally>,
+    spare: Vec<Box<Tally>>,
+    needs: Box<[Needs]>,
+    /// By the worker's volumes and operation, over the measured time.
+    coarse: Vec<[Coarse; 2]>,
+    error_events: u32,
+    cpu: system::ProcessCpu,
+    sender: SyncSender<Message>,
+    returned: Receiver<Box<Tally>>,
+}
+
+/// One completed I/O.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) lane: u32,
+    pub(crate) stream: u32,
+    /// Index among the worker's volumes.
+    pub(crate) volume: u32,
+    pub(crate) op: Op,
+    pub(crate) bytes: u32,
+    pub(crate) service_ns: u64,
+    /// Open loop only.
+    pub(crate) response_ns: Option<u64>,
+}
+
+impl Ledger {
+    /// Books for so many lanes and volumes.
+    pub(crate) fn new(
+        (worker, lanes, volumes): (usize, usize, usize),
+        needs: Vec<Needs>,
+        schedule: Schedule,
+        sender: SyncSender<Message>,
+        returned: Receiver<Box<Tally>>,
+    ) -> Self {
+        let spare = (0..2).map(|_| Box::new(Tally::new(lanes, &needs))).collect();
+        Self {
+            worker,
+            start: 0,
+            schedule,
+            index: 0,
+            next_cut: 0,
+            measured: schedule.measured_from() == 0,
+            tally: Box::new(Tally::new(lanes, &needs)),
+            spare,
+            needs: needs.into(),
+            coarse: (0..volumes).map(|_| [Coarse::new(), Coarse::new()]).collect(),
+            error_events: 0,
+            cpu: system::ProcessCpu::default(),
+            sender,
+            returned,
+        }
+    }
+
+    /// The run starts.
+    pub(crate) fn begin(&mut self, start: Nanos) {
+        self.start = start;
+        self.next_cut = start + self.schedule.cut(0);
+        self.cpu = system::thread_cpu().unwrap_or_default();
+    }
+
+    /// When the current interval ends.
+    pub(crate) fn next_cut(&self) -> Nanos {
+        self.next_cut
+    }
+
+    /// Whether the warm-up is over.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.measured
+    }
+
+    /// Counts an I/O that succeeded.
+    pub(crate) fn record(&mut self, entry: &Entry) {
+        let side = side(entry.op);
+        let cell = &mut self.tally.cells[entry.lane as usize][side];
+        cell.ios += 1;
+        cell.bytes += u64::from(entry.bytes);
+        cell.service_sum_ns += entry.service_ns;
+        cell.service_sumsq_ns2 += (entry.service_ns as f64) * (entry.service_ns as f64);
+        cell.service_max_ns = cell.service_max_ns.max(entry.service_ns);
+        let response_ns = entry.response_ns.unwrap_or(entry.service_ns);
+        cell.response_sum_ns += response_ns;
+        cell.response_max_ns = cell.response_max_ns.max(response_ns);
+        self.tally.service[entry.stream as usize][side].record(entry.service_ns);
+        if entry.response_ns.is_some() {
+            self.tally.response[entry.stream as usize][side].record(response_ns);
+        }
+        if self.measured {
+            self.coarse[entry.volume as usize][side].record(entry.service_ns);
+        }
+    }
+
+    /// Counts an I/O that failed. Returns whether it should be told.
+    pub(crate) fn record_error(&mut self, lane: u32, op: Op) -> bool {
+        self.tally.cells[lane as usize][side(op)].errors += 1;
+        self.error_events += 1;
+        self.error_events <= ERROR_EVENTS_MAX
+    }
+
+    /// Counts the start of an I/O of an open loop.
+    pub(crate) fn started(&mut self, late_ns: u64) {
+        if late_ns > LATE_NS {
+            self.tally.generator.late_arrivals += 1;
+        }
+    }
+
+    /// Notes how many arrivals wait.
+    pub(crate) fn backlog(&mut self, waiting: u64) {
+        let most = &mut self.tally.generator.backlog_max;
+        *most = (*most).max(waiting);
+    }
+
+    /// Tells something.
+    pub(crate) fn event(&mut self, event: Event) {
+        self.tally.events.push(event);
+    }
+
+    /// Seconds since the start of the run.
+    pub(crate) fn seconds(&self, now: Nanos) -> f64 {
+        now.saturating_sub(self.start) as f64 / 1e9
+    }
+
+    /// Ends the interval that `now` lies behind, or several. A reader who does not keep up loses no count: the interval
+    /// goes on, and its counts arrive with a later one.
+    pub(crate) fn cut(&mut self, now: Nanos, tcp: impl FnOnce() -> TcpTally) {
+        self.close_interval(tcp());
+        while self.next_cut <= now && self.next_cut < self.start + self.schedule.end() {
+            self.hand_over(self.schedule.cut(self.index));
+            self.index += 1;
+            self.next_cut = self.start + self.schedule.cut(self.index);
+            self.measured = !self.schedule.is_warmup(self.index);
+            self.error_events = 0;
+        }
+    }
+
+    /// Ends the last interval, whole or not, and hands over what is kept for the whole run.
+    pub(crate) fn end(mut self, now: Nanos, tcp: TcpTally) {
+        self.close_interval(tcp);
+        let end = now.saturating_sub(self.start).min(self.schedule.cut(self.index));
+        let batch = self.batch(end);
+        let last = Message::Last { worker: self.worker, batch, coarse: std::mem::take(&mut self.coarse) };
+        // Nobody listens any more when the run was dropped; then nobody misses it.
+        let _ = self.sender.send(last);
+    }
+
+    fn close_interval(&mut self, tcp: TcpTally) {
+        let cpu = system::thread_cpu().unwrap_or(self.cpu);
+        self.tally.cpu_user_us += cpu.user_us - self.cpu.user_us;
+        self.tally.cpu_system_us += cpu.system_us - self.cpu.system_us;
+        self.cpu = cpu;
+        self.tally.tcp.add(&tcp);
+    }
+
+    fn hand_over(&mut self, end: u64) {
+        let batch = self.batch(end);
+        let sent = self.sender.try_send(Message::Interval { worker: self.worker, batch });
+        let Err(TrySendError::Full(back) | TrySendError::Disconnected(back)) = sent else { return };
+        if let Message::Interval { batch, .. } = back {
+            self.spare.push(std::mem::replace(&mut self.tally, batch.tally));
+            self.event(Event {
+                at_s: end as f64 / 1e9,
+                kind: "reader_slow".into(),
+                volume: String::new(),
+                message: "intervals are not fetched as fast as they end; some are merged into one".into(),
+                blame: Blame::Us,
+            });
+        }
+    }
+
+    /// The current interval's counts, replaced by empty ones.
+    fn batch(&mut self, end: u64) -> Batch {
+        self.spare.extend(self.returned.try_iter());
+        let empty = self.spare.pop().unwrap_or_else(|| {
+            // The reader is behind: memory instead of loss.
+            Box::new(Tally::new(self.tally.cells.len(), &self.needs))
+        });
+        Batch { index: self.index, end, tally: std::mem::replace(&mut self.tally, empty) }
+    }
+}
+
+/// The event of a failed I/O.
+pub(crate) fn error_message(op: Op, offset: u64, bytes: u32, failure: Failure) -> String {
+    let verb = match op {
+        Op::Read => "read",
+        Op::Write => "write",
+    };
+    format!("{verb} of {bytes} bytes at offset {offset} failed: {failure}")
+}

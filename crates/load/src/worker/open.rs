@@ -1,0 +1,307 @@
+//! Opening: from a planned share of the work to a worker that is ready to start.
+
+use super::{
+    Backends, Lane, Medium, Slot, Volume, Worker, control::Control, expected, ledger::Ledger, plan::Plan,
+};
+use crate::{
+    backend::{OpenError, Opened, file::Files, null::Null},
+    facts::VolumeFacts,
+    payload::Buffers,
+    record::{
+        Blame, Op,
+        merge::Message,
+        tally::{Needs, Tally},
+    },
+    run::RunError,
+    spec::{RunSpec, StreamSpec, VerifyMode, VolumeSpec},
+    stream::{Sequence, arrival::Arrivals, share::Turns},
+};
+use linerate_io::{Driver, Nanos};
+use std::{
+    collections::BinaryHeap,
+    path::Path,
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender},
+    },
+};
+
+/// What tests change about a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hooks {
+    /// Null volumes hang from one time to another, in ns since the start.
+    pub(crate) null_stall: Option<(u64, u64)>,
+}
+
+/// What a worker is given.
+pub(crate) struct Order {
+    pub(crate) spec: Arc<RunSpec>,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) index: usize,
+    pub(crate) hooks: Hooks,
+    pub(crate) sender: SyncSender<Message>,
+    pub(crate) returned: Receiver<Box<Tally>>,
+}
+
+/// Opens a worker's volumes. Returns the worker and the facts of its volumes with their indices.
+pub(crate) fn open<D: Driver>(
+    mut driver: D,
+    order: Order,
+) -> Result<(Worker<D>, Vec<(u32, VolumeFacts)>), RunError> {
+    let Order { spec, plan, control, index, hooks, sender, returned } = order;
+    let mut backends = Backends::default();
+    let mut media = Vec::new();
+    let mut opened = Vec::new();
+    for volume in plan.volumes_of(index) {
+        let (medium, one) = open_volume(&mut backends, &mut driver, &spec, volume)?;
+        media.push(medium);
+        opened.push(one);
+    }
+    let at_volume = |volume: u32, error| failed(&spec.volumes[volume as usize], error);
+    if media.contains(&Medium::Iscsi) {
+        backends.iscsi.wait_ready(&mut driver).map_err(|error| RunError::Host(error.message))?;
+        for ((opened, medium), volume) in opened.iter_mut().zip(&media).zip(plan.volumes_of(index)) {
+            if *medium == Medium::Iscsi {
+                *opened =
+                    backends.iscsi.opened(&driver, opened.unit).map_err(|error| at_volume(volume, error))?;
+            }
+        }
+    }
+    let mut lanes = Vec::new();
+    let mut volumes = Vec::new();
+    let mut slot_sizes = Vec::new();
+    let mut facts = Vec::new();
+    let ratios = ratios(&spec.streams);
+    for (opened, volume) in opened.iter().zip(plan.volumes_of(index)) {
+        let this = &spec.volumes[volume as usize];
+        let size_bytes = usable_bytes(this, opened).map_err(|error| failed(this, error))?;
+        let first_lane = lanes.len() as u32;
+        let mut largest = (0, 0);
+        for lane in plan.lanes_of(index).iter().filter(|lane| lane.volume == volume) {
+            let stream = &spec.streams[lane.stream as usize];
+            check_blocks(stream, opened).map_err(|error| failed(this, error))?;
+            let name = (spec.seed, lane.stream, volume);
+            let sequence = Sequence::new(stream, name, size_bytes, opened.block_bytes)
+                .map_err(|error| failed(this, user(format!("stream {}: {error}", stream.name))))?;
+            let bytes = stream.sizes.bounds().1;
+            largest.0 = if stream.read_percent > 0.0 { bytes.max(largest.0) } else { largest.0 };
+            largest.1 = if stream.read_percent < 100.0 { bytes.max(largest.1) } else { largest.1 };
+            lanes.push(Lane {
+                stream: lane.stream,
+                volume: volumes.len() as u32,
+                sequence,
+                arrivals: None,
+                priority: lane.priority,
+                timed: false,
+                stops_at_end: stream.stop_at_end,
+                at_end: false,
+                in_flight: 0,
+                backlog: 0,
+                ratio: ratios.iter().position(|ratio| *ratio == ratio_of(stream)).unwrap_or(0) as u32,
+            });
+        }
+        let mine: Vec<f64> = plan
+            .lanes_of(index)
+            .iter()
+            .filter(|l| l.volume == volume && l.arrival.is_none())
+            .map(|l| l.weight)
+            .collect();
+        let first_slot = slot_sizes.len() as u32;
+        slot_sizes.extend((0..this.outstanding).map(|_| largest));
+        let slots = first_slot..slot_sizes.len() as u32;
+        let verify = spec.verify == VerifyMode::On;
+        volumes.push(Volume {
+            index: volume,
+            unit: opened.unit,
+            first_byte: this.first_byte,
+            lanes: first_lane..lanes.len() as u32,
+            closed: mine.len() as u32,
+            free: slots.clone().rev().collect(),
+            slots,
+            listed: false,
+            parked: None,
+            expected: verify.then(|| expected(size_bytes, opened.block_bytes, spec.seed)),
+            live: mine.len() as u32,
+            turns: Turns::new(mine),
+            started: 0,
+            errors_in_a_row: 0,
+        });
+        facts.push((volume, facts_of(this, opened, size_bytes, index)));
+    }
+    let own = spec.verify == VerifyMode::On;
+    let (buffers, places) = Buffers::new(
+        |region| backends.iscsi.attach(&mut driver, region),
+        &slot_sizes,
+        &ratios,
+        own,
+        (spec.seed, index as u32),
+    )
+    .map_err(|error| {
+        RunError::Host(format!("no memory for I/O buffers: {error}; lower outstanding or I/O sizes"))
+    })?;
+    let slots = places
+        .into_iter()
+        .map(|place| Slot {
+            volume: 0,
+            place,
+            busy: false,
+            lane: 0,
+            op: Op::Read,
+            offset: 0,
+            len: 0,
+            submitted: 0,
+            intended: None,
+        })
+        .collect();
+    let mut needs = vec![Needs::default(); spec.streams.len()];
+    for lane in plan.lanes_of(index) {
+        needs[lane.stream as usize] = Needs { served: true, open_loop: lane.arrival.is_some() };
+    }
+    let size = (index, lanes.len(), volumes.len());
+    let worker = Worker {
+        ledger: Ledger::new(size, needs, control.schedule, sender, returned),
+        has_ends: plan.to_end > 0,
+        ready: Vec::with_capacity(volumes.len()),
+        timers: BinaryHeap::with_capacity(lanes.len()),
+        stream_started: vec![0; spec.streams.len()],
+        driver,
+        spec,
+        plan,
+        control,
+        index,
+        hooks,
+        backends,
+        media,
+        volumes,
+        lanes,
+        slots,
+        buffers,
+        limit: 0.0,
+        in_flight: 0,
+        backlog: 0,
+        end: Nanos::MAX,
+        reports: crate::backend::Reports::default(),
+        completions: Vec::new(),
+        unpolled: 0,
+        untold: [0; 2],
+    };
+    Ok((worker, facts))
+}
+
+impl<D: Driver> Worker<D> {
+    /// Fixes every arrival of the run, now that its start is known.
+    pub(super) fn fix_arrivals(&mut self, start: Nanos) {
+        for (lane, plan) in self.lanes.iter_mut().zip(self.plan.lanes_of(self.index)) {
+            let name = (self.spec.seed, plan.stream, plan.volume);
+            lane.arrivals = plan
+                .arrival
+                .map(|(process, rate_iops, phase)| Arrivals::of_lane(process, rate_iops, phase, start, name));
+        }
+        self.backends.null =
+            Null::with_stall(self.hooks.null_stall.map(|(from, to)| (start + from, start + to)));
+    }
+}
+
+/// Opens one volume, or starts to (iSCSI).
+fn open_volume<D: Driver>(
+    backends: &mut Backends,
+    driver: &mut D,
+    spec: &RunSpec,
+    index: u32,
+) -> Result<(Medium, Opened), RunError> {
+    let volume = &spec.volumes[index as usize];
+    let writes = spec
+        .streams
+        .iter()
+        .any(|stream| stream.read_percent < 100.0 && stream.volumes.contains(&volume.name));
+    let result = match volume.url.split_once(':') {
+        Some(("null", size)) => match size.parse() {
+            Ok(bytes) => Ok((Medium::Null, Null::open(bytes))),
+            Err(_) => Err(user(format!("{}: expected null:SIZE with the size in bytes", volume.url))),
+        },
+        Some(("file", path)) => Files::open(&mut backends.files, driver, Path::new(path), volume, writes)
+            .map(|one| (Medium::File, one)),
+        Some(("iscsi", _)) => {
+            backends.iscsi.open(driver, volume).map(|unit| (Medium::Iscsi, Opened { unit, ..Null::open(0) }))
+        }
+        _ => Err(user(format!("{}: expected iscsi://..., file:/path or null:SIZE", volume.url))),
+    };
+    result.map_err(|error| failed(volume, error))
+}
+
+fn user(message: String) -> OpenError {
+    OpenError::new(Blame::User, message)
+}
+
+fn failed(volume: &VolumeSpec, error: OpenError) -> RunError {
+    RunError::Volume { volume: volume.name.clone(), message: error.message, blame: error.blame }
+}
+
+/// Bytes of the device that the run uses.
+fn usable_bytes(volume: &VolumeSpec, opened: &Opened) -> Result<u64, OpenError> {
+    let block = u64::from(opened.block_bytes);
+    let (first, capacity) = (volume.first_byte, opened.capacity_bytes);
+    if first % block != 0 {
+        return Err(user(format!("first_byte {first} is not a multiple of the block size ({block} bytes)")));
+    }
+    let rest = capacity.saturating_sub(first) / block * block;
+    let wanted = volume.size_bytes.unwrap_or(rest);
+    if rest == 0 || wanted > rest {
+        return Err(user(format!(
+            "the volume has {capacity} bytes, too few for {wanted} bytes from byte {first} on; lower size_bytes, or let the \
+             run create the file"
+        )));
+    }
+    Ok(wanted / block * block)
+}
+
+/// A stream's sizes must suit the volume's blocks.
+fn check_blocks(stream: &StreamSpec, opened: &Opened) -> Result<(), OpenError> {
+    let block = opened.block_bytes;
+    if !stream.sizes.granularity().is_multiple_of(block) {
+        let size = stream.sizes.granularity();
+        return Err(user(format!(
+            "stream {}: its I/O sizes are multiples of {size} bytes, but the volume's blocks have {block} bytes",
+            stream.name
+        )));
+    }
+    if let Some(align) = stream.align_bytes.filter(|align| !align.is_multiple_of(block.into())) {
+        return Err(user(format!(
+            "stream {}: align_bytes {align} is not a multiple of the volume's blocks ({block} bytes)",
+            stream.name
+        )));
+    }
+    let largest = u64::from(stream.sizes.bounds().1);
+    if opened.max_transfer_bytes > 0 && largest > opened.max_transfer_bytes {
+        return Err(user(format!(
+            "stream {}: I/Os of {largest} bytes are larger than the volume takes at once ({} bytes)",
+            stream.name, opened.max_transfer_bytes
+        )));
+    }
+    Ok(())
+}
+
+fn ratio_of(stream: &StreamSpec) -> f64 {
+    stream.compression_ratio.unwrap_or(1.0)
+}
+
+/// The compression ratios in use.
+fn ratios(streams: &[StreamSpec]) -> Vec<f64> {
+    let mut ratios: Vec<f64> = streams.iter().map(ratio_of).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios.dedup();
+    ratios
+}
+
+fn facts_of(volume: &VolumeSpec, opened: &Opened, size_bytes: u64, worker: usize) -> VolumeFacts {
+    VolumeFacts {
+        name: volume.name.clone(),
+        kind: opened.kind.into(),
+        worker,
+        size_bytes,
+        capacity_bytes: opened.capacity_bytes,
+        block_bytes: opened.block_bytes,
+        session: opened.session.clone(),
+    }
+}

@@ -1,0 +1,152 @@
+//! Who does what: volumes dealt over workers, lanes (one stream on one volume) with their weights and rates. Worked out
+//! from the specification alone, before anything is opened.
+
+use crate::{
+    spec::{ArrivalProcess, ArrivalSpec, RunSpec},
+    stream::share::resolve_shares,
+};
+
+/// The plan of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) workers: usize,
+    /// In the order of streams, then of their volumes.
+    pub(crate) lanes: Vec<LanePlan>,
+    /// Share of each volume in the closed-loop I/Os.
+    pub(crate) volume_weights: Vec<f64>,
+    /// Share of each closed-loop stream; 0 for others.
+    pub(crate) stream_weights: Vec<f64>,
+    /// Lanes that stop at their end.
+    pub(crate) to_end: usize,
+}
+
+/// One stream on one volume.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LanePlan {
+    pub(crate) stream: u32,
+    pub(crate) volume: u32,
+    /// Share of all closed-loop I/Os, in percent.
+    pub(crate) weight: f64,
+    /// Open loop: how and how often, and where in the period the first one lies.
+    pub(crate) arrival: Option<(ArrivalProcess, f64, f64)>,
+    /// Smaller is served first.
+    pub(crate) priority: u32,
+}
+
+impl Plan {
+    /// For a valid specification on a machine with so many usable CPUs.
+    pub(crate) fn new(spec: &RunSpec, cpus: usize) -> Self {
+        let workers = if spec.workers == 0 { cpus } else { spec.workers }.clamp(1, spec.volumes.len().max(1));
+        let wishes: Vec<(Option<f64>, bool)> =
+            spec.streams.iter().map(|stream| (stream.share_percent, stream.rate_iops.is_some())).collect();
+        let shares = resolve_shares(&wishes);
+        let total: usize = spec.streams.iter().map(|stream| stream.volumes.len()).sum();
+        let mut lanes: Vec<LanePlan> = Vec::with_capacity(total);
+        for (nth, stream) in spec.streams.iter().enumerate() {
+            let part = 1.0 / stream.volumes.len().max(1) as f64;
+            let share = shares[nth].unwrap_or(0.0);
+            for name in &stream.volumes {
+                let Some(volume) = spec.volumes.iter().position(|volume| volume.name == *name) else {
+                    continue;
+                };
+                let phase = (lanes.len() as f64 + 0.5) / total as f64;
+                let arrival = match (stream.rate_iops, spec.arrival) {
+                    (Some(rate), ArrivalSpec::Open { process, .. }) => Some((process, rate * part, phase)),
+                    // vdbench's default process, for a stream with a rate beside streams without one.
+                    (Some(rate), ArrivalSpec::Closed) => Some((ArrivalProcess::Poisson, rate * part, phase)),
+                    (None, ArrivalSpec::Open { process, rate_iops }) => {
+                        Some((process, rate_iops * share / 100.0 * part, phase))
+                    }
+                    (None, ArrivalSpec::Closed) => None,
+                };
+                lanes.push(LanePlan {
+                    stream: nth as u32,
+                    volume: volume as u32,
+                    weight: if arrival.is_none() { share * part } else { 0.0 },
+                    arrival,
+                    priority: stream.priority.unwrap_or(u32::MAX),
+                });
+            }
+        }
+        let mut volume_weights = vec![0.0; spec.volumes.len()];
+        let mut stream_weights = vec![0.0; spec.streams.len()];
+        for lane in &lanes {
+            volume_weights[lane.volume as usize] += lane.weight;
+            stream_weights[lane.stream as usize] += lane.weight;
+        }
+        let to_end = lanes.iter().filter(|lane| spec.streams[lane.stream as usize].stop_at_end).count();
+        Self { workers, lanes, volume_weights, stream_weights, to_end }
+    }
+
+    /// Closed-loop lanes of each stream.
+    pub(crate) fn live_lanes(&self) -> Vec<usize> {
+        let mut live = vec![0; self.stream_weights.len()];
+        self.lanes
+            .iter()
+            .filter(|lane| lane.arrival.is_none())
+            .for_each(|lane| live[lane.stream as usize] += 1);
+        live
+    }
+
+    /// The lanes of a worker in its own order: by volume, closed-loop lanes first.
+    pub(crate) fn lanes_of(&self, worker: usize) -> Vec<LanePlan> {
+        let mut lanes: Vec<LanePlan> = self
+            .lanes
+            .iter()
+            .copied()
+            .filter(|lane| self.worker_of(lane.volume as usize) == worker)
+            .collect();
+        lanes.sort_by_key(|lane| (lane.volume, lane.arrival.is_some(), lane.stream));
+        lanes
+    }
+
+    /// The volumes of a worker, in its own order.
+    pub(crate) fn volumes_of(&self, worker: usize) -> impl Iterator<Item = u32> {
+        (worker..self.volume_weights.len()).step_by(self.workers).map(|volume| volume as u32)
+    }
+
+    /// The worker that drives a volume.
+    pub(crate) fn worker_of(&self, volume: usize) -> usize {
+        volume % self.workers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Plan;
+    use crate::spec::RunSpec;
+
+    fn plan(arrival: &str) -> Plan {
+        let sizes = r#""sizes": {"kind": "mix", "parts": [[4096, 100]]}"#;
+        let text = format!(
+            r#"{{"version": 1, "elapsed_s": 1, "arrival": {arrival},
+            "volumes": [{{"name": "a", "url": "null:1048576"}}, {{"name": "b", "url": "null:1048576"}},
+                        {{"name": "c", "url": "null:1048576"}}],
+            "streams": [{{"name": "x", "volumes": ["a", "b"], "share_percent": 67, {sizes}}},
+                        {{"name": "y", "volumes": ["a", "b", "c"], {sizes}}},
+                        {{"name": "z", "volumes": ["c"], "rate_iops": 50, "priority": 1, {sizes}}}]}}"#
+        );
+        Plan::new(&serde_json::from_str::<RunSpec>(&text).unwrap(), 2)
+    }
+
+    #[test]
+    fn a_closed_loop_divides_shares_over_volumes() {
+        let plan = plan(r#"{"kind": "closed"}"#);
+        assert_eq!(plan.workers, 2);
+        assert_eq!(plan.volume_weights, [33.5 + 11.0, 33.5 + 11.0, 11.0]);
+        assert_eq!(plan.stream_weights, [67.0, 33.0, 0.0]);
+        assert_eq!(plan.lanes[5].arrival.map(|arrival| arrival.1), Some(50.0));
+        assert!(plan.lanes[..5].iter().all(|lane| lane.arrival.is_none()));
+    }
+
+    #[test]
+    fn an_open_loop_divides_its_rate_by_the_shares() {
+        let plan = plan(r#"{"kind": "open", "process": "poisson", "rate_iops": 1000}"#);
+        let rates: Vec<f64> =
+            plan.lanes.iter().filter_map(|lane| lane.arrival.map(|arrival| arrival.1)).collect();
+        for (rate, expected) in rates.iter().zip([335.0, 335.0, 110.0, 110.0, 110.0, 50.0]) {
+            assert!((rate - expected).abs() < 1e-6, "{rates:?}");
+        }
+        assert_eq!(plan.volume_weights, [0.0, 0.0, 0.0]);
+    }
+}
