@@ -257,9 +257,8 @@ class _Reader:
         rest = (100 - given) / without if without else 0.0
         uneven = sharing and not without and abs(given - 100) > _SHARE_TOLERANCE
         if uneven or (without and rest <= _SHARE_TOLERANCE):
-            self._error(
-                (*key, "streams"), f"the shares add up to {given:g}, not 100", "mend share = in the streams"
-            )
+            what = f"the shares of the streams add up to {given:g}, not 100"
+            self._error((*key, "streams"), what, "mend share = in the streams")
         return [
             None if table.rate is not None else table.share if table.share is not None else max(rest, 0.0)
             for table in tables
@@ -357,9 +356,8 @@ class _Reader:
                 yield from self._curve(named, settings, process)
             else:
                 if rate.kind == "percent" and not self._maximum_known:
-                    self._error(
-                        (*key, "rate"), "a percentage needs an earlier run at its maximum", 'rate = "max"'
-                    )
+                    what = "rate: a percentage needs an earlier run at its maximum"
+                    self._error((*key, "rate"), what, 'put rate = "max" or "curve" before it')
                 yield Step(replace(named, rate_text=_rate_text(rate)), replace(rate, process=process))
 
     def _curve(self, run: PlannedRun, settings: _Settings, process: Any) -> Iterator[Step]:

@@ -124,6 +124,10 @@ def _parse_iscsi(text: str, environ: Mapping[str, str]) -> Target:
     login, at, place = body.partition("@")
     if not at:
         login, place = "", body
+    if "@" in place:
+        raise UserError(
+            f"{shown}: more than one @", "a secret with @ cannot stand in a URL: put it in a TOML file"
+        )
     user, secret = _split_login(login)
     user = user or environ.get("LIBISCSI_CHAP_USERNAME", "")
     secret = secret or environ.get("LIBISCSI_CHAP_PASSWORD", "")
@@ -176,23 +180,22 @@ def _parse_query(shown: str, query: str) -> dict[str, str]:
 
 def _portal(shown: str, portal: str) -> str:
     """host:port, with an IPv6 address in brackets."""
-    match = re.fullmatch(r"\[([^\]]*)\](?::(.*))?|([^:]*)(?::(.*))?", portal)
-    if match is None:
-        raise UserError(f"{shown}: {portal!r} is no portal", "write host:port; an IPv6 address as [::1]:3260")
-    host = match.group(1) if match.group(1) is not None else match.group(3)
-    port_text = match.group(2) if match.group(1) is not None else match.group(4)
-    if match.group(1) is not None:
-        host = _ipv6(shown, host)
-    elif not _HOST_NAME.fullmatch(host):
-        raise UserError(f"{shown}: {host!r} is no host name or address", f"write {ISCSI_FORM}")
-    port = ISCSI_PORT
-    if port_text is not None:
-        if not (port_text.isascii() and port_text.isdigit() and 0 < int(port_text) < 65536):
-            raise UserError(
-                f"{shown}: {port_text!r} is no port", f"a port is 1 to 65535, default {ISCSI_PORT}"
-            )
-        port = int(port_text)
-    return f"{host}:{port}"
+    wrong = UserError(f"{shown}: {portal!r} is no portal", "write host:port; an IPv6 address as [::1]:3260")
+    if portal.startswith("["):
+        address, bracket, rest = portal[1:].partition("]")
+        if not bracket or rest[:1] not in ("", ":"):
+            raise wrong
+        host, port_text = _ipv6(shown, address), rest[1:] if rest else str(ISCSI_PORT)
+    else:
+        host, colon, port_text = portal.partition(":")
+        if ":" in port_text:
+            raise wrong
+        if not _HOST_NAME.fullmatch(host):
+            raise UserError(f"{shown}: {host!r} is no host name or address", f"write {ISCSI_FORM}")
+        port_text = port_text if colon else str(ISCSI_PORT)
+    if not (port_text.isascii() and port_text.isdigit() and 0 < int(port_text[:6]) < 65536):
+        raise UserError(f"{shown}: {port_text!r} is no port", f"a port is 1 to 65535, default {ISCSI_PORT}")
+    return f"{host}:{int(port_text)}"
 
 
 def _ipv6(shown: str, host: str) -> str:
@@ -213,7 +216,7 @@ def _target_name(shown: str, encoded: str) -> str:
 
 
 def _lun(shown: str, lun: str) -> int:
-    if not (lun.isascii() and lun.isdigit() and int(lun) <= _LARGEST_LUN):
+    if not (lun.isascii() and lun.isdigit() and int(lun[:9]) <= _LARGEST_LUN):
         what = f"{lun!r} is no LUN" if lun else "the LUN is missing after the target's name"
         raise UserError(f"{shown}: {what}", f"a LUN is a number, 0 to {_LARGEST_LUN}; write {ISCSI_FORM}")
     return int(lun)

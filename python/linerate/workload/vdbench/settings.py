@@ -20,6 +20,7 @@ _LARGEST_PERCENT = 200
 _DIRECT = ("o_direct", "directio")
 _DURABLE = ("o_sync", "o_dsync", "fsync")
 _SEEK_WORDS = {"sequential": 0.0, "seq": 0.0, "random": 100.0, "rand": 100.0, "eof": -1.0}
+_SIZE_FORMS = "xfersize=4k, (4k,60,8k,40) or (4k,64k,4k)"
 _COMMAND_TARGETS = ("cons", "sum", "log", "master", "slave")
 _HISTOGRAM_US = {"us": 1, "u": 1, "ms": 1000, "m": 1000, "s": 1_000_000}
 DEFAULT_HISTOGRAM_US = (
@@ -373,6 +374,9 @@ def _sizes(fields: Fields) -> Sizes:
         return default
     numbers = value.numbers
     pairs = len(numbers) > 1 and len(numbers) % 2 == 0
+    if not pairs and len(numbers) not in (1, 3):
+        fields.wrong(value, "not a size, pairs, or (min,max,align)", f"write {_SIZE_FORMS}")
+        return default
     sizes = numbers[::2] if pairs else numbers
     if any(not size >= SECTOR_BYTES or size % SECTOR_BYTES or size > 1 << 31 for size in sizes):
         fields.wrong(value, f"a size is a multiple of {SECTOR_BYTES}", "write xfersize=4k or (4k,60,8k,40)")
@@ -388,8 +392,8 @@ def _sizes(fields: Fields) -> Sizes:
             return default
         scale = 100 / math.fsum(percents)
         return SizeMix(parts=tuple((int(s), p * scale) for s, p in zip(sizes, percents, strict=True)))
-    if len(numbers) == 3 and numbers[0] <= numbers[1]:
-        low, high, align = map(int, numbers)
+    low, high, align = map(int, numbers)
+    if low <= high // align * align:
         return SizeRange(min_bytes=low, max_bytes=high, align_bytes=align)
     fields.wrong(
         value, "not a size, pairs, or (min,max,align)", "write xfersize=4k, (4k,60,8k,40) or (4k,64k,4k)"

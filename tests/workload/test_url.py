@@ -1,0 +1,144 @@
+"""Target URLs: what libiscsi's tools accept, plus files and null; errors name the part, secrets stay out of
+sight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from linerate.errors import UserError
+from linerate.workload.spec import RunSpec, StreamSpec, VolumeSpec
+from linerate.workload.url import parse_target
+
+IQN = "iqn.2026-11.lab.linerate:demo"
+
+
+def url(text: str) -> str:
+    return parse_target(text, environ={}).url
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        (f"iscsi://10.0.0.5/{IQN}/0", f"iscsi://10.0.0.5:3260/{IQN}/0"),
+        (f"iscsi://array.lab:3261/{IQN}/255", f"iscsi://array.lab:3261/{IQN}/255"),
+        (f"iscsi://[::1]:3260/{IQN}/0", f"iscsi://[::1]:3260/{IQN}/0"),
+        (f"iscsi://[FE80:0::1]/{IQN}/0", f"iscsi://[fe80::1]:3260/{IQN}/0"),
+        ("iscsi://h/iqn.2026-11.lab%3Ademo/7", "iscsi://h:3260/iqn.2026-11.lab:demo/7"),
+        ("iscsi://h/IQN.2026-11.LAB:Demo/7", "iscsi://h:3260/iqn.2026-11.lab:demo/7"),
+        ("iscsi://h/eui.02004567A425678D/0", "iscsi://h:3260/eui.02004567a425678d/0"),
+        ("iscsi://h/naa.52004567BA64678D/0", "iscsi://h:3260/naa.52004567ba64678d/0"),
+        ("null:8g", "null:8589934592"),
+        ("null:512", "null:512"),
+        ("null:", "null:8589934592"),
+        ("file:/tmp/x.img", "file:/tmp/x.img"),
+        ("file:///tmp/x.img", "file:/tmp/x.img"),
+        ("/tmp/a/../x.img", "file:/tmp/x.img"),
+    ],
+)
+def test_accepted(text: str, canonical: str) -> None:
+    assert url(text) == canonical
+
+
+def test_canonical_urls_are_stable() -> None:
+    for text in (f"iscsi://[::1]/{IQN}/3", "null:1g", "/tmp/x"):
+        assert url(url(text)) == url(text)
+
+
+def test_relative_paths_start_at_the_folder(tmp_path: Path) -> None:
+    assert parse_target("disk.img", folder=tmp_path).url == f"file:{tmp_path}/disk.img"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("iscsi:/h/x/0", "// is missing"),
+        ("iscsi://", "'' is no host name or address"),
+        ("iscsi://h", "the target's name is missing"),
+        (f"iscsi://h/{IQN}", "the LUN is missing after the target's name"),
+        (f"iscsi://h/{IQN}/", "the LUN is missing"),
+        (f"iscsi://h/{IQN}/x", "'x' is no LUN"),
+        (f"iscsi://h/{IQN}/0/1", "'0/1' is no LUN"),
+        (f"iscsi://h/{IQN}/16384", "'16384' is no LUN"),
+        (f"iscsi://h:99999/{IQN}/0", "'99999' is no port"),
+        (f"iscsi://h:/{IQN}/0", "'' is no port"),
+        (f"iscsi://[::1/{IQN}/0", "is no portal"),
+        (f"iscsi://[::1]x/{IQN}/0", "is no portal"),
+        (f"iscsi://[zz]/{IQN}/0", "'zz' is no IPv6 address"),
+        (f"iscsi://fe80::1/{IQN}/0", "is no portal"),
+        (f"iscsi://a b/{IQN}/0", "'a b' is no host name"),
+        ("iscsi://h/disk/0", "'disk' is no iSCSI name"),
+        ("iscsi://h/iqn.2026-13.lab:x/0", "is no iSCSI name"),
+        (f"iscsi://h/{IQN}{'x' * 223}/0", "is no iSCSI name"),
+        (f"iscsi://h/{IQN}/0?digest=crc32c", "'digest' is not known after ?"),
+        (f"iscsi://h/{IQN}/0?header_digest=md5", "no such header_digest"),
+        (f"iscsi://bob@h/{IQN}/0", "user and secret go together"),
+        ("null:8x", "'8x' is not a size"),
+        ("null:0", "more than 0"),
+        ("http://h/x", "http://: no such kind of target"),
+        ("iser://h/x/0", "iser://: no such kind of target"),
+        ("", "no path"),
+        ("/", "a directory"),
+        ("\\\\.\\PhysicalDrive1", "a Windows device"),
+        ("d:\\disk.img", "a Windows device"),
+    ],
+)
+def test_errors_name_the_part_and_the_accepted_form(text: str, part: str) -> None:
+    with pytest.raises(UserError) as caught:
+        url(text)
+    assert part in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("login", "user", "secret"),
+    [("bob%s3cret", "bob", "s3cret"), ("bob:s3cret", "bob", "s3cret"), ("bob%a/b:c%d", "bob", "a/b:c%d")],
+)
+def test_user_and_secret(login: str, user: str, secret: str) -> None:
+    target = parse_target(f"iscsi://{login}@h/{IQN}/0", environ={})
+    assert (target.user, target.url) == (user, f"iscsi://h:3260/{IQN}/0")
+    assert target.secret is not None
+    assert target.secret.get_secret_value() == secret
+    assert secret not in repr(target)
+
+
+def test_mutual_chap_and_digest_in_the_query() -> None:
+    text = f"iscsi://bob%one@h/{IQN}/0?target_user=arr&target_password=two&header_digest=crc32c"
+    target = parse_target(text, environ={})
+    assert target.mutual_user == "arr"
+    assert target.mutual_secret is not None
+    assert target.mutual_secret.get_secret_value() == "two"
+    assert target.iscsi.header_digest == "crc32c"
+
+
+def test_the_environment_stands_in_for_the_login() -> None:
+    environ = {"LIBISCSI_CHAP_USERNAME": "bob", "LIBISCSI_CHAP_PASSWORD": "s3cret"}
+    target = parse_target(f"iscsi://h/{IQN}/0", environ=environ)
+    assert target.user == "bob"
+    assert target.secret is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"iscsi://bob%HIDDEN@h/{IQN}/x",
+        f"iscsi://bob%HID@DEN@h/{IQN}/0",
+        f"iscsi://bob%HIDDEN?x@h/{IQN}/0",
+        f"iscsi://bob%a@h/{IQN}/0?target_password=HIDDEN&nonsense=1",
+        "iscsi:/bob%HIDDEN@h/x",
+    ],
+)
+def test_messages_never_show_a_secret(text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        url(text)
+    assert "HIDDEN" not in caught.value.message + caught.value.hint
+    assert "DEN" not in caught.value.message
+
+
+def test_a_secret_is_revealed_at_the_seam_only() -> None:
+    target = parse_target(f"iscsi://bob%s3cret@h/{IQN}/0", environ={})
+    volume = VolumeSpec(name="v", url=target.url, user=target.user, secret=target.secret)
+    spec = RunSpec(name="r", volumes=(volume,), streams=(StreamSpec(name="s", volumes=("v",)),))
+    assert "s3cret" in spec.seam_json()
+    for shown in (spec.model_dump_json(), repr(spec), str(spec.model_dump(mode="json"))):
+        assert "s3cret" not in shown
