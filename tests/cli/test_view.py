@@ -80,19 +80,27 @@ FIGURES_TEXT = (
     "    1000.0      7.81     8192   67.0    0.430    0.430        -"
     "    1.234   12.300    0.200   39.9   88.1      -      3"
 )
+HEADER_TOP = (
+    "    interval        i/o    MB/sec    bytes   read     resp     read    write"
+    "     resp     resp     resp  queue   cpu%   cpu%    re-"
+)
+HEADER_BOTTOM = (
+    "                   rate   1024**2      i/o    pct     time     resp     resp"
+    "      p99      max   stddev  depth  sys+u    sys  trans"
+)
 PLAIN = f"""\
 run directory runs/x
 note: a.vdb:3: a blank after a comma
 
 Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=2 warmup=1; For loops: None  [8 volumes, epoll]
-    interval        i/o    MB/sec    bytes   read     resp     read    write     resp     resp     resp  queue   cpu%   cpu%    re-
-                   rate   1024**2      i/o    pct     time     resp     resp      p99      max   stddev  depth  sys+u    sys  trans
+{HEADER_TOP}
+{HEADER_BOTTOM}
           1w {FIGURES_TEXT}
            2 {FIGURES_TEXT}
        1.500 session_lost sd3: reset
            3 {FIGURES_TEXT}
      avg_2-3 {FIGURES_TEXT}
-"""  # noqa: E501
+"""
 
 
 def test_plain_lines() -> None:
