@@ -9,6 +9,8 @@ from typing import Any, Literal, TypedDict, final, type_check_only
 
 from linerate.errors import LinerateError
 
+__all__ = ["Array", "Histogram", "Interval", "Run", "Summary", "__version__", "discover", "host_probe"]
+
 __version__: str
 
 @type_check_only

@@ -45,7 +45,8 @@ def test_serve_until_a_signal(tmp_path: Path, number: int) -> None:
         assert SECRET not in json.dumps(started)
         assert SECRET not in Path(f"/proc/{process.pid}/cmdline").read_text("utf-8")
         portal = started["portals"][0]
-        found = linerate("discover", f"iscsi://host1%{SECRET}@{portal}", "--json")
+        login = {"LIBISCSI_CHAP_USERNAME": "host1", "LIBISCSI_CHAP_PASSWORD": SECRET}
+        found = linerate("discover", portal, "--json", **login)
         process.send_signal(number)
         ended = json.loads(process.stdout.read())
         assert process.wait(TIMEOUT_S) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from json import dumps
 from typing import Annotated, Any
@@ -16,16 +17,26 @@ def discover(
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
     timeout: Annotated[float, typer.Option(metavar="S", help="Seconds for each login.")] = 15.0,
 ) -> None:
-    """List the targets behind a portal with their portals, LUNs and capacities."""
+    """List the targets behind a portal with their portals, LUNs and capacities.
+
+    User and secret may also stand in LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD.
+    """
     from linerate import _core
 
-    url = portal if "://" in portal else f"iscsi://{portal}"
+    url = _with_login(portal if "://" in portal else f"iscsi://{portal}")
     targets = _core.discover(url, dumps({"login_timeout_s": timeout}))
     if json:
         typer.echo(dumps({"schema": "linerate.discover/1", "targets": targets}))
         return
     for line in _lines(targets):
         typer.echo(line)
+
+
+def _with_login(url: str) -> str:
+    """The URL with user and secret from the environment, where it has none, as `linerate run` reads them."""
+    user, secret = (os.environ.get(f"LIBISCSI_CHAP_{name}", "") for name in ("USERNAME", "PASSWORD"))
+    scheme, _, place = url.partition("://")
+    return f"{scheme}://{user}%{secret}@{place}" if user and secret and "@" not in place else url
 
 
 def _lines(targets: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -37,11 +48,13 @@ def _lines(targets: Sequence[Mapping[str, Any]]) -> list[str]:
         lines.extend(f"  portal {portal}" for portal in target["portals"])
         lines.extend(f"  {_lun(lun)}" for lun in target["luns"])
         if not target["luns"]:
-            lines.append(f"  no LUNs{': ' + target['error'] if target.get('error') else ''}")
+            lines.append(f"  no LUNs{': ' + target['failure'] if target['failure'] else ''}")
     return lines
 
 
 def _lun(lun: Mapping[str, Any]) -> str:
+    if lun["failure"]:
+        return f"LUN {lun['lun']:<5} {lun['failure']}"
     names = " ".join(str(lun[key]).strip() for key in ("vendor", "product", "serial") if lun.get(key))
     return (
         f"LUN {lun['lun']:<5} {size_text(lun['capacity_bytes']):>10}  {lun['block_bytes']} B blocks  {names}"
