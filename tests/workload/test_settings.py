@@ -110,8 +110,8 @@ def test_decimal_percentages_that_round_to_100_are_scaled_to_100(read: Read) -> 
 
 @pytest.mark.parametrize(
     ("text", "random", "to_end"),
-    [("seekpct=seq", 0, False), ("seekpct=sequential", 0, False), ("seekpct=rand", 100, False), ("seekpct=80", 80, False),
-     ("seekpct=eof", 0, True), ("seekpct=-1", 0, True), ("rdpct=100", 100, False)],
+    [("seekpct=seq", 0, False), ("seekpct=sequential", 0, False), ("seekpct=rand", 100, False),
+     ("seekpct=80", 80, False), ("seekpct=eof", 0, True), ("seekpct=-1", 0, True), ("rdpct=100", 100, False)],
 )  # fmt: skip
 def test_seekpct(read: Read, text: str, random: float, to_end: bool) -> None:
     stream = wd(read, text)

@@ -386,18 +386,15 @@ def _sizes(fields: Fields) -> Sizes:
     if pairs:
         percents = numbers[1::2]
         if any(p <= 0 for p in percents) or round(sum(percents)) != 100:
-            fields.wrong(
-                value, f"the percentages add up to {sum(percents):g}, not 100", "write (4k,60,8k,40)"
-            )
+            what = f"the percentages add up to {sum(percents):g}, not 100"
+            fields.wrong(value, what, f"write {_SIZE_FORMS}")
             return default
         scale = 100 / math.fsum(percents)
         return SizeMix(parts=tuple((int(s), p * scale) for s, p in zip(sizes, percents, strict=True)))
     low, high, align = map(int, numbers)
     if low <= high // align * align:
         return SizeRange(min_bytes=low, max_bytes=high, align_bytes=align)
-    fields.wrong(
-        value, "not a size, pairs, or (min,max,align)", "write xfersize=4k, (4k,60,8k,40) or (4k,64k,4k)"
-    )
+    fields.wrong(value, "no size lies between min and max", f"write {_SIZE_FORMS}")
     return default
 
 
