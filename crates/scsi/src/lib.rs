@@ -8,14 +8,78 @@
 //! - [`Inventory`] is one SCSI target device: a table of LUN to [`LogicalUnit`].
 //! - [`Nexus`] is an `I_T` nexus: one initiator port logged in to one target port. [`Inventory::login`] makes one.
 //! - [`Nexus::begin`] takes a CDB and returns a [`Plan`]. Reads and writes become an [`Extent`]: no lock, no
-//!   allocation, one atomic load (and for writes one atomic add). Everything small is a finished [`Reply`]. What takes
+//!   allocation, two atomic loads (and for writes one atomic add). Everything small is a finished [`Reply`]. What takes
 //!   several steps is a [`Task`].
 //! - A [`Task`] is a state machine: [`Task::next`] asks for data-out, for one [`MediumOp`], for patience, or is done.
 //!
 //! Who owns buffers: payloads of tasks are `Vec<u8>`s that move. The caller collects data-out into a vector and gives
 //! it away; a task gives vectors away in [`MediumOp::Write`]. Sizes are bounded: a command moves at most
-//! [`MAX_TRANSFER_BYTES`], and a task reads or writes at most [`MEDIUM_CHUNK_BYTES`] per step unless the bytes came
-//! with the command. Plain reads and writes own nothing here: the caller moves their bytes where it likes.
+//! [`MAX_TRANSFER_BYTES`], and a task reads or fills at most [`MEDIUM_CHUNK_BYTES`] per step. Plain reads and writes own
+//! nothing here: the caller moves their bytes where it likes.
+//!
+//! What keeps several workers apart: the state of a unit is behind one mutex that plain reads and writes never take,
+//! because what they need of it lies in one atomic word per `I_T_L` nexus (`itl.rs`). Read-modify-write commands keep
+//! plain writes out of their blocks by closing stripes of the medium (`stripes.rs`); that is why [`Nexus::end_write`]
+//! must follow every [`Plan::Write`].
+//!
+//! Where to read on: `command/table.rs` lists every command with its rules; `task/` holds the commands of several steps
+//! by family, `answer/` those of one; `reservation/` and `mode/` the state that initiators share; `copy/` EXTENDED COPY.
+//!
+//! # Example
+//!
+//! ```
+//! use linerate_scsi::{
+//!     Expected, Identity, InitiatorPort, Input, Inventory, LogicalUnit, MediumOp, MediumResult, Plan, Status,
+//!     TargetPort, TaskStep, UnitConfig,
+//! };
+//!
+//! let unit = LogicalUnit::new(UnitConfig {
+//!     identity: Identity {
+//!         vendor: "LINERATE".into(),
+//!         product: "VIRTUAL DISK".into(),
+//!         revision: "0001".into(),
+//!         serial: "1".into(),
+//!         naa: [0x60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+//!     },
+//!     capacity_blocks: 8,
+//!     block_bytes: 512,
+//!     physical_block_bytes: 512,
+//!     write_cache: true,
+//!     read_only: false,
+//!     thin: true,
+//!     ports: vec![TargetPort { relative_id: 1, group: 1, name: "iqn.2026-11.lab:a,t,0x0001".into() }],
+//! })?;
+//! let inventory = Inventory::new(vec![(0, unit)])?;
+//! let nexus = inventory.login(InitiatorPort { name: "iqn.2026-11.lab:host".into(), isid: [0; 6] }, 1);
+//! let lun = [0; 8];
+//!
+//! // The first command after a login is told so.
+//! let Plan::Reply(reply) = nexus.begin(lun, &[0; 16], Expected::default()) else { panic!() };
+//! assert_eq!(reply.status, Status::CheckCondition);
+//!
+//! // READ (10) of one block at LBA 3.
+//! let read = [0x28, 0, 0, 0, 0, 3, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+//! let Plan::Read(extent) = nexus.begin(lun, &read, Expected { in_bytes: 512, out_bytes: 0 }) else { panic!() };
+//! assert_eq!((extent.offset_bytes, extent.len_bytes), (1536, 512));
+//!
+//! // WRITE SAME (10) over the whole unit is a task.
+//! let same = [0x41, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0];
+//! let Plan::Task(mut task) = nexus.begin(lun, &same, Expected { in_bytes: 0, out_bytes: 512 }) else { panic!() };
+//! let mut input = Input::Start;
+//! let reply = loop {
+//!     input = match task.next(input) {
+//!         TaskStep::DataOut { len_bytes } => Input::DataOut(vec![7; len_bytes as usize]),
+//!         TaskStep::Medium { lun: 0, op: MediumOp::Fill { len_bytes, .. } } => {
+//!             assert_eq!(len_bytes, 4096);
+//!             Input::Medium(Ok(MediumResult::Done))
+//!         }
+//!         TaskStep::Done(reply) => break reply,
+//!         other => panic!("{other:?}"),
+//!     };
+//! };
+//! assert_eq!(reply.status, Status::Good);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod answer;
 mod command;

@@ -1,6 +1,7 @@
 //! A target in memory: drives plans and tasks to completion the way a real target does, one command at a time.
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "every test binary uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "test code outside test functions")]
 
 use linerate_scsi::{
     Expected, Identity, InitiatorPort, Input, Inventory, LogicalUnit, MediumError, MediumOp, MediumResult,
