@@ -1,1 +1,34 @@
 //! An iSCSI array: portals, connections and volumes.
+//!
+//! [`ArrayConfig`] says what to serve, [`Array::start`] serves it. From the outside in:
+//!
+//! - `array.rs`: [`Array`], its threads, and the errors that a user can cause.
+//! - `service.rs`: what workers share (targets, sessions, limits); never touched per command.
+//! - `worker.rs`: [`Worker`], one thread's loop: poll the driver, act on completions. Generic over the driver and
+//!   steppable, so that the simulator runs the same code.
+//! - `connection/`: one connection, from received bytes to gathered answers; the hot path is `command.rs` and `reply.rs`.
+//! - `volume.rs`, `pool.rs`: memory and file volumes, and the buffers of the latter.
+//!
+//! What a 4 KiB read of a memory volume costs: its 48-byte header is parsed once where it was received, the unit answers
+//! with an extent (atomics only), and one 48-byte header plus one reference to the volume's pages go into the gathering
+//! list: no lock, no allocation, no copy of the payload outside the kernel, no system call of its own. Everything that
+//! arrived together is answered by one send.
+
+mod array;
+mod config;
+mod connection;
+mod pool;
+mod service;
+mod stats;
+mod target;
+mod volume;
+mod worker;
+
+pub use array::{Array, ArrayError, Blame};
+pub use config::{
+    ArrayConfig, ChapSettings, DriverName, Limits, TargetConfig, VolumeConfig, VolumeKind, WaitMode,
+};
+pub use stats::ArrayStats;
+pub use target::TargetError;
+pub use volume::VolumeError;
+pub use worker::Worker;

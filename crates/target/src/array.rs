@@ -1,0 +1,334 @@
+//! An array as its owner sees it: started from a configuration, watched, stopped.
+
+use crate::{
+    config::{ArrayConfig, WaitMode},
+    service::{Mailbox, Message, Service},
+    stats::ArrayStats,
+    target::{Target, TargetError},
+    worker::Worker,
+};
+use linerate_io::{Driver, EpollDriver, OpenDriverError, Wait, open_driver, system, with_driver};
+use std::{
+    io,
+    net::{SocketAddr, TcpStream},
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+};
+
+type Socket = TcpStream;
+
+/// A running array. Stops when dropped.
+pub struct Array {
+    service: Arc<Service<Socket>>,
+    threads: Vec<JoinHandle<()>>,
+    driver: &'static str,
+}
+
+/// What a worker thread says when it is ready.
+type Ready = Result<(&'static str, Arc<Mailbox<Socket>>), ArrayError>;
+
+/// Configuration that concerns one worker thread.
+struct Seat {
+    index: usize,
+    cpu: Option<usize>,
+    portals: Vec<SocketAddr>,
+    driver: linerate_io::Preference,
+    wait: WaitMode,
+}
+
+impl Array {
+    /// Opens the volumes, starts the workers and listens. When it returns, initiators can log in.
+    pub fn start(config: ArrayConfig) -> Result<Self, ArrayError> {
+        let portals = parse_portals(&config.portals)?;
+        let mut driver = EpollDriver::new().map_err(|error| OpenDriverError::Epoll(error))?;
+        let service = Arc::new(open_service(&config, &mut driver)?);
+        drop(driver);
+        let workers = match config.workers {
+            0 => system::allowed_cpus().map_err(ArrayError::Host)?.len(),
+            count => count,
+        };
+        let mut array = Self { service, threads: Vec::new(), driver: "" };
+        let mut mailboxes = Vec::new();
+        let mut starts = Vec::new();
+        for index in 0..workers {
+            let cpus = config.cpus.as_deref().unwrap_or(&[]);
+            let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
+            let portals = if index == 0 { portals.clone() } else { Vec::new() };
+            let seat = Seat { index, cpu, portals, driver: config.driver.into(), wait: config.wait };
+            let (started, start) = array.spawn(seat)?;
+            let (name, mailbox) = started?;
+            array.driver = name;
+            mailboxes.push(mailbox);
+            starts.push(start);
+        }
+        array.service.introduce(mailboxes);
+        for start in starts {
+            let (go, listening) = start;
+            // A worker that is gone is seen by the answer that does not come.
+            let _ = go.send(());
+            listening.recv().unwrap_or(Err(ArrayError::WorkerDied))?;
+        }
+        Ok(array)
+    }
+
+    #[expect(clippy::type_complexity, reason = "two channels, used once by the caller above")]
+    fn spawn(
+        &mut self,
+        seat: Seat,
+    ) -> Result<(Ready, (mpsc::Sender<()>, mpsc::Receiver<Result<(), ArrayError>>)), ArrayError> {
+        let (ready, is_ready) = mpsc::channel();
+        let (go, may_go) = mpsc::channel();
+        let (listening, is_listening) = mpsc::channel();
+        let service = Arc::clone(&self.service);
+        let builder = thread::Builder::new().name(format!("array-{}", seat.index));
+        let thread = builder.spawn(move || match open_driver(seat.driver) {
+            Ok(driver) => {
+                with_driver!(driver, |driver| serve(driver, &service, &seat, &ready, &may_go, &listening))
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error.into()));
+            }
+        });
+        self.threads.push(thread.map_err(ArrayError::Host)?);
+        Ok((is_ready.recv().unwrap_or(Err(ArrayError::WorkerDied)), (go, is_listening)))
+    }
+
+    /// Addresses and ports that the array listens on, as the kernel chose them.
+    pub fn portals(&self) -> Vec<SocketAddr> {
+        self.service.portals()
+    }
+
+    /// Name of the I/O driver in use.
+    pub fn driver(&self) -> &'static str {
+        self.driver
+    }
+
+    /// Counters since the start.
+    pub fn stats(&self) -> ArrayStats {
+        self.service.stats()
+    }
+
+    /// Asks the initiators to log out, closes all connections, and returns when nothing is left.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        for mailbox in self.service.mailboxes() {
+            mailbox.post(Message::Stop);
+        }
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has said so on standard error; there is nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The life of a worker thread.
+fn serve<D: Driver<Socket = Socket>>(
+    driver: D,
+    service: &Arc<Service<Socket>>,
+    seat: &Seat,
+    ready: &mpsc::Sender<Ready>,
+    may_go: &mpsc::Receiver<()>,
+    listening: &mpsc::Sender<Result<(), ArrayError>>,
+) {
+    let name = driver.name();
+    let pinned = seat
+        .cpu
+        .map_or(Ok(()), |cpu| system::pin_thread(cpu).map_err(|error| ArrayError::Cpu { cpu, error }));
+    let worker =
+        pinned.and_then(|()| Worker::new(driver, Arc::clone(service), seat.index).map_err(ArrayError::Host));
+    let mut worker = match worker {
+        Ok(worker) => worker,
+        Err(error) => return drop(ready.send(Err(error))),
+    };
+    if ready.send(Ok((name, worker.mailbox()))).is_err() || may_go.recv().is_err() {
+        return;
+    }
+    let listened = seat
+        .portals
+        .iter()
+        .try_for_each(|&portal| worker.listen(portal).map_err(|error| ArrayError::Listen { portal, error }));
+    let failed = listened.is_err();
+    if listening.send(listened).is_err() || failed {
+        return;
+    }
+    let wait = match seat.wait {
+        WaitMode::Block => Wait::Forever,
+        WaitMode::Spin => Wait::Never,
+    };
+    while !worker.is_stopped() {
+        if let Err(error) = worker.turn(wait) {
+            tracing::error!(worker = seat.index, %error, "the I/O driver failed; this worker ends");
+            return;
+        }
+    }
+}
+
+fn open_service(config: &ArrayConfig, driver: &mut EpollDriver) -> Result<Service<Socket>, ArrayError> {
+    let (targets, volumes) = open_targets(config, driver)?;
+    Ok(Service::new(config, targets, volumes))
+}
+
+/// Opens everything that a configuration names.
+pub(crate) fn open_targets<D: Driver>(
+    config: &ArrayConfig,
+    driver: &mut D,
+) -> Result<(Vec<Arc<Target>>, Vec<crate::volume::Volume>), ArrayError> {
+    check_limits(config)?;
+    let mut volumes = Vec::new();
+    let mut targets: Vec<Arc<Target>> = Vec::new();
+    for target in &config.targets {
+        let fault = |error| ArrayError::Target { name: target.name.clone(), error: Box::new(error) };
+        let opened = Target::open(target, &config.name, driver, &mut volumes).map_err(fault)?;
+        if targets.iter().any(|other| other.name == opened.name) {
+            return Err(ArrayError::TwoTargets(opened.name));
+        }
+        targets.push(Arc::new(opened));
+    }
+    Ok((targets, volumes))
+}
+
+fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {
+    let limits = &config.limits;
+    let segment = 512..=0x00ff_ffff;
+    let wrong = |key, rule| Err(ArrayError::Limit { key, rule });
+    if !segment.contains(&limits.max_recv_data_segment_bytes) {
+        return wrong("max_recv_data_segment_bytes", "512 to 16777215 (RFC 7143 section 13.12)");
+    }
+    if !segment.contains(&limits.max_burst_bytes) {
+        return wrong("max_burst_bytes", "512 to 16777215 (RFC 7143 section 13.13)");
+    }
+    if !(512..=limits.max_burst_bytes).contains(&limits.first_burst_bytes) {
+        return wrong("first_burst_bytes", "512 to `max_burst_bytes` (RFC 7143 section 13.14)");
+    }
+    if !(1..=4096).contains(&limits.commands_per_session) {
+        return wrong("commands_per_session", "1 to 4096");
+    }
+    if limits.sessions == 0 {
+        return wrong("sessions", "at least 1");
+    }
+    if limits.text_bytes < 8192 {
+        return wrong("text_bytes", "at least 8192: a login may need that much");
+    }
+    let times = [
+        ("login_timeout_s", limits.login_timeout_s),
+        ("idle_timeout_s", limits.idle_timeout_s),
+        ("nop_interval_s", limits.nop_interval_s),
+        ("nop_timeout_s", limits.nop_timeout_s),
+    ];
+    match times.iter().find(|(_, time)| !(0.0..=1e6).contains(time)) {
+        Some((key, _)) => wrong(key, "0 to 1000000 seconds"),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn parse_portals(portals: &[String]) -> Result<Vec<SocketAddr>, ArrayError> {
+    if portals.is_empty() {
+        return Err(ArrayError::NoPortal);
+    }
+    portals.iter().map(|portal| portal.parse().map_err(|_| ArrayError::Portal(portal.clone()))).collect()
+}
+
+/// Why an array cannot start. [`ArrayError::blame`] says whose fault it is.
+#[derive(Debug, thiserror::Error)]
+pub enum ArrayError {
+    /// `portals` is empty.
+    #[error("`portals` is empty; name at least one address, for example \"127.0.0.1:3260\"")]
+    NoPortal,
+    /// A portal is not an address with a port.
+    #[error("portal \"{0}\" is not an address with a port, for example \"127.0.0.1:3260\" or \"[::1]:3260\"")]
+    Portal(String),
+    /// A portal cannot be listened on.
+    #[error("cannot listen on portal {portal} ({error}); {}", way_out(error))]
+    Listen {
+        /// Which portal.
+        portal: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A limit is out of range.
+    #[error("`limits.{key}` is out of range: {rule}")]
+    Limit {
+        /// The key.
+        key: &'static str,
+        /// What it may be.
+        rule: &'static str,
+    },
+    /// Two targets have the same name.
+    #[error("two targets are named \"{0}\"; names differ in more than case")]
+    TwoTargets(String),
+    /// A target cannot be served.
+    #[error("target \"{name}\": {error}")]
+    Target {
+        /// Its name as configured.
+        name: String,
+        /// Why not.
+        error: Box<TargetError>,
+    },
+    /// A worker cannot be pinned.
+    #[error("cannot pin a worker to CPU {cpu} ({error}); `cpus` may name the CPUs that this process may use")]
+    Cpu {
+        /// Which CPU.
+        cpu: usize,
+        /// Why not.
+        error: io::Error,
+    },
+    /// No I/O driver.
+    #[error(transparent)]
+    Driver(#[from] OpenDriverError),
+    /// The host is short of threads, descriptors or memory.
+    #[error("the host cannot start a worker ({0}); raise the limits of processes, open files or memory")]
+    Host(#[source] io::Error),
+    /// A worker ended while starting.
+    #[error("a worker thread ended while starting; this is a mistake in the program")]
+    WorkerDied,
+}
+
+/// Whose fault an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The configuration.
+    User,
+    /// The machine.
+    Host,
+    /// The program.
+    Internal,
+}
+
+impl ArrayError {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::WorkerDied => Blame::Internal,
+            Self::Host(_) => Blame::Host,
+            Self::Driver(error) => match error {
+                OpenDriverError::UnknownName(_) => Blame::User,
+                _ => Blame::Host,
+            },
+            Self::Target { error, .. } => match error.as_ref() {
+                TargetError::Volume(error) if error.is_hosts_fault() => Blame::Host,
+                _ => Blame::User,
+            },
+            _ => Blame::User,
+        }
+    }
+}
+
+fn way_out(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "stop the program that uses the port, or choose another (port 0 = any free one)"
+        }
+        io::ErrorKind::AddrNotAvailable => "this host does not have the address",
+        io::ErrorKind::PermissionDenied => "ports below 1024 need privileges; choose a higher one",
+        _ => "choose another address",
+    }
+}

@@ -1,0 +1,252 @@
+//! What an array serves: the configuration as JSON gives it.
+//!
+//! Unknown keys are refused. Sizes are in bytes, times in seconds; 0 means "no limit" where the text says so. Whether the
+//! parts fit together is judged by [`crate::Array::start`], which names the key and the way out.
+
+use linerate_io::Preference;
+use serde::Deserialize;
+
+/// An array: where it listens, how it runs, what peers may cost, and what it serves.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArrayConfig {
+    /// Name in messages, and the seed of the volumes' identifiers.
+    #[serde(default = "default_name")]
+    pub name: String,
+    /// Addresses with ports to listen on (IPv6 as `[::1]:3260`); port 0 = any.
+    #[serde(default = "default_portals")]
+    pub portals: Vec<String>,
+    /// Threads that serve connections; 0 = one per allowed CPU.
+    #[serde(default = "one")]
+    pub workers: usize,
+    /// CPUs to pin the workers to, in turn; `null` = not pinned.
+    #[serde(default)]
+    pub cpus: Option<Vec<usize>>,
+    /// Which I/O driver to use.
+    #[serde(default)]
+    pub driver: DriverName,
+    /// How workers wait.
+    #[serde(default)]
+    pub wait: WaitMode,
+    /// What peers may cost.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What is served.
+    pub targets: Vec<TargetConfig>,
+}
+
+/// See [`ArrayConfig::driver`].
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum DriverName {
+    /// Whichever suits this system.
+    #[default]
+    Auto,
+    /// `io_uring` or an error.
+    IoUring,
+    /// epoll.
+    Epoll,
+}
+
+impl From<DriverName> for Preference {
+    fn from(name: DriverName) -> Self {
+        match name {
+            DriverName::Auto => Self::Auto,
+            DriverName::IoUring => Self::IoUring,
+            DriverName::Epoll => Self::Epoll,
+        }
+    }
+}
+
+/// How a worker waits for work.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitMode {
+    /// Sleep until something happens.
+    #[default]
+    Block,
+    /// Never sleep: the lowest latency at the price of a whole CPU per worker.
+    Spin,
+}
+
+/// What peers may cost.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Sessions over all targets.
+    pub sessions: usize,
+    /// Connections from one address; 0 = no limit.
+    pub connections_per_peer: usize,
+    /// From accept to full feature phase.
+    pub login_timeout_s: f64,
+    /// A session that is silent for this long is closed; 0 = never.
+    pub idle_timeout_s: f64,
+    /// A silent initiator is pinged this often; 0 = never.
+    pub nop_interval_s: f64,
+    /// A ping that is unanswered for this long closes the session.
+    pub nop_timeout_s: f64,
+    /// Commands that a session may have outstanding.
+    pub commands_per_session: u32,
+    /// Largest data segment that the target takes.
+    pub max_recv_data_segment_bytes: u32,
+    /// Largest solicited sequence.
+    pub max_burst_bytes: u32,
+    /// Most unsolicited data per command.
+    pub first_burst_bytes: u32,
+    /// Longest login or text request over all its PDUs.
+    pub text_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sessions: 1024,
+            connections_per_peer: 0,
+            login_timeout_s: 15.0,
+            idle_timeout_s: 0.0,
+            nop_interval_s: 0.0,
+            nop_timeout_s: 30.0,
+            commands_per_session: 128,
+            max_recv_data_segment_bytes: 262_144,
+            max_burst_bytes: 1_048_576,
+            first_burst_bytes: 262_144,
+            text_bytes: 65_536,
+        }
+    }
+}
+
+/// One iSCSI target.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetConfig {
+    /// Its iSCSI name.
+    pub name: String,
+    /// A name for people.
+    #[serde(default)]
+    pub alias: Option<String>,
+    /// The proof that initiators must give.
+    #[serde(default)]
+    pub chap: Option<ChapSettings>,
+    /// Sends every login to this `host:port` instead.
+    #[serde(default)]
+    pub redirect: Option<String>,
+    /// Its logical units.
+    #[serde(default)]
+    pub volumes: Vec<VolumeConfig>,
+}
+
+/// CHAP of one target. `Debug` does not show the secrets.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChapSettings {
+    /// `"sha256"` and `"md5"`, best first.
+    #[serde(default = "default_algorithms")]
+    pub algorithms: Vec<String>,
+    /// The initiator's user name.
+    pub user: String,
+    /// The initiator's secret.
+    pub secret: String,
+    /// The name under which the target proves itself.
+    #[serde(default)]
+    pub mutual_user: Option<String>,
+    /// The target's secret.
+    #[serde(default)]
+    pub mutual_secret: Option<String>,
+}
+
+impl std::fmt::Debug for ChapSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { algorithms, user, mutual_user, .. } = self;
+        write!(f, "ChapSettings({algorithms:?}, {user:?}, mutual {mutual_user:?})")
+    }
+}
+
+/// One logical unit and where its bytes lie.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeConfig {
+    /// Logical unit number.
+    pub lun: u16,
+    /// Name in messages; also the unit's serial number.
+    pub name: String,
+    /// Where the bytes lie.
+    #[serde(default)]
+    pub kind: VolumeKind,
+    /// File or block device of a file volume.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Capacity; may be left out for a file that exists.
+    #[serde(default)]
+    pub size_bytes: Option<u64>,
+    /// Logical block size.
+    #[serde(default = "default_sector")]
+    pub sector_bytes: u32,
+    /// Physical block size.
+    #[serde(default = "default_sector")]
+    pub physical_sector_bytes: u32,
+    /// Refuse writes.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Report a volatile write cache; off = every write is durable before it is acknowledged.
+    #[serde(default)]
+    pub write_cache: bool,
+}
+
+/// See [`VolumeConfig::kind`].
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum VolumeKind {
+    /// Gone when the array stops.
+    #[default]
+    Memory,
+    /// Kept in a file or on a block device.
+    File,
+}
+
+fn default_name() -> String {
+    "array".into()
+}
+
+fn default_portals() -> Vec<String> {
+    vec!["127.0.0.1:3260".into()]
+}
+
+fn default_algorithms() -> Vec<String> {
+    vec!["sha256".into(), "md5".into()]
+}
+
+fn default_sector() -> u32 {
+    512
+}
+
+fn one() -> usize {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ArrayConfig, Limits, VolumeKind};
+
+    #[test]
+    fn the_smallest_configuration_has_defaults() {
+        let json = r#"{"targets": [{"name": "iqn.2026-11.lab.linerate:a",
+            "volumes": [{"lun": 0, "name": "v", "size_bytes": 1048576}]}]}"#;
+        let config: ArrayConfig = serde_json::from_str(json).unwrap();
+        assert_eq!((config.workers, config.limits), (1, Limits::default()));
+        let volume = &config.targets[0].volumes[0];
+        assert_eq!((volume.kind, volume.sector_bytes, volume.write_cache), (VolumeKind::Memory, 512, false));
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_by_name() {
+        let error = serde_json::from_str::<ArrayConfig>(r#"{"targets": [], "portal": []}"#).unwrap_err();
+        assert!(error.to_string().contains("`portal`"), "{error}");
+    }
+
+    #[test]
+    fn secrets_do_not_show() {
+        let json = r#"{"user": "alice", "secret": "tops3cretvalue"}"#;
+        let chap: super::ChapSettings = serde_json::from_str(json).unwrap();
+        assert!(!format!("{chap:?}").contains("tops3cret"));
+    }
+}

@@ -1,0 +1,332 @@
+//! Full feature phase apart from SCSI commands: pings, text, task management, logout, rejects, and the clock.
+
+use super::{Connection, Phase, inbound::Sink, reply::Asked, tasks::Work};
+use crate::worker::Core;
+use linerate_io::{Driver, Nanos};
+use linerate_iscsi::{
+    pdu::{
+        AsyncEvent, AsyncMessage, BHS_BYTES, LogoutReason, LogoutRequest, LogoutResponse, LogoutResult, Lun,
+        NopIn, NopOut, RESERVED_TAG, Reject, RejectReason, Request, TaskFunction, TaskManagement,
+        TaskManagementResponse, TaskResult, TextRequest,
+    },
+    send_targets::write_targets,
+    window::Admission,
+};
+use linerate_scsi::{TaskManagement as Function, TaskManagementResponse as Outcome};
+
+/// Largest ping that is echoed; a longer one is cut (RFC 7143 section 11.18.3 lets the target do so).
+const PING_BYTES_MAX: u32 = 8192;
+
+impl Connection {
+    /// A header in full feature phase.
+    pub(super) fn full_header<D: Driver>(&mut self, core: &mut Core<D>, data_len: u32) {
+        match Request::parse(self.receiver.bhs()) {
+            Ok(Request::ScsiCommand(command)) => self.scsi_command(core, &command),
+            Ok(Request::DataOut(pdu)) => self.data_out(core, &pdu),
+            Ok(Request::NopOut(_) | Request::Text(_)) => {
+                self.sink = Sink::Whole;
+                if data_len == 0 {
+                    self.whole_pdu(core);
+                }
+            }
+            Ok(Request::TaskManagement(request)) => self.task_management(core, &request),
+            Ok(Request::Logout(request)) => self.logout(core, &request),
+            Ok(Request::Login(_)) => self.protocol_error(core, "a login in full feature phase"),
+            Ok(Request::Snack(_)) => self.reject(core, RejectReason::Snack),
+            Err(error) => self.reject(core, error.reject_reason()),
+        }
+    }
+
+    /// Payload of the current data segment.
+    pub(super) fn payload<D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        payload: &[u8],
+        offset: u32,
+        complete: bool,
+    ) {
+        match (self.sink, self.phase) {
+            (Sink::Task { slot, base }, _) => {
+                self.task_payload(core, (slot, base), payload, offset, complete)
+            }
+            (Sink::Whole, Phase::Login) => self.login_payload(core, payload, complete),
+            (Sink::Whole, _) => {
+                if let Some(session) = &mut self.session {
+                    session.staged.extend_from_slice(payload);
+                }
+                if complete {
+                    self.whole_pdu(core);
+                }
+            }
+            (Sink::Discard, _) => {}
+        }
+    }
+
+    /// A ping or a text request is here with all its data.
+    fn whole_pdu<D: Driver>(&mut self, core: &mut Core<D>) {
+        let Some(session) = &mut self.session else { return };
+        let mut data = std::mem::take(&mut session.staged);
+        match Request::parse(self.receiver.bhs()) {
+            Ok(Request::NopOut(request)) => self.ping(core, &request, &data),
+            Ok(Request::Text(request)) => self.text(core, &request, &data),
+            _ => {}
+        }
+        data.clear();
+        if let Some(session) = &mut self.session {
+            session.staged = data;
+        }
+    }
+
+    /// Whether a request other than a SCSI command may run now. It is over at once, so its place is free again.
+    fn admit<D: Driver>(&mut self, core: &mut Core<D>, cmd_sn: u32, immediate: bool) -> bool {
+        let Some(session) = &mut self.session else { return false };
+        match session.window.admit(cmd_sn, immediate) {
+            Admission::Run => {
+                if !immediate {
+                    session.window.release();
+                }
+                true
+            }
+            Admission::Ignore => false,
+            Admission::Gap => {
+                self.protocol_error(core, "a gap in CmdSN");
+                false
+            }
+        }
+    }
+
+    fn ping<D: Driver>(&mut self, core: &mut Core<D>, request: &NopOut, data: &[u8]) {
+        if request.ttt != RESERVED_TAG {
+            self.pinged = None;
+        }
+        if !self.admit(core, request.cmd_sn, request.immediate) || request.itt == RESERVED_TAG {
+            return;
+        }
+        let Some(mut answers) = self.answers() else { return };
+        let limit = answers.session.params.peer_max_recv_data_segment_length.min(PING_BYTES_MAX);
+        let echo = &data[..data.len().min(limit as usize)];
+        let pdu = NopIn {
+            lun: Lun(0),
+            itt: request.itt,
+            ttt: RESERVED_TAG,
+            sn: answers.status_numbers(),
+            data_len: echo.len() as u32,
+        };
+        answers.header(|bhs| pdu.emit(bhs));
+        answers.data(echo);
+    }
+
+    fn text<D: Driver>(&mut self, core: &mut Core<D>, request: &TextRequest, data: &[u8]) {
+        if !self.admit(core, request.cmd_sn, request.immediate) {
+            return;
+        }
+        let Some(session) = &mut self.session else { return };
+        let own = session.device.as_ref().map(|device| device.target.name.clone());
+        let addresses = core.service.addresses(self.local);
+        let service = &core.service;
+        let answer = |wanted: &str| {
+            let named = |name: &str| match (wanted, &own) {
+                ("All", None) => true,
+                // In a session with a target, everything else is none of the initiator's business.
+                ("All" | "", Some(own)) => own == name,
+                (wanted, Some(own)) => own == name && wanted.eq_ignore_ascii_case(name),
+                (wanted, None) => wanted.eq_ignore_ascii_case(name),
+            };
+            let targets = service.targets.iter().filter(|target| named(&target.name));
+            Some(write_targets(targets.map(|target| (target.name.as_str(), addresses.as_slice()))))
+        };
+        let limit = session.params.peer_max_recv_data_segment_length;
+        match session.text.receive(request, data, limit, answer) {
+            Ok((mut response, text)) => {
+                let Some(mut answers) = self.answers() else { return };
+                response.sn = answers.status_numbers();
+                response.data_len = text.len() as u32;
+                answers.header(|bhs| response.emit(bhs));
+                answers.data(&text);
+            }
+            Err(error) => {
+                tracing::debug!(peer = %self.peer, %error, "a text request is rejected");
+                session.text.reset();
+                self.reject(core, RejectReason::ProtocolError);
+            }
+        }
+    }
+
+    fn logout<D: Driver>(&mut self, core: &mut Core<D>, request: &LogoutRequest) {
+        if !self.admit(core, request.cmd_sn, request.immediate) {
+            return;
+        }
+        let Some(mut answers) = self.answers() else { return };
+        let result = match request.reason {
+            LogoutReason::CloseSession => LogoutResult::Closed,
+            LogoutReason::CloseConnection if request.cid == answers.session.cid => LogoutResult::Closed,
+            LogoutReason::CloseConnection => LogoutResult::NoSuchCid,
+            _ => LogoutResult::RecoveryNotSupported,
+        };
+        let pdu = LogoutResponse {
+            result,
+            itt: request.itt,
+            sn: answers.status_numbers(),
+            time2wait_s: answers.session.params.default_time2wait_s,
+            time2retain_s: 0,
+        };
+        answers.header(|bhs| pdu.emit(bhs));
+        if result == LogoutResult::Closed {
+            self.say_farewell();
+        }
+    }
+
+    fn task_management<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) {
+        if !self.admit(core, request.cmd_sn, request.immediate) {
+            return;
+        }
+        core.counters.task_managements += 1;
+        let result = self.manage(core, request);
+        let Some(mut answers) = self.answers() else { return };
+        let pdu = TaskManagementResponse { result, itt: request.itt, sn: answers.status_numbers() };
+        answers.header(|bhs| pdu.emit(bhs));
+        if request.function == TaskFunction::TargetColdReset
+            && result == TaskResult::Complete
+            && let Some(device) = &answers.session.device
+        {
+            core.service.close_sessions_of(&device.target.name);
+            self.say_farewell();
+        }
+    }
+
+    /// Runs a function. The tasks that it ends are gone before its response is written, as SAM-5 7 asks.
+    fn manage<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) -> TaskResult {
+        let Some(device) = self.session.as_ref().and_then(|session| session.device.as_ref()) else {
+            return TaskResult::Rejected;
+        };
+        let lun = request.lun.0.to_be_bytes();
+        let (function, ends_all) = match request.function {
+            TaskFunction::AbortTask => (Function::AbortTask, false),
+            TaskFunction::AbortTaskSet => (Function::AbortTaskSet, true),
+            TaskFunction::ClearTaskSet => (Function::ClearTaskSet, true),
+            TaskFunction::ClearAca => (Function::ClearAca, false),
+            TaskFunction::LogicalUnitReset => (Function::LogicalUnitReset, true),
+            TaskFunction::TargetWarmReset | TaskFunction::TargetColdReset => (Function::TargetReset, true),
+            TaskFunction::TaskReassign => return TaskResult::ReassignNotSupported,
+            TaskFunction::Other(_) => return TaskResult::NotSupported,
+        };
+        match device.nexus.manage(lun, function) {
+            Outcome::NoSuchLun => return TaskResult::NoSuchLun,
+            Outcome::NotSupported => return TaskResult::NotSupported,
+            Outcome::Complete => {}
+        }
+        if request.function == TaskFunction::AbortTask {
+            return match self.tasks.find(request.referenced_itt) {
+                Some(slot) => {
+                    self.abort(core, slot);
+                    TaskResult::Complete
+                }
+                None => TaskResult::NoSuchTask,
+            };
+        }
+        if ends_all {
+            let everywhere = function == Function::TargetReset;
+            for slot in self.tasks.slots() {
+                let on_lun = self.tasks.get_mut(slot).is_some_and(|entry| entry.lun == lun);
+                if everywhere || on_lun {
+                    self.abort(core, slot);
+                }
+            }
+        }
+        TaskResult::Complete
+    }
+
+    /// Ends a task without an answer. One whose volume operation is under way keeps its slot until that is back.
+    fn abort<D: Driver>(&mut self, core: &mut Core<D>, slot: u32) {
+        let Some(entry) = self.tasks.live(slot) else { return };
+        let asked = Asked::from(&*entry);
+        let operating = entry.operating;
+        if operating {
+            entry.aborted = true;
+        } else {
+            if matches!(entry.work, Work::MemoryWrite(_) | Work::FileWrite(_)) {
+                self.end_write(slot);
+            }
+            self.end_task(core, slot);
+        }
+        if self.starved == Some(slot) {
+            self.starved = None;
+        }
+        if let Some(mut answers) = self.answers() {
+            answers.forget(asked);
+        }
+    }
+
+    /// Rejects the PDU whose header has just been received; its data, if any, is taken in and dropped.
+    pub(super) fn reject<D: Driver>(&mut self, core: &mut Core<D>, reason: RejectReason) {
+        core.counters.rejects += 1;
+        let bhs = *self.receiver.bhs();
+        let Some(mut answers) = self.answers() else { return };
+        let pdu = Reject { reason, sn: answers.status_numbers(), data_sn: 0, data_len: BHS_BYTES as u32 };
+        answers.header(|out| pdu.emit(out));
+        answers.data(&bhs);
+    }
+
+    /// Looks at the clock: logins that take too long, silent initiators, pings.
+    pub(crate) fn check_time<D: Driver>(&mut self, core: &mut Core<D>) {
+        let limits = &core.limits;
+        let over = |since: Nanos, limit_s: f64| {
+            limit_s > 0.0 && core.now.saturating_sub(since) as f64 > limit_s * 1e9
+        };
+        let timed_out = match self.phase {
+            Phase::Closed => false,
+            Phase::Login | Phase::Farewell => {
+                over(self.opened.max(self.heard_in_full()), limits.login_timeout_s)
+            }
+            Phase::Full => {
+                over(self.heard, limits.idle_timeout_s)
+                    || self.pinged.is_some_and(|since| over(since, limits.nop_timeout_s))
+            }
+        };
+        if timed_out {
+            core.counters.timeouts += 1;
+            tracing::info!(peer = %self.peer, "closing a connection that did not answer in time");
+            return self.close(core);
+        }
+        if self.phase == Phase::Full && self.pinged.is_none() && over(self.heard, limits.nop_interval_s) {
+            self.pinged = Some(core.now);
+            self.send_ping();
+            self.flush(core);
+        }
+    }
+
+    /// When the peer was last heard of after its login; a login gets no time for being talkative.
+    fn heard_in_full(&self) -> Nanos {
+        if self.session.is_some() { self.heard } else { 0 }
+    }
+
+    fn send_ping(&mut self) {
+        let Some(mut answers) = self.answers() else { return };
+        let ttt = answers.session.next_ping;
+        answers.session.next_ping = (ttt + 1) & 0x7fff_ffff;
+        let sn = answers.session.window.peek();
+        let pdu = NopIn { lun: Lun(0), itt: RESERVED_TAG, ttt, sn, data_len: 0 };
+        answers.header(|bhs| pdu.emit(bhs));
+    }
+
+    /// The array stops: a session is asked to log out, everything else is closed.
+    pub(crate) fn ask_to_log_out<D: Driver>(&mut self, core: &mut Core<D>, grace_ns: Nanos) {
+        if self.session.as_ref().is_none_or(|session| session.asked_to_log_out) {
+            return self.close(core);
+        }
+        let Some(mut answers) = self.answers() else { return };
+        answers.session.asked_to_log_out = true;
+        let pdu = AsyncMessage {
+            event: AsyncEvent::LogoutRequest,
+            vendor_code: 0,
+            lun: Lun(0),
+            sn: answers.status_numbers(),
+            parameter1: 0,
+            parameter2: 0,
+            parameter3: grace_ns.div_ceil(1_000_000_000) as u16,
+            data_len: 0,
+        };
+        answers.header(|bhs| pdu.emit(bhs));
+        self.flush(core);
+    }
+}

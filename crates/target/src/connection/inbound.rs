@@ -1,0 +1,118 @@
+//! Where received bytes go: a receive buffer that is small while little arrives, and payload's own place.
+
+use crate::worker::Core;
+use linerate_io::{Buffer, Driver, Handle, Seg};
+use std::ops::Range;
+
+/// Receive buffer of a quiet connection: room for 80 read commands, or a login.
+const SMALL_BYTES: usize = 4096;
+/// Receive buffer of a busy one.
+const LARGE_BYTES: usize = 64 * 1024;
+/// Payload that is received straight into its place must be at least this long to be worth an extra piece.
+pub(super) const DIRECT_MIN_BYTES: u32 = 2048;
+
+/// Where the data segment that is arriving belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sink {
+    /// Nowhere.
+    Discard,
+    /// Collected whole, then acted upon together with its header: login and text requests, pings.
+    Whole,
+    /// A write command's data.
+    Task {
+        /// The task's slot.
+        slot: u32,
+        /// Where the segment begins within the command's data.
+        base: u32,
+    },
+}
+
+/// Receive state of one connection.
+pub(super) struct Inbound {
+    buffer: Option<Buffer>,
+    /// Bytes of the buffer that were not parsed yet.
+    bytes: Range<usize>,
+    receiving: bool,
+    /// Segments of the receive under way, and their length.
+    direct: Vec<Seg>,
+    direct_len: u32,
+    large: bool,
+}
+
+impl Inbound {
+    pub(super) fn new() -> Self {
+        Self {
+            buffer: Some(Buffer::new(SMALL_BYTES)),
+            bytes: 0..0,
+            receiving: false,
+            direct: Vec::new(),
+            direct_len: 0,
+            large: false,
+        }
+    }
+
+    pub(super) fn is_receiving(&self) -> bool {
+        self.receiving
+    }
+
+    /// Everything that arrived has been parsed.
+    pub(super) fn is_drained(&self) -> bool {
+        !self.receiving && self.bytes.is_empty()
+    }
+
+    /// The unparsed bytes and the buffer that they lie in. `None` while a receive is under way.
+    pub(super) fn take(&mut self) -> Option<(Buffer, Range<usize>)> {
+        if self.receiving {
+            return None;
+        }
+        self.buffer.take().map(|buffer| (buffer, self.bytes.clone()))
+    }
+
+    pub(super) fn put_back(&mut self, buffer: Buffer, bytes: Range<usize>) {
+        self.buffer = Some(buffer);
+        self.bytes = bytes;
+    }
+
+    /// A list to fill with segments for the next receive.
+    pub(super) fn direct_list(&mut self) -> Vec<Seg> {
+        let mut list = std::mem::take(&mut self.direct);
+        list.clear();
+        list
+    }
+
+    /// Starts to receive: payload into `direct`, the rest into the buffer. `busy` keeps a large buffer.
+    pub(super) fn receive<D: Driver>(
+        &mut self,
+        stream: Handle,
+        core: &mut Core<D>,
+        direct: Vec<Seg>,
+        busy: bool,
+    ) {
+        let Some(mut buffer) = self.buffer.take() else { return };
+        let wants_large = self.large || (busy && direct.is_empty());
+        if wants_large != (buffer.len() == LARGE_BYTES) {
+            if wants_large {
+                buffer = core.buffers.pop().unwrap_or_else(|| Buffer::new(LARGE_BYTES));
+            } else {
+                core.keep_buffer(std::mem::replace(&mut buffer, Buffer::new(SMALL_BYTES)));
+            }
+        }
+        self.direct_len = direct.iter().map(|seg| seg.len).sum();
+        self.direct = direct;
+        self.receiving = true;
+        core.driver.recv(stream, &self.direct, buffer, 0);
+    }
+
+    /// Takes over a finished receive of `count` bytes. Returns how many of them went straight to their place.
+    pub(super) fn received(&mut self, buffer: Buffer, count: usize) -> u32 {
+        let direct = (self.direct_len as usize).min(count);
+        let buffered = count - direct;
+        self.receiving = false;
+        self.direct_len = 0;
+        // A quiet connection goes back to the small buffer by itself.
+        self.large = buffered == buffer.len() || (self.large && buffered > SMALL_BYTES);
+        self.bytes = 0..buffered;
+        self.buffer = Some(buffer);
+        direct as u32
+    }
+}

@@ -1,0 +1,146 @@
+//! Logging in: the protocol crate's state machine, fed with this array's targets and sessions.
+
+use super::{
+    Connection, Phase,
+    inbound::Sink,
+    session::{Device, Session},
+};
+use crate::{
+    service::{ConnectionKey, PORTAL_GROUP, Service},
+    worker::Core,
+};
+use linerate_io::Driver;
+use linerate_iscsi::{
+    frame::Framer,
+    keys::Offer,
+    login::{
+        Accepted, Established, Lookup, SessionRequest, TargetConfig, TargetHost, TargetLogin, TargetStep,
+    },
+    pdu::{BHS_BYTES, LoginRequest, LoginStatus},
+};
+use std::sync::Arc;
+
+/// One login.
+pub(super) struct Login {
+    machine: TargetLogin,
+    /// The data segment that is arriving.
+    data: Vec<u8>,
+}
+
+impl Login {
+    pub(super) fn new<D: Driver>(core: &Core<D>) -> Self {
+        let limits = &core.limits;
+        let offer = Offer {
+            max_recv_data_segment_length: limits.max_recv_data_segment_bytes,
+            max_burst_length: limits.max_burst_bytes,
+            first_burst_length: limits.first_burst_bytes,
+            ..Offer::default()
+        };
+        let machine = TargetLogin::new(TargetConfig {
+            offer,
+            text_bytes_max: limits.text_bytes,
+            commands: limits.commands_per_session,
+            first_stat_sn: 1,
+        });
+        Self { machine, data: Vec::new() }
+    }
+}
+
+/// This array, as the login asks about it.
+struct Host<'a, S> {
+    service: &'a Service<S>,
+    worker: usize,
+    key: ConnectionKey,
+}
+
+impl<S> TargetHost for Host<'_, S> {
+    fn find(&mut self, _initiator: &str, target: Option<&str>) -> Lookup {
+        let Some(name) = target else {
+            return Lookup::Accept(Accepted { chap: None, alias: None, portal_group_tag: PORTAL_GROUP });
+        };
+        let Some(target) = self.service.target(name) else {
+            return Lookup::Refuse(LoginStatus::NOT_FOUND);
+        };
+        match &target.redirect {
+            Some(address) => Lookup::Redirect { address: address.clone(), permanent: false },
+            None => Lookup::Accept(Accepted {
+                chap: target.chap.clone(),
+                alias: target.alias.clone(),
+                portal_group_tag: PORTAL_GROUP,
+            }),
+        }
+    }
+
+    fn random(&mut self, bytes: &mut [u8]) {
+        // Without random bytes no challenge is safe. The host has them from its first seconds on.
+        getrandom::fill(bytes).expect("the host gives random bytes");
+    }
+
+    fn admit(&mut self, request: &SessionRequest) -> Result<u16, LoginStatus> {
+        self.service.begin_session(request, self.worker, self.key)
+    }
+}
+
+impl Connection {
+    pub(super) fn login_header<D: Driver>(&mut self, core: &mut Core<D>, data_len: u32) {
+        self.sink = Sink::Whole;
+        if data_len == 0 {
+            self.login_pdu(core);
+        }
+    }
+
+    pub(super) fn login_payload<D: Driver>(&mut self, core: &mut Core<D>, payload: &[u8], complete: bool) {
+        if let Some(login) = &mut self.login {
+            login.data.extend_from_slice(payload);
+        }
+        if complete {
+            self.login_pdu(core);
+        }
+    }
+
+    /// A whole login PDU is here.
+    fn login_pdu<D: Driver>(&mut self, core: &mut Core<D>) {
+        let Ok(request) = LoginRequest::parse(self.receiver.bhs()) else {
+            return self.protocol_error(core, "something else than a login request");
+        };
+        let Some(login) = &mut self.login else { return };
+        let data = std::mem::take(&mut login.data);
+        let mut host = Host { service: &*core.service, worker: core.index, key: self.key };
+        let mut reply = login.machine.receive(&request, &data, &mut host);
+        let mut bhs = [0; BHS_BYTES];
+        reply.response.data_len = reply.data.len() as u32;
+        reply.response.emit(&mut bhs);
+        let mut pdu = Vec::with_capacity(BHS_BYTES + reply.data.len() + 3);
+        Framer::default().write(&bhs, &reply.data, &mut pdu);
+        self.outbound.list.push_bytes(&pdu);
+        self.outbound.pdus += 1;
+        match reply.step {
+            TargetStep::Continue => {}
+            TargetStep::Done(established) => self.logged_in(core, &established),
+            TargetStep::Close(refusal) => {
+                tracing::info!(peer = %self.peer, reason = %refusal, "a login is refused");
+                core.counters.logins_failed += 1;
+                self.say_farewell();
+            }
+        }
+    }
+
+    fn logged_in<D: Driver>(&mut self, core: &mut Core<D>, established: &Established) {
+        let nexus = core.service.nexus(established.tsih);
+        let target = established.target_name.as_deref().and_then(|name| core.service.target(name));
+        let device = nexus.zip(target.map(Arc::clone)).map(|(nexus, target)| Device { nexus, target });
+        let params = &established.params;
+        self.receiver.negotiated(
+            params.header_digest,
+            params.data_digest,
+            params.max_recv_data_segment_length,
+        );
+        tracing::info!(peer = %self.peer, initiator = established.initiator_name, "logged in");
+        core.counters.logins += 1;
+        let limits = &core.limits;
+        let session = Session::new(established, device, limits.commands_per_session, limits.text_bytes);
+        self.session = Some(Box::new(session));
+        self.login = None;
+        self.phase = Phase::Full;
+    }
+}

@@ -1,0 +1,294 @@
+//! One connection, which is also one session: bytes in, PDUs judged, answers gathered, bytes out.
+//!
+//! The flow of one batch: [`Connection::received`] -> `parse` cuts the bytes into PDUs, each of which is acted upon at
+//! once (`command.rs`, `data_out.rs`, `control.rs`, `login.rs`) and leaves its answer in the gathering list (`reply.rs`)
+//! -> `flush` sends everything that gathered with one operation. While a send is under way, answers go to a second list.
+//!
+//! What bounds memory: parsing stops while too many bytes of answers have gathered or no I/O buffer is free, and goes on
+//! when the send or the volume is done; nothing is received meanwhile, so TCP slows the peer down.
+
+mod command;
+mod control;
+mod data_out;
+mod inbound;
+mod login;
+mod outbound;
+mod reply;
+mod session;
+mod steps;
+mod tasks;
+
+use crate::{service::ConnectionKey, worker::Core};
+use inbound::{Inbound, Sink};
+use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing};
+use linerate_iscsi::{
+    frame::{Event, FrameError, Receiver},
+    login::LOGIN_DATA_BYTES_MAX,
+    params::DigestKind,
+    pdu::RejectReason,
+};
+use login::Login;
+use outbound::Outbound;
+use reply::Answers;
+use session::Session;
+use std::{io, net::SocketAddr};
+use tasks::Tasks;
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Login,
+    Full,
+    /// Nothing more is read; the connection closes when what gathered has been sent.
+    Farewell,
+    /// Closed; waiting for operations to come back.
+    Closed,
+}
+
+/// See the module text.
+pub(crate) struct Connection {
+    key: ConnectionKey,
+    stream: Handle,
+    peer: SocketAddr,
+    local: SocketAddr,
+    phase: Phase,
+    /// While logging in.
+    login: Option<Box<Login>>,
+    /// From full feature phase until everything has come back.
+    session: Option<Box<Session>>,
+    receiver: Receiver,
+    inbound: Inbound,
+    outbound: Outbound,
+    sink: Sink,
+    tasks: Tasks,
+    /// The task that waits for I/O buffers; nothing after it is parsed.
+    starved: Option<u32>,
+    /// Volume operations in flight.
+    operations: u32,
+    opened: Nanos,
+    heard: Nanos,
+    /// A ping that waits for its answer: when it was sent.
+    pinged: Option<Nanos>,
+}
+
+impl Connection {
+    pub(crate) fn new<D: Driver>(
+        key: ConnectionKey,
+        stream: Handle,
+        peer: SocketAddr,
+        local: SocketAddr,
+        core: &Core<D>,
+    ) -> Self {
+        Self {
+            key,
+            stream,
+            peer,
+            local,
+            phase: Phase::Login,
+            login: Some(Box::new(Login::new(core))),
+            session: None,
+            receiver: Receiver::new(LOGIN_DATA_BYTES_MAX),
+            inbound: Inbound::new(),
+            outbound: Outbound::new(),
+            sink: Sink::Discard,
+            tasks: Tasks::new(),
+            starved: None,
+            operations: 0,
+            opened: core.now,
+            heard: core.now,
+            pinged: None,
+        }
+    }
+
+    pub(crate) fn key(&self) -> ConnectionKey {
+        self.key
+    }
+
+    pub(crate) fn stream(&self) -> Handle {
+        self.stream
+    }
+
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Whether it is closed and every operation has come back.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.phase == Phase::Closed
+            && !self.inbound.is_receiving()
+            && !self.outbound.is_sending()
+            && self.operations == 0
+    }
+
+    /// Begins to receive.
+    pub(crate) fn start<D: Driver>(&mut self, core: &mut Core<D>) {
+        self.receive_more(core);
+    }
+
+    /// A receive has finished.
+    pub(crate) fn received<D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        result: io::Result<usize>,
+        buffer: Buffer,
+    ) {
+        let direct = self.inbound.received(buffer, *result.as_ref().unwrap_or(&0));
+        let ended = match result {
+            Ok(0) => true,
+            Ok(count) => {
+                core.counters.receives += 1;
+                core.counters.bytes_received += count as u64;
+                false
+            }
+            Err(_) => true,
+        };
+        if ended {
+            return self.close(core);
+        }
+        self.heard = core.now;
+        if direct > 0 {
+            self.received_direct(direct);
+        }
+        self.resume(core);
+    }
+
+    /// A send has finished.
+    pub(crate) fn sent<D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        result: io::Result<()>,
+        outgoing: Box<Outgoing>,
+    ) {
+        self.outbound.sent(outgoing, &mut core.pool);
+        if result.is_err() {
+            return self.close(core);
+        }
+        self.resume(core);
+    }
+
+    /// Parses what has arrived, sends what has gathered, and receives more.
+    pub(crate) fn resume<D: Driver>(&mut self, core: &mut Core<D>) {
+        self.parse(core);
+        self.flush(core);
+        self.receive_more(core);
+    }
+
+    fn parse<D: Driver>(&mut self, core: &mut Core<D>) {
+        let Some((buffer, mut bytes)) = self.inbound.take() else { return };
+        while self.may_parse() {
+            match self.receiver.next(&buffer.as_slice()[bytes.clone()]) {
+                Ok(step) => {
+                    let input = &buffer.as_slice()[bytes.clone()];
+                    bytes.start += step.consumed;
+                    match step.event {
+                        Event::NeedMore => break,
+                        Event::Header { data_len } => self.header(core, data_len),
+                        Event::Data { payload, offset, complete } => {
+                            self.payload(core, &input[payload], offset, complete);
+                        }
+                    }
+                }
+                Err(error) => {
+                    self.frame_error(core, &error);
+                    break;
+                }
+            }
+        }
+        self.inbound.put_back(buffer, bytes);
+    }
+
+    fn may_parse(&self) -> bool {
+        self.starved.is_none() && !self.outbound.is_full() && matches!(self.phase, Phase::Login | Phase::Full)
+    }
+
+    fn header<D: Driver>(&mut self, core: &mut Core<D>, data_len: u32) {
+        core.counters.pdus_received += 1;
+        self.sink = Sink::Discard;
+        match self.phase {
+            Phase::Login => self.login_header(core, data_len),
+            Phase::Full => self.full_header(core, data_len),
+            Phase::Farewell | Phase::Closed => {}
+        }
+    }
+
+    fn frame_error<D: Driver>(&mut self, core: &mut Core<D>, error: &FrameError) {
+        tracing::debug!(peer = %self.peer, %error, "closing a connection");
+        match error {
+            FrameError::DataDigest => {
+                core.counters.digest_errors += 1;
+                self.reject(core, RejectReason::DataDigest);
+                self.say_farewell();
+            }
+            FrameError::HeaderDigest => {
+                core.counters.digest_errors += 1;
+                self.close(core);
+            }
+            FrameError::TooLong { .. } => self.protocol_error(core, "a data segment beyond the limit"),
+        }
+    }
+
+    /// The peer broke the protocol in a way that cannot be mended.
+    fn protocol_error<D: Driver>(&mut self, core: &mut Core<D>, what: &'static str) {
+        core.counters.protocol_errors += 1;
+        tracing::debug!(peer = %self.peer, what, "closing a connection");
+        if self.phase == Phase::Full {
+            self.reject(core, RejectReason::ProtocolError);
+            self.say_farewell();
+        } else {
+            self.close(core);
+        }
+    }
+
+    /// Sends what has gathered and then closes.
+    fn say_farewell(&mut self) {
+        if self.phase != Phase::Closed {
+            self.phase = Phase::Farewell;
+        }
+    }
+
+    /// Sends what has gathered, unless a send is under way.
+    fn flush<D: Driver>(&mut self, core: &mut Core<D>) {
+        if self.phase == Phase::Closed {
+            return;
+        }
+        if self.outbound.send(self.stream, core) {
+            return;
+        }
+        if self.phase == Phase::Farewell && !self.outbound.is_sending() {
+            self.close(core);
+        }
+    }
+
+    fn receive_more<D: Driver>(&mut self, core: &mut Core<D>) {
+        if self.may_parse() && self.inbound.is_drained() {
+            let direct = self.direct_target(core);
+            self.inbound.receive(self.stream, core, direct, !self.tasks.is_empty());
+        }
+    }
+
+    /// Ends the connection and its session. Operations in flight come back by themselves.
+    pub(crate) fn close<D: Driver>(&mut self, core: &mut Core<D>) {
+        match std::mem::replace(&mut self.phase, Phase::Closed) {
+            Phase::Closed => return,
+            Phase::Login => core.counters.logins_failed += 1,
+            Phase::Full | Phase::Farewell => {}
+        }
+        if let Some(session) = &self.session {
+            session.end(&mut self.tasks);
+            core.service.end_session(session.tsih());
+        }
+        core.driver.close(self.stream);
+        core.counters.tasks -= self.tasks.clear(&mut core.pool);
+        self.outbound.drop_gathered(&mut core.pool);
+    }
+
+    /// The answering side of full feature phase.
+    fn answers(&mut self) -> Option<Answers<'_>> {
+        let session = self.session.as_mut().filter(|_| self.phase == Phase::Full)?;
+        Some(Answers { out: &mut self.outbound, session })
+    }
+
+    fn digests_data(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.params.data_digest == DigestKind::Crc32c)
+    }
+}

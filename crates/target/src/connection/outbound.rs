@@ -1,0 +1,76 @@
+//! Answers on their way out: one list is being sent while the next one gathers.
+
+use crate::{pool::ChunkPool, worker::Core};
+use linerate_io::{Driver, Handle, Outgoing, Seg};
+
+/// Answers that may gather before parsing stops.
+const GATHERED_BYTES_MAX: usize = 2 << 20;
+/// Memory that an empty list may keep for reuse, so that a quiet connection stays small.
+const KEPT_BYTES_MAX: usize = 24 * 1024;
+
+/// Send state of one connection.
+pub(super) struct Outbound {
+    /// Answers that gather.
+    pub(super) list: Box<Outgoing>,
+    /// I/O buffers that `list` refers to.
+    pub(super) held: Vec<Seg>,
+    /// PDUs in `list`.
+    pub(super) pdus: u64,
+    spare: Option<Box<Outgoing>>,
+    sending: bool,
+    sending_held: Vec<Seg>,
+}
+
+impl Outbound {
+    pub(super) fn new() -> Self {
+        Self {
+            list: Box::default(),
+            held: Vec::new(),
+            pdus: 0,
+            spare: None,
+            sending: false,
+            sending_held: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_sending(&self) -> bool {
+        self.sending
+    }
+
+    /// Enough has gathered: no more commands for now.
+    pub(super) fn is_full(&self) -> bool {
+        self.list.len_bytes() >= GATHERED_BYTES_MAX
+    }
+
+    /// Sends what has gathered unless a send is under way. Returns whether a send was started.
+    pub(super) fn send<D: Driver>(&mut self, stream: Handle, core: &mut Core<D>) -> bool {
+        if self.sending || self.list.is_empty() {
+            return false;
+        }
+        core.counters.sends += 1;
+        core.counters.pdus_sent += std::mem::take(&mut self.pdus);
+        core.counters.bytes_sent += self.list.len_bytes() as u64;
+        let next = self.spare.take().unwrap_or_default();
+        let list = std::mem::replace(&mut self.list, next);
+        std::mem::swap(&mut self.held, &mut self.sending_held);
+        self.sending = true;
+        core.driver.send(stream, list);
+        true
+    }
+
+    /// A send has come back.
+    pub(super) fn sent(&mut self, mut list: Box<Outgoing>, pool: &mut ChunkPool) {
+        self.sending = false;
+        pool.give_back(&mut self.sending_held);
+        list.clear();
+        if list.capacity_bytes() <= KEPT_BYTES_MAX {
+            self.spare = Some(list);
+        }
+    }
+
+    /// The connection is closed: what gathered will never be sent.
+    pub(super) fn drop_gathered(&mut self, pool: &mut ChunkPool) {
+        self.list.clear();
+        pool.give_back(&mut self.held);
+    }
+}

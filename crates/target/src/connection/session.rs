@@ -1,0 +1,71 @@
+//! A session in full feature phase: what was negotiated, the command window, and the way to the volumes.
+
+use super::tasks::{Tasks, Work};
+use crate::target::Target;
+use linerate_iscsi::{
+    frame::Framer, login::Established, params::SessionParams, send_targets::TargetText, window::TargetWindow,
+};
+use linerate_scsi::Nexus;
+use std::sync::Arc;
+
+/// See the module text.
+pub(super) struct Session {
+    pub(super) params: SessionParams,
+    pub(super) framer: Framer,
+    pub(super) window: TargetWindow,
+    pub(super) text: TargetText,
+    /// `None` in a discovery session.
+    pub(super) device: Option<Device>,
+    pub(super) cid: u16,
+    tsih: u16,
+    /// Payload that waits for its data digest before it may touch a volume.
+    pub(super) staged: Vec<u8>,
+    /// The initiator was asked to log out.
+    pub(super) asked_to_log_out: bool,
+    /// Tag of the next ping.
+    pub(super) next_ping: u32,
+}
+
+/// The target that a session is logged in to.
+pub(super) struct Device {
+    pub(super) nexus: Arc<Nexus>,
+    pub(super) target: Arc<Target>,
+}
+
+impl Session {
+    pub(super) fn new(
+        established: &Established,
+        device: Option<Device>,
+        commands: u32,
+        text_bytes: usize,
+    ) -> Self {
+        let params = established.params;
+        Self {
+            params,
+            framer: Framer { header_digest: params.header_digest, data_digest: params.data_digest },
+            window: TargetWindow::new(established.cmd_sn, established.stat_sn, commands),
+            text: TargetText::new(text_bytes),
+            device,
+            cid: established.cid,
+            tsih: established.tsih,
+            staged: Vec::new(),
+            asked_to_log_out: false,
+            next_ping: 0,
+        }
+    }
+
+    pub(super) fn tsih(&self) -> u16 {
+        self.tsih
+    }
+
+    /// Tells the units that writes which will never finish are over.
+    pub(super) fn end(&self, tasks: &mut Tasks) {
+        let Some(device) = &self.device else { return };
+        for entry in tasks.entries_mut().filter(|entry| !entry.operating) {
+            if let Work::MemoryWrite(extent) | Work::FileWrite(extent) = &entry.work {
+                device.nexus.end_write(entry.lun, extent);
+                entry.work = Work::Drain(linerate_scsi::Reply::good());
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What all workers of an array share: targets, sessions, limits, and a mailbox per worker.
+//!
+//! Nothing here is touched per command: a worker comes here when a connection arrives, a session begins or ends, and
+//! when one worker has something to tell another.
+
+use crate::{
+    config::{ArrayConfig, Limits},
+    stats::{ArrayStats, SharedCounters},
+    target::Target,
+    volume::Volume,
+};
+use linerate_iscsi::{
+    login::{Decision, ExistingSession, SessionRequest, decide},
+    pdu::LoginStatus,
+    send_targets::TargetAddress,
+};
+use linerate_scsi::{InitiatorPort, Nexus};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+/// Connections beyond the session limit that may be logging in at a time.
+const LOGINS_AT_A_TIME: usize = 256;
+/// The only target port and portal group of a target: every portal leads to it.
+pub(crate) const PORTAL_GROUP: u16 = 1;
+
+/// Names a connection across workers; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionKey {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// What one worker tells another.
+#[derive(Debug)]
+pub(crate) enum Message<S> {
+    /// Serve this connection.
+    Adopt(S, SocketAddr),
+    /// Close this connection: its session was replaced, or its target was reset.
+    Close(ConnectionKey),
+    /// Ask the initiators to log out, then close everything.
+    Stop,
+}
+
+/// A worker as others see it.
+pub(crate) struct Mailbox<S> {
+    messages: Mutex<Vec<Message<S>>>,
+    wake: Box<dyn Fn() + Send + Sync>,
+    /// Connections that it serves, or soon will.
+    pub(crate) load: AtomicUsize,
+    pub(crate) counters: SharedCounters,
+}
+
+impl<S> Mailbox<S> {
+    pub(crate) fn new(wake: Box<dyn Fn() + Send + Sync>) -> Self {
+        let (load, counters) = (AtomicUsize::new(0), SharedCounters::default());
+        Self { messages: Mutex::default(), wake, load, counters }
+    }
+
+    pub(crate) fn post(&self, message: Message<S>) {
+        lock(&self.messages).push(message);
+        (self.wake)();
+    }
+
+    /// Moves what has arrived into `into`.
+    pub(crate) fn collect(&self, into: &mut Vec<Message<S>>) {
+        into.append(&mut lock(&self.messages));
+    }
+}
+
+struct Session {
+    existing: ExistingSession,
+    nexus: Option<Arc<Nexus>>,
+    worker: usize,
+    connection: ConnectionKey,
+}
+
+#[derive(Default)]
+struct Sessions {
+    list: Vec<Session>,
+    last_tsih: u16,
+}
+
+/// The shared part of an array. `S` is the driver's socket type.
+pub(crate) struct Service<S> {
+    pub(crate) limits: Limits,
+    pub(crate) targets: Vec<Arc<Target>>,
+    pub(crate) volumes: Vec<Volume>,
+    portals: Mutex<Vec<SocketAddr>>,
+    mailboxes: OnceLock<Vec<Arc<Mailbox<S>>>>,
+    sessions: Mutex<Sessions>,
+    peers: Mutex<HashMap<IpAddr, usize>>,
+}
+
+impl<S> Service<S> {
+    pub(crate) fn new(config: &ArrayConfig, targets: Vec<Arc<Target>>, volumes: Vec<Volume>) -> Self {
+        Self {
+            limits: config.limits.clone(),
+            targets,
+            volumes,
+            portals: Mutex::default(),
+            mailboxes: OnceLock::new(),
+            sessions: Mutex::default(),
+            peers: Mutex::default(),
+        }
+    }
+
+    /// Says who the workers are, once all of them have a driver.
+    pub(crate) fn introduce(&self, mailboxes: Vec<Arc<Mailbox<S>>>) {
+        // A second introduction cannot happen: workers are made once per array.
+        let _ = self.mailboxes.set(mailboxes);
+    }
+
+    pub(crate) fn mailboxes(&self) -> &[Arc<Mailbox<S>>] {
+        self.mailboxes.get().map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn add_portal(&self, addr: SocketAddr) {
+        lock(&self.portals).push(addr);
+    }
+
+    pub(crate) fn portals(&self) -> Vec<SocketAddr> {
+        lock(&self.portals).clone()
+    }
+
+    pub(crate) fn target(&self, name: &str) -> Option<&Arc<Target>> {
+        self.targets.iter().find(|target| target.name == name)
+    }
+
+    /// The worker with the fewest connections; the caller's choice is counted at once.
+    pub(crate) fn least_loaded(&self) -> usize {
+        let loads = self.mailboxes().iter().enumerate();
+        let least = loads.min_by_key(|(_, mailbox)| mailbox.load.load(Relaxed));
+        least.map_or(0, |(index, mailbox)| {
+            mailbox.load.fetch_add(1, Relaxed);
+            index
+        })
+    }
+
+    /// Counts a new connection from `peer`, or refuses it because a limit is reached.
+    pub(crate) fn admit_connection(&self, peer: IpAddr) -> bool {
+        let total: usize = self.mailboxes().iter().map(|mailbox| mailbox.load.load(Relaxed)).sum();
+        let mut peers = lock(&self.peers);
+        let count = peers.entry(peer).or_insert(0);
+        let per_peer = self.limits.connections_per_peer;
+        if total >= self.limits.sessions + LOGINS_AT_A_TIME || (per_peer > 0 && *count >= per_peer) {
+            if *count == 0 {
+                peers.remove(&peer);
+            }
+            return false;
+        }
+        *count += 1;
+        true
+    }
+
+    pub(crate) fn connection_ended(&self, worker: usize, peer: IpAddr) {
+        if let Some(mailbox) = self.mailboxes().get(worker) {
+            mailbox.load.fetch_sub(1, Relaxed);
+        }
+        let mut peers = lock(&self.peers);
+        if let Some(count) = peers.get_mut(&peer) {
+            *count -= 1;
+            if *count == 0 {
+                peers.remove(&peer);
+            }
+        }
+    }
+
+    /// Starts a session, replacing the one that the same initiator port had (RFC 7143 section 6.3.5).
+    pub(crate) fn begin_session(
+        &self,
+        request: &SessionRequest,
+        worker: usize,
+        connection: ConnectionKey,
+    ) -> Result<u16, LoginStatus> {
+        let mut sessions = lock(&self.sessions);
+        let existing = sessions.list.iter().map(|session| &session.existing);
+        match decide(existing, request, self.limits.sessions) {
+            Decision::Refuse(status) => return Err(status),
+            Decision::Replace(index) => {
+                let old = sessions.list.swap_remove(index);
+                if let Some(nexus) = &old.nexus {
+                    nexus.logout();
+                }
+                if let Some(mailbox) = self.mailboxes().get(old.worker) {
+                    mailbox.post(Message::Close(old.connection));
+                }
+            }
+            Decision::New => {}
+        }
+        let tsih = free_tsih(&mut sessions).ok_or(LoginStatus::OUT_OF_RESOURCES)?;
+        let target = request.target_name.as_deref().and_then(|name| self.target(name));
+        let nexus = target.map(|target| {
+            let initiator = InitiatorPort { name: request.initiator_name.clone(), isid: request.isid };
+            target.inventory.login(initiator, PORTAL_GROUP)
+        });
+        let existing = ExistingSession {
+            initiator_name: request.initiator_name.clone(),
+            target_name: request.target_name.clone(),
+            isid: request.isid,
+            tsih,
+        };
+        sessions.list.push(Session { existing, nexus, worker, connection });
+        Ok(tsih)
+    }
+
+    pub(crate) fn nexus(&self, tsih: u16) -> Option<Arc<Nexus>> {
+        let sessions = lock(&self.sessions);
+        let session = sessions.list.iter().find(|session| session.existing.tsih == tsih)?;
+        session.nexus.clone()
+    }
+
+    /// Ends a session unless it was replaced before.
+    pub(crate) fn end_session(&self, tsih: u16) {
+        let mut sessions = lock(&self.sessions);
+        if let Some(index) = sessions.list.iter().position(|session| session.existing.tsih == tsih) {
+            let session = sessions.list.swap_remove(index);
+            if let Some(nexus) = session.nexus {
+                nexus.logout();
+            }
+        }
+    }
+
+    /// Asks the workers to close every session of a target (target cold reset).
+    pub(crate) fn close_sessions_of(&self, target: &str) {
+        for session in &lock(&self.sessions).list {
+            if session.existing.target_name.as_deref() == Some(target)
+                && let Some(mailbox) = self.mailboxes().get(session.worker)
+            {
+                mailbox.post(Message::Close(session.connection));
+            }
+        }
+    }
+
+    /// Where a target can be reached, as seen by a peer that is connected to `local`.
+    pub(crate) fn addresses(&self, local: SocketAddr) -> Vec<TargetAddress> {
+        let same_family = |portal: &SocketAddr| portal.is_ipv4() == local.is_ipv4();
+        let seen = |portal: SocketAddr| match portal.ip().is_unspecified() {
+            // A wildcard portal is reachable at the address that the peer has found already.
+            true if same_family(&portal) => Some(SocketAddr::new(local.ip(), portal.port())),
+            true => None,
+            false => Some(portal),
+        };
+        let address = |portal: SocketAddr| TargetAddress {
+            host: portal.ip().to_string(),
+            port: portal.port(),
+            portal_group_tag: Some(PORTAL_GROUP),
+        };
+        self.portals().into_iter().filter_map(seen).map(address).collect()
+    }
+
+    pub(crate) fn stats(&self) -> ArrayStats {
+        let mut stats =
+            ArrayStats { sessions: lock(&self.sessions).list.len() as u64, ..ArrayStats::default() };
+        for mailbox in self.mailboxes() {
+            stats.connections += mailbox.load.load(Relaxed) as u64;
+            mailbox.counters.add_to(&mut stats);
+        }
+        stats
+    }
+}
+
+/// Session handles count up and skip 0 and those in use.
+fn free_tsih(sessions: &mut Sessions) -> Option<u16> {
+    for _ in 0..=u16::MAX {
+        sessions.last_tsih = sessions.last_tsih.wrapping_add(1);
+        let tsih = sessions.last_tsih;
+        if tsih != 0 && sessions.list.iter().all(|session| session.existing.tsih != tsih) {
+            return Some(tsih);
+        }
+    }
+    None
+}
+
+/// A poisoned lock means that a worker panicked between two complete changes; the data is sound.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,342 @@
+//! One thread's share of an array: a driver, and the connections that it serves.
+//!
+//! [`Worker::turn`] is one round: poll the driver, act on every completion, look at the clock now and then. It never
+//! blocks but in the poll, so a simulator can run a worker with a driver of its own.
+
+use crate::{
+    array::{ArrayError, open_targets, parse_portals},
+    config::{ArrayConfig, Limits},
+    connection::Connection,
+    pool::ChunkPool,
+    service::{ConnectionKey, Mailbox, Message, Service},
+    stats::{ArrayStats, Counters},
+    volume::Medium,
+};
+use linerate_io::{Buffer, Completion, Driver, Handle, Nanos, SocketOptions, Wait};
+use std::{collections::VecDeque, io, net::SocketAddr, sync::Arc};
+
+/// How often timeouts are looked at.
+const TICK_NS: Nanos = 100_000_000;
+/// How long tasks that wait for other tasks rest before they are tried again.
+const RETRY_NS: Nanos = 50_000;
+/// How long initiators have to log out when the array stops.
+const GRACE_NS: Nanos = 500_000_000;
+/// Large receive buffers that a worker keeps for reuse.
+const SPARE_BUFFERS: usize = 64;
+
+/// What connections need from their worker.
+pub(crate) struct Core<D: Driver> {
+    pub(crate) driver: D,
+    pub(crate) service: Arc<Service<D::Socket>>,
+    pub(crate) limits: Limits,
+    pub(crate) index: usize,
+    pub(crate) media: Vec<Medium>,
+    pub(crate) pool: ChunkPool,
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) counters: Counters,
+    /// Time of the last poll.
+    pub(crate) now: Nanos,
+    /// Connections whose parsing waits for I/O buffers.
+    pub(crate) starved: VecDeque<u32>,
+    /// Tasks that wait for others: connection and task slot.
+    pub(crate) waiting: Vec<(u32, u32)>,
+}
+
+impl<D: Driver> Core<D> {
+    /// Takes a large buffer back for reuse.
+    pub(crate) fn keep_buffer(&mut self, buffer: Buffer) {
+        if self.buffers.len() < SPARE_BUFFERS {
+            self.buffers.push(buffer);
+        }
+    }
+}
+
+/// A connection's place in the worker's table.
+struct Place {
+    generation: u32,
+    connection: Option<Box<Connection>>,
+}
+
+/// See the module text.
+pub struct Worker<D: Driver> {
+    core: Core<D>,
+    places: Vec<Place>,
+    free: Vec<u32>,
+    /// By index of a stream's handle: the stream and the place of its connection.
+    routes: Vec<Option<(Handle, u32)>>,
+    mailbox: Arc<Mailbox<D::Socket>>,
+    listeners: Vec<Handle>,
+    completions: Vec<Completion<D::Socket>>,
+    messages: Vec<Message<D::Socket>>,
+    next_tick: Nanos,
+    /// Set when the array stops: when the connections that are left are closed.
+    stopping: Option<Nanos>,
+}
+
+impl<D: Driver> Worker<D> {
+    /// An array of one worker, on the caller's driver and thread: for simulators. Drive it with [`Worker::turn`].
+    pub fn alone(mut driver: D, config: &ArrayConfig) -> Result<Self, ArrayError> {
+        let portals = parse_portals(&config.portals)?;
+        let (targets, volumes) = open_targets(config, &mut driver)?;
+        let service = Arc::new(Service::new(config, targets, volumes));
+        let mut worker = Self::new(driver, Arc::clone(&service), 0).map_err(ArrayError::Host)?;
+        service.introduce(vec![worker.mailbox()]);
+        for portal in portals {
+            worker.listen(portal).map_err(|error| ArrayError::Listen { portal, error })?;
+        }
+        Ok(worker)
+    }
+
+    /// A worker that serves `service`'s volumes through `driver`.
+    pub(crate) fn new(mut driver: D, service: Arc<Service<D::Socket>>, index: usize) -> io::Result<Self> {
+        let waker = driver.waker();
+        let mailbox = Arc::new(Mailbox::new(Box::new(move || D::wake(&waker))));
+        let media =
+            service.volumes.iter().map(|volume| volume.attach(&mut driver)).collect::<Result<_, _>>()?;
+        let core = Core {
+            now: driver.now(),
+            driver,
+            limits: service.limits.clone(),
+            service,
+            index,
+            media,
+            pool: ChunkPool::default(),
+            buffers: Vec::new(),
+            counters: Counters::default(),
+            starved: VecDeque::new(),
+            waiting: Vec::new(),
+        };
+        Ok(Self {
+            next_tick: core.now + TICK_NS,
+            core,
+            places: Vec::new(),
+            free: Vec::new(),
+            routes: Vec::new(),
+            mailbox,
+            listeners: Vec::new(),
+            completions: Vec::new(),
+            messages: Vec::new(),
+            stopping: None,
+        })
+    }
+
+    /// Where others leave messages for this worker.
+    pub(crate) fn mailbox(&self) -> Arc<Mailbox<D::Socket>> {
+        Arc::clone(&self.mailbox)
+    }
+
+    /// Listens on a portal; connections go to the least loaded worker.
+    pub(crate) fn listen(&mut self, portal: SocketAddr) -> io::Result<()> {
+        let listener = self.core.driver.listen(portal, &SocketOptions::default())?;
+        let addr = self.core.driver.local_addr(listener)?;
+        self.listeners.push(listener);
+        self.core.service.add_portal(addr);
+        Ok(())
+    }
+
+    /// Addresses that it listens on, as the driver chose them.
+    pub fn portals(&self) -> Vec<SocketAddr> {
+        self.core.service.portals()
+    }
+
+    /// Counters since the start.
+    pub fn stats(&self) -> ArrayStats {
+        self.core.service.stats()
+    }
+
+    /// The driver, for whoever simulates it.
+    pub fn driver(&mut self) -> &mut D {
+        &mut self.core.driver
+    }
+
+    /// Whether the worker has been told to stop and nothing is left.
+    pub fn is_stopped(&self) -> bool {
+        self.stopping.is_some() && self.places.len() == self.free.len()
+    }
+
+    /// One round. `wait` is cut short when a timeout is due.
+    pub fn turn(&mut self, wait: Wait) -> io::Result<()> {
+        let mut until = self.next_tick;
+        if !self.core.waiting.is_empty() {
+            until = until.min(self.core.now + RETRY_NS);
+        }
+        let wait = match wait {
+            Wait::Never => Wait::Never,
+            Wait::Until(time) => Wait::Until(time.min(until)),
+            Wait::Forever => Wait::Until(until),
+        };
+        let mut completions = std::mem::take(&mut self.completions);
+        self.core.driver.poll(wait, &mut completions)?;
+        self.core.now = self.core.driver.now();
+        for completion in completions.drain(..) {
+            self.complete(completion);
+        }
+        self.completions = completions;
+        self.retry_waiting();
+        self.feed_starved();
+        if self.core.now >= self.next_tick {
+            self.tick();
+        }
+        self.publish();
+        Ok(())
+    }
+
+    fn complete(&mut self, completion: Completion<D::Socket>) {
+        match completion {
+            Completion::Received { stream, result, buffer } => {
+                self.with_stream(stream, |connection, core| connection.received(core, result, buffer));
+            }
+            Completion::Sent { stream, result, outgoing } => {
+                self.with_stream(stream, |connection, core| connection.sent(core, result, outgoing));
+            }
+            Completion::File { tag, result, .. } => {
+                let (place, slot) = ((tag >> 32) as u32, tag as u32);
+                if result.is_err() {
+                    self.core.counters.medium_errors += 1;
+                }
+                self.with_place(place, |connection, core| connection.medium_done(core, slot, result));
+            }
+            Completion::Accepted { result: Ok((socket, peer)), .. } => self.place_socket(socket, peer),
+            Completion::Accepted { result: Err(error), .. } => {
+                tracing::warn!(%error, "cannot accept a connection; raise the limit of open files (ulimit -n)");
+            }
+            Completion::Woken => self.read_mail(),
+            Completion::Connected { .. } => {}
+        }
+    }
+
+    /// Hands a new connection to the least loaded worker.
+    fn place_socket(&mut self, socket: D::Socket, peer: SocketAddr) {
+        if self.stopping.is_some() || !self.core.service.admit_connection(peer.ip()) {
+            self.core.counters.connections_refused += 1;
+            return;
+        }
+        self.core.counters.connections_accepted += 1;
+        let worker = self.core.service.least_loaded();
+        match self.core.service.mailboxes().get(worker) {
+            Some(mailbox) if worker != self.core.index => mailbox.post(Message::Adopt(socket, peer)),
+            _ => self.adopt(socket, peer),
+        }
+    }
+
+    fn adopt(&mut self, socket: D::Socket, peer: SocketAddr) {
+        let added = self.core.driver.add_stream(socket, &SocketOptions::default());
+        let local = added.and_then(|stream| Ok((stream, self.core.driver.local_addr(stream)?)));
+        let (stream, local) = match local {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::debug!(%peer, %error, "a connection was gone before it could be served");
+                return self.core.service.connection_ended(self.core.index, peer.ip());
+            }
+        };
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place { generation: 0, connection: None });
+            self.places.len() as u32 - 1
+        });
+        let place = &mut self.places[index as usize];
+        let key = ConnectionKey { index, generation: place.generation };
+        place.connection = Some(Box::new(Connection::new(key, stream, peer, local, &self.core)));
+        let route = stream.index() as usize;
+        if self.routes.len() <= route {
+            self.routes.resize(route + 1, None);
+        }
+        self.routes[route] = Some((stream, index));
+        self.with_place(index, Connection::start);
+    }
+
+    fn with_stream(&mut self, stream: Handle, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
+        let route = self.routes.get(stream.index() as usize).copied().flatten();
+        let place = match route {
+            Some((handle, place)) if handle == stream => Some(place),
+            // Late completions of a closed stream whose index was given to another one.
+            _ => self
+                .places
+                .iter()
+                .position(|place| {
+                    place.connection.as_ref().is_some_and(|connection| connection.stream() == stream)
+                })
+                .map(|place| place as u32),
+        };
+        if let Some(place) = place {
+            self.with_place(place, act);
+        }
+    }
+
+    fn with_place(&mut self, index: u32, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
+        let Some(place) = self.places.get_mut(index as usize) else { return };
+        let Some(connection) = &mut place.connection else { return };
+        act(connection, &mut self.core);
+        if connection.is_gone() {
+            let peer = connection.peer();
+            place.connection = None;
+            place.generation = place.generation.wrapping_add(1);
+            self.free.push(index);
+            self.core.service.connection_ended(self.core.index, peer.ip());
+        }
+    }
+
+    fn read_mail(&mut self) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.mailbox.collect(&mut messages);
+        for message in messages.drain(..) {
+            match message {
+                Message::Adopt(socket, peer) => self.adopt(socket, peer),
+                Message::Close(key) => self.with_place(key.index, |connection, core| {
+                    if connection.key() == key {
+                        connection.close(core);
+                    }
+                }),
+                Message::Stop => self.stop(),
+            }
+        }
+        self.messages = messages;
+    }
+
+    /// Stops listening and asks the initiators to log out; [`Worker::is_stopped`] says when nothing is left.
+    pub fn stop(&mut self) {
+        for listener in std::mem::take(&mut self.listeners) {
+            self.core.driver.close(listener);
+        }
+        self.stopping = Some(self.core.now + GRACE_NS);
+        for index in 0..self.places.len() as u32 {
+            self.with_place(index, |connection, core| connection.ask_to_log_out(core, GRACE_NS));
+        }
+    }
+
+    /// Tries again what waited for other commands.
+    fn retry_waiting(&mut self) {
+        if self.core.waiting.is_empty() {
+            return;
+        }
+        for (place, slot) in std::mem::take(&mut self.core.waiting) {
+            self.with_place(place, |connection, core| connection.resume_task(core, slot));
+        }
+    }
+
+    /// Lets connections go on that waited for I/O buffers, first come first served.
+    fn feed_starved(&mut self) {
+        for _ in 0..self.core.starved.len() {
+            let Some(place) = self.core.starved.pop_front() else { return };
+            self.with_place(place, Connection::feed);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.next_tick = self.core.now + TICK_NS;
+        let over = self.stopping.is_some_and(|time| self.core.now >= time);
+        for index in 0..self.places.len() as u32 {
+            self.with_place(index, |connection, core| {
+                if over {
+                    connection.close(core);
+                } else {
+                    connection.check_time(core);
+                }
+            });
+        }
+    }
+
+    fn publish(&mut self) {
+        self.core.counters.pool_bytes = self.core.pool.lent_bytes();
+        self.mailbox.counters.publish(&self.core.counters);
+    }
+}
