@@ -4,11 +4,9 @@
 //! `iscsi://[user[%secret]@]host[:port][/iqn[/lun]]`. IPv6 addresses stand in brackets.
 
 use crate::options::{Credentials, Secret};
+use linerate_iscsi::send_targets::DEFAULT_PORT;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
-
-/// The port that IANA gave iSCSI.
-pub const DEFAULT_PORT: u16 = 3260;
 
 /// Host and port of a portal; the host may be a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -246,20 +246,28 @@ impl Initiator {
         until: Nanos,
         busy: impl Fn(&Self) -> bool,
     ) -> std::io::Result<()> {
-        let mut completions = Vec::new();
         self.deliver_notices(driver.now(), sink);
         while busy(self) && driver.now() < until {
-            self.flush(driver);
-            let deadline = self.next_deadline().unwrap_or(Nanos::MAX).min(until);
-            driver.poll(
-                if deadline == Nanos::MAX { Wait::Forever } else { Wait::Until(deadline) },
-                &mut completions,
-            )?;
-            for completion in completions.drain(..) {
-                self.handle_completion(driver, completion, sink);
-            }
-            self.on_time(driver, driver.now(), sink);
+            self.step(driver, until, sink)?;
         }
+        Ok(())
+    }
+
+    /// One turn of a loop that has nothing else to do: flush, wait until something comes or `until`, handle it.
+    pub(crate) fn step<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        until: Nanos,
+        sink: &mut impl IoSink,
+    ) -> std::io::Result<()> {
+        let mut completions = Vec::new();
+        self.flush(driver);
+        let deadline = self.wake_at.min(until);
+        driver.poll(if deadline == Nanos::MAX { Wait::Forever } else { Wait::Until(deadline) }, &mut completions)?;
+        for completion in completions {
+            self.handle_completion(driver, completion, sink);
+        }
+        self.on_time(driver, driver.now(), sink);
         Ok(())
     }
 
@@ -398,6 +406,11 @@ impl Initiator {
             session.hang_up(driver);
         }
         result
+    }
+
+    /// The SendTargets text of a discovery session is complete.
+    pub(crate) fn has_targets(&self, session: SessionId) -> bool {
+        self.targets.iter().any(|(id, _)| *id == session)
     }
 
     /// SendTargets text of a discovery session, once it is complete.

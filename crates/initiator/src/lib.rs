@@ -35,9 +35,11 @@ mod options;
 mod path;
 mod sense;
 mod session;
+mod tools;
 
 pub use address::{AddressError, LunAddress, PortalAddress, Url};
 pub use device::{DeviceFacts, DeviceId, DeviceState};
 pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink, SenseData};
 pub use initiator::{Initiator, IoOp, IoRequest, ReadInto, SessionFacts, SessionId, Sharing, SubmitError};
 pub use options::{Credentials, DigestChoice, OptionsError, Secret, SessionOptions};
+pub use tools::{Disk, LunInfo, TargetInfo, ToolError, discover, discover_with};

@@ -229,11 +229,6 @@ impl TaskTable {
         u32::from(self[index].generation) << 16 | u32::from(index)
     }
 
-    /// Slots in use.
-    pub(crate) fn in_use(&self) -> usize {
-        self.tasks.len() - self.free.len()
-    }
-
     /// Every task in use.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskIndex, &Task)> {
         self.tasks

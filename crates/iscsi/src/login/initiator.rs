@@ -274,6 +274,10 @@ impl InitiatorLogin {
     ) -> Result<InitiatorStep, LoginFailure> {
         let mut out = Writer::default();
         for (name, value) in pairs {
+            // tgt answers a security stage that both sides skip only here.
+            if *name == "AuthMethod" && *value == "None" && self.config.chap.is_none() {
+                continue;
+            }
             self.keys.receive(name, value, &mut out)?;
         }
         if !response.transit {

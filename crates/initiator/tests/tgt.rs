@@ -1,0 +1,57 @@
+//! Against tgt (Debian package tgt): a private daemon on ports of its own, killed by its process id.
+
+mod peers;
+
+use linerate_initiator::{Credentials, Disk, LunAddress, SessionOptions, discover};
+use linerate_io::EpollDriver;
+use peers::Tgt;
+
+fn options() -> SessionOptions {
+    SessionOptions { login_timeout_s: 5.0, command_timeout_s: 5.0, ..SessionOptions::default() }
+}
+
+fn pattern(len: usize, seed: u8) -> Vec<u8> {
+    (0..len).map(|at| (at / 7) as u8 ^ (at >> 9) as u8 ^ seed).collect()
+}
+
+#[test]
+fn discovery_lists_target_and_lun() {
+    let Some(tgt) = Tgt::start() else { return };
+    let found = discover(&tgt.portal(), &options(), &Credentials::default()).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].iqn, tgt.iqn());
+    let disk = found[0].luns.iter().find(|lun| lun.lun == 1).expect("LUN 1 is listed");
+    assert_eq!((disk.capacity_bytes, disk.block_bytes), (Tgt::BYTES, 512));
+    assert_eq!(disk.failure, None);
+}
+
+#[test]
+fn what_is_written_is_read_back_under_every_way_of_moving_data() {
+    let Some(tgt) = Tgt::start() else { return };
+    let (address, _) = LunAddress::parse(&tgt.url()).unwrap();
+    let ways = [
+        options(),
+        SessionOptions { immediate_data: false, ..options() },
+        SessionOptions { immediate_data: false, initial_r2t: true, ..options() },
+        SessionOptions { first_burst_bytes: 4096, max_burst_bytes: 16384, max_outstanding_r2t: 2, ..options() },
+        SessionOptions { max_recv_data_segment_bytes: 512, ..options() },
+        SessionOptions {
+            header_digest: linerate_initiator::DigestChoice::Crc32c,
+            data_digest: linerate_initiator::DigestChoice::Crc32c,
+            ..options()
+        },
+    ];
+    for (number, way) in ways.iter().enumerate() {
+        let mut disk = Disk::open(EpollDriver::new().unwrap(), &address, way, &Credentials::default()).unwrap();
+        assert_eq!(disk.facts().capacity_bytes(), Tgt::BYTES);
+        for len in [512, 4096, 65536, 1 << 20] {
+            let sent = pattern(len, number as u8);
+            disk.write(8192, &sent).unwrap();
+            let mut back = vec![0; len];
+            disk.read(8192, &mut back).unwrap();
+            assert!(sent == back, "way {number}, {len} bytes");
+        }
+        disk.sync().unwrap();
+        disk.close().unwrap();
+    }
+}
