@@ -4,7 +4,7 @@
 
 use crate::address::{AddressError, LunAddress, PortalAddress, Url};
 use crate::device::{DeviceFacts, DeviceId, DeviceState};
-use crate::event::{Blame, Failure, IoDone, IoError};
+use crate::event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
 use crate::initiator::{Initiator, IoOp, IoRequest, ReadInto, SessionFacts, Sharing, SubmitError};
 use crate::options::{Credentials, OptionsError, SessionOptions};
 use linerate_io::{Driver, Nanos, OpenDriverError, Preference, Region, RegionId, Seg, open_driver, with_driver};
@@ -260,14 +260,38 @@ impl<D: Driver> Disk<D> {
     }
 
     fn run(&mut self, requests: &[IoRequest]) -> Result<(), ToolError> {
-        let mut done: Vec<IoDone> = Vec::new();
+        let mut heard = Heard::default();
         for request in requests {
             self.initiator.submit(self.device, request)?;
         }
-        while done.len() < requests.len() {
-            self.initiator.step(&mut self.driver, Nanos::MAX, &mut done)?;
+        while heard.done < requests.len() {
+            self.initiator.step(&mut self.driver, Nanos::MAX, &mut heard)?;
         }
-        done.iter().try_for_each(|done| done.result).map_err(ToolError::Io)
+        match heard.error {
+            None => Ok(()),
+            Some(error) => Err(ToolError::Io { error, losses: heard.losses.join("; ") }),
+        }
+    }
+}
+
+/// What a disk hears while it waits: how many I/Os ended, the first error, and why connections were lost.
+#[derive(Default)]
+struct Heard {
+    done: usize,
+    error: Option<IoError>,
+    losses: Vec<String>,
+}
+
+impl IoSink for Heard {
+    fn done(&mut self, done: IoDone) {
+        self.done += 1;
+        self.error = self.error.or(done.result.err());
+    }
+
+    fn event(&mut self, event: Event) {
+        if let EventKind::SessionLost(reason) = event.kind {
+            self.losses.push(reason);
+        }
     }
 }
 
@@ -291,8 +315,13 @@ pub enum ToolError {
     #[error(transparent)]
     Submit(#[from] SubmitError),
     /// An I/O failed (peer).
-    #[error(transparent)]
-    Io(IoError),
+    #[error("{error}{separator}{losses}", separator = if losses.is_empty() { "" } else { "; " })]
+    Io {
+        /// The error of the first I/O that failed.
+        error: IoError,
+        /// Why connections were lost meanwhile.
+        losses: String,
+    },
     /// No driver (host).
     #[error(transparent)]
     Driver(#[from] OpenDriverError),
@@ -307,7 +336,7 @@ impl ToolError {
         match self {
             ToolError::Address(_) | ToolError::Options(_) | ToolError::Submit(_) => Blame::User,
             ToolError::Failed(failure) => failure.blame,
-            ToolError::Discovery(_) | ToolError::Io(_) => Blame::Peer,
+            ToolError::Discovery(_) | ToolError::Io { .. } => Blame::Peer,
             ToolError::Driver(_) | ToolError::Host(_) => Blame::Host,
         }
     }
