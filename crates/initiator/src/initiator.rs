@@ -263,7 +263,10 @@ impl Initiator {
         let mut completions = Vec::new();
         self.flush(driver);
         let deadline = self.wake_at.min(until);
-        driver.poll(if deadline == Nanos::MAX { Wait::Forever } else { Wait::Until(deadline) }, &mut completions)?;
+        driver.poll(
+            if deadline == Nanos::MAX { Wait::Forever } else { Wait::Until(deadline) },
+            &mut completions,
+        )?;
         for completion in completions {
             self.handle_completion(driver, completion, sink);
         }

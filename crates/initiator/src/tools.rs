@@ -7,7 +7,9 @@ use crate::device::{DeviceFacts, DeviceId, DeviceState};
 use crate::event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
 use crate::initiator::{Initiator, IoOp, IoRequest, ReadInto, SessionFacts, Sharing, SubmitError};
 use crate::options::{Credentials, OptionsError, SessionOptions};
-use linerate_io::{Driver, Nanos, OpenDriverError, Preference, Region, RegionId, Seg, open_driver, with_driver};
+use linerate_io::{
+    Driver, Nanos, OpenDriverError, Preference, Region, RegionId, Seg, open_driver, with_driver,
+};
 use linerate_iscsi::send_targets::{DiscoveredTarget, DiscoveryError, read_targets};
 use serde::Serialize;
 use std::io;

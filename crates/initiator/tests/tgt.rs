@@ -33,7 +33,12 @@ fn what_is_written_is_read_back_under_every_way_of_moving_data() {
         options(),
         SessionOptions { immediate_data: false, ..options() },
         SessionOptions { immediate_data: false, initial_r2t: true, ..options() },
-        SessionOptions { first_burst_bytes: 4096, max_burst_bytes: 16384, max_outstanding_r2t: 2, ..options() },
+        SessionOptions {
+            first_burst_bytes: 4096,
+            max_burst_bytes: 16384,
+            max_outstanding_r2t: 2,
+            ..options()
+        },
         SessionOptions { max_recv_data_segment_bytes: 512, ..options() },
         SessionOptions {
             header_digest: linerate_initiator::DigestChoice::Crc32c,
@@ -42,7 +47,8 @@ fn what_is_written_is_read_back_under_every_way_of_moving_data() {
         },
     ];
     for (number, way) in ways.iter().enumerate() {
-        let mut disk = Disk::open(EpollDriver::new().unwrap(), &address, way, &Credentials::default()).unwrap();
+        let mut disk =
+            Disk::open(EpollDriver::new().unwrap(), &address, way, &Credentials::default()).unwrap();
         assert_eq!(disk.facts().capacity_bytes(), Tgt::BYTES);
         for len in [512, 4096, 65536, 1 << 20] {
             let sent = pattern(len, number as u8);

@@ -86,7 +86,7 @@ impl Session {
             Payload::None => task.progress = Progress::None,
             Payload::In(_) | Payload::Kept => {
                 task.reply.clear();
-                task.progress = Progress::Read(InitiatorRead::new(task.len_bytes, &self.params));
+                task.progress = Progress::Read(InitiatorRead::new(task.len_bytes));
             }
             Payload::Out(_) | Payload::List(_) => {
                 let write = InitiatorWrite::new(task.len_bytes, &self.params);

@@ -47,6 +47,20 @@ impl Tgt {
         let path = file.to_string_lossy().into_owned();
         self.admin(&["--op", "new", "--mode", "target", "--tid", "1", "-T", &iqn]);
         self.admin(&["--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", &path]);
+        for digest in ["HeaderDigest", "DataDigest"] {
+            self.admin(&[
+                "--op",
+                "update",
+                "--mode",
+                "target",
+                "--tid",
+                "1",
+                "-n",
+                digest,
+                "-v",
+                "CRC32C,None",
+            ]);
+        }
         self.admin(&["--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL"]);
         let connected = (0..100).any(|_| TcpStream::connect(("127.0.0.1", self.port)).is_ok());
         assert!(connected, "tgtd listens on port {}", self.port);

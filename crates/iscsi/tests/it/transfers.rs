@@ -99,7 +99,7 @@ proptest! {
 
     #[test]
     fn a_read_moves_every_byte_once(params in any_params(), len in prop_oneof![0u32..20_000, 0u32..3_000_000]) {
-        let mut sink = InitiatorRead::new(len, &params);
+        let mut sink = InitiatorRead::new(len);
         let mut split = DataInSplit::new(len, &params);
         let mut last = len == 0;
         for piece in split.by_ref() {
