@@ -74,16 +74,12 @@ class PlainHistogram:
 
     def encode(self) -> bytes:
         payload = bytearray()
-        zeros = 0
-        for index in range(max(self._counts, default=-1) + 1):
-            count = self._counts.get(index, 0)
-            if count == 0:
-                zeros += 1
-                continue
-            if zeros:
-                payload += _zigzag(-zeros)
-                zeros = 0
+        next_index = 0
+        for index, count in sorted(self._counts.items()):
+            if index > next_index:
+                payload += _zigzag(next_index - index)  # a run of zeros
             payload += _zigzag(count)
+            next_index = index + 1
         head = struct.pack(">Iiiiqqd", _COOKIE, len(payload), 0, 3, 1, _HIGHEST, 1.0)
         packed = zlib.compress(head + bytes(payload))
         return struct.pack(">Ii", _COOKIE_COMPRESSED, len(packed)) + packed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 
 import pytest
 from linerate.results import histogram
@@ -10,7 +11,9 @@ from linerate.results import histogram
 from tests.samples.hdr import PlainHistogram
 
 
-@pytest.fixture(autouse=True)
-def histogram_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    if importlib.util.find_spec("linerate._core") is None:
-        monkeypatch.setattr(histogram, "compiled_decoder", lambda: PlainHistogram.decode)
+@pytest.fixture(autouse=True, scope="session")
+def histogram_decoder() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if importlib.util.find_spec("linerate._core") is None:
+            patch.setattr(histogram, "compiled_decoder", lambda: PlainHistogram.decode)
+        yield

@@ -156,7 +156,7 @@ def _groups(usage: pl.DataFrame, points_max: int) -> pl.DataFrame:
 
 
 def _middle(row: dict[str, Any]) -> float:
-    return round((row["start_s"] + row["end_s"]) / 2, 3)
+    return round((float(row["start_s"]) + float(row["end_s"])) / 2, 3)
 
 
 def _rounded(value: float) -> float:

@@ -1,12 +1,107 @@
-"""Reports in the shape of vdbench 5.04.06, so that parsers written for vdbench read Linerate's results."""
+"""Reports in the shape of vdbench 5.04.06, so that parsers written for vdbench read Linerate's results.
+
+The words, columns and units are vdbench's: rates per second, MB of 2^20 bytes, milliseconds, queue depth as
+the sum of service times over elapsed time. Three things are kept better than the original: a label never
+touches its timestamp, `avg` lines name exactly the intervals that were measured (nothing but warm-up is
+dropped), and every file is written from the stored run, so that it can be made again. Percentiles do not
+exist in these files; they are in the HTML report.
+"""
 
 from __future__ import annotations
 
+import html
+from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import quote
 
-from linerate.results import RunDirectory
+from linerate.report.vdbench import flatfile, histogram, layout
+from linerate.report.vdbench.rows import StepRows, step_rows
+from linerate.results import RunDirectory, StepRecord
+
+_FILES = {"summary", "totals", "logfile", "parmfile", "flatfile", "histogram"}
 
 
 def write_vdbench_output(run: RunDirectory, directory: Path) -> None:
     """Write summary, totals, logfile, parmfile, flatfile and histogram .html, and one file per volume."""
-    raise NotImplementedError
+    directory.mkdir(parents=True, exist_ok=True)
+    steps = [(record, step_rows(run, record)) for record in run.manifest.steps]
+    names = sorted({name for _, rows in steps for name in rows.volumes})
+    links = [(name, file_of(name)) for name in names]
+    _write(directory / "summary.html", "summary", _summary(steps, links))
+    _write(directory / "totals.html", "totals", _totals(steps))
+    _write(directory / "logfile.html", "logfile", _log(run))
+    _write(directory / "parmfile.html", "parmfile", [run.manifest.workload.text])
+    _write(directory / "flatfile.html", "flatfile", flatfile.lines(run, steps))
+    _write(directory / "histogram.html", "histogram", histogram.lines(run))
+    for name, file in links:
+        _write(directory / file, f"report for sd={name}", _volume(steps, name))
+
+
+def file_of(volume: str) -> str:
+    """The file of a volume: its name, made safe for a file system and unlike any other report's."""
+    safe = quote(volume, safe="-_.")[:200]
+    return f"{safe}_sd.html" if safe.lower() in _FILES or safe.startswith(".") else f"{safe}.html"
+
+
+def _write(path: Path, title: str, lines: Iterable[str | layout.Link]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(f"<title>Linerate {html.escape(title)}</title><pre>\n")
+        for line in lines:
+            file.write((line.markup if isinstance(line, layout.Link) else _escaped(line)) + "\n")
+        file.write("</pre>\n")
+
+
+def _escaped(line: str) -> str:
+    """Text for a browser.
+
+    A lone ` < ` stays, because parsers of histograms look for it and it opens no tag.
+    """
+    return html.escape(line, quote=False).replace(" &lt; ", " < ")
+
+
+def _summary(
+    steps: list[tuple[StepRecord, StepRows]], links: list[tuple[str, str]]
+) -> Iterable[str | layout.Link]:
+    for name in ("totals", "logfile", "parmfile", "flatfile", "histogram"):
+        yield layout.Link(f"Link to {name}: ", f"{name}.html", name)
+    for name, file in links:
+        yield layout.Link("Link to SD report: ", file, name)
+    for record, rows in steps:
+        yield from ("", layout.banner(record), "", *layout.header(record.started_at, cpu=True))
+        yield from (layout.line(row, cpu=True) for row in rows.intervals)
+        if rows.total:
+            yield layout.line(rows.total, cpu=True)
+
+
+def _totals(steps: list[tuple[StepRecord, StepRows]]) -> Iterable[str]:
+    for record, rows in steps:
+        yield from ("", layout.banner(record), "", *layout.header(record.started_at, cpu=True))
+        if rows.total:
+            yield layout.line(rows.total, cpu=True)
+
+
+def _volume(steps: list[tuple[StepRecord, StepRows]], name: str) -> Iterable[str]:
+    for record, rows in steps:
+        if name not in rows.volumes:
+            continue
+        intervals, total = rows.volumes[name]
+        yield from ("", layout.banner(record), "", *layout.header(record.started_at, cpu=False))
+        yield from (layout.line(row, cpu=False) for row in intervals)
+        if total:
+            yield layout.line(total, cpu=False)
+
+
+def _log(run: RunDirectory) -> Iterable[str]:
+    manifest = run.manifest
+    yield f"{layout.clock(manifest.started_at)} Linerate {manifest.versions.get('linerate', '')} run {manifest.run_id}"
+    for record in manifest.steps:
+        yield f"{layout.clock(record.started_at)} {layout.banner(record).partition(' ')[2]}"
+        for event in run.events:
+            if event.step == record.key:
+                where = f" sd={event.volume}" if event.volume else ""
+                at = layout.clock(layout.later(record.started_at, event.at_s))
+                yield f"{at} {event.kind}{where}: {event.message}"
+        if record.ended_at:
+            yield f"{layout.clock(record.ended_at)} RD={record.name} {record.state} {record.reason}".rstrip()
+    if manifest.ended_at:
+        yield f"{layout.clock(manifest.ended_at)} run {run.state} {manifest.reason}".rstrip()

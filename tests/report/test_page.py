@@ -1,0 +1,253 @@
+"""The HTML report: self-contained, small, escaped, complete; charts are checked as data."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from linerate.analysis import check_run
+from linerate.report import write_report
+from linerate.report.page import charts, series
+from linerate.report.page.svg import PALETTE, draw
+from linerate.results import RunClosedError, RunDirectory, RunWriter, WorkloadSource, files
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.json import JSONSnapshotExtension
+
+from tests.samples.hdr import PlainHistogram
+from tests.samples.synthetic import Load, make_run
+
+LOAD = Load(intervals=8, warmup=2, volumes=3, points=40)
+OPEN = replace(LOAD, spec={"arrival": {"kind": "open", "process": "poisson", "rate_iops": 40_000.0}})
+SIZE_MAX = 1_500_000
+VOID_TAGS = {"meta", "br", "link", "img", "input", "hr"}
+OPTIONAL_ENDS = {"td", "th", "tr", "thead", "tbody", "li", "p", "dt", "dd"}
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes and text, and checks that what must be closed is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID_TAGS | OPTIONAL_ENDS:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in OPTIONAL_ENDS:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("style", "script"):
+            self.text += data
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _ in self.tags)
+
+
+def report_of(run: RunDirectory) -> tuple[str, Page]:
+    path = write_report(run, run.path.parent / f"{run.path.name}.html")
+    assert path.stat().st_size < SIZE_MAX
+    text = path.read_text()
+    assert_self_contained(text)
+    return text, Page(text)
+
+
+def assert_self_contained(text: str) -> None:
+    assert not re.findall(r"(?i)(?:src|href|action|data)\s*=\s*[\"']?\s*(?:https?:|//)", text)
+    assert not re.findall(r"(?i)url\(|@import|<link|<iframe|<object|<img", text)
+    assert "http://" not in text
+    assert "https://" not in text
+
+
+def test_the_page_tells_the_run(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [LOAD, replace(LOAD, name="rd2", errors=3)], judge=check_run)
+    text, page = report_of(run)
+    for words in (
+        "i/o rate",
+        "MB/sec",
+        "resp max",
+        "queue depth",
+        "cpu% sys+u",
+        "p99.9",
+        "tcp_congestion_control" if "tcp_congestion_control" in text else "TCP congestion control",
+        "cubic",
+        "9000 bytes",
+        "the array answered with a check condition",
+        "three workloads over eight volumes",
+        "loadhost1",
+        "suspect",
+        "linerate run demo.parm",
+        "wd1: 8 KiB, 67 % read, 100 % random, 3 volumes; threads 5",
+    ):
+        assert words in page.text, words
+    assert page.count("svg") == 12
+    assert page.count("details") == 2
+    assert ("span", {"class": "stamp suspect"}) in page.tags
+    assert "#fe00" not in text
+
+
+def test_light_dark_and_paper_each_have_every_colour() -> None:
+    style = (Path(charts.__file__).parent / "style.css").read_text()
+    blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        assert set(PALETTE) <= set(re.findall(r"--(\w+):", block))
+    assert "prefers-color-scheme: dark" in style
+    assert "@media print" in style
+
+
+def test_names_cannot_inject(tmp_path: Path) -> None:
+    evil = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+    load = replace(LOAD, name=evil, for_loops=evil, errors=1, session={"congestion_control": evil})
+    run = make_run(tmp_path / "run", [load], name="evil", workload=evil * 3, reason=evil, state="failed")
+    text, page = report_of(run)
+    assert text.count("<script>") == 1
+    assert page.count("script") == 1
+    assert page.count("img") == 0
+    assert evil in page.text
+
+
+def test_the_page_is_written_once_into_the_run(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [LOAD])
+    path = write_report(run)
+    assert path == run.path / files.REPORT
+    with pytest.raises(RunClosedError):
+        write_report(run)
+    elsewhere = tmp_path / "new" / "again.html"
+    assert write_report(run, elsewhere).read_bytes() == path.read_bytes()
+    assert RunDirectory.open(run.path).damage() == []
+
+
+def test_a_run_that_never_measured_has_a_page(tmp_path: Path) -> None:
+    with RunWriter.create(tmp_path / "run", name="x", workload=WorkloadSource(name="x")) as writer:
+        writer.begin_step("rd1", spec={}, facts={})
+        run = writer.close("failed", "cannot reach 10.0.0.10:3260", judge=check_run)
+    _, page = report_of(run)
+    assert "cannot reach 10.0.0.10:3260" in page.text
+    assert "void" in page.text
+
+
+def test_a_running_run_can_be_looked_at(tmp_path: Path) -> None:
+    with RunWriter.create(tmp_path / "run", name="x", workload=WorkloadSource(name="x")) as writer:
+        _, page = report_of(RunDirectory.open(writer.path))
+        writer.close("complete")
+    assert "the run is still going on" in page.text
+
+
+def test_a_thousand_volumes_fit(tmp_path: Path) -> None:
+    load = Load(intervals=3, warmup=0, volumes=1000, points=2, iops=200_000)
+    text, page = report_of(make_run(tmp_path / "run", [load]))
+    assert "sd1000" in page.text
+    assert page.count("tr") > 1000
+    assert 'class="sortable"' in text
+
+
+@pytest.mark.timeout(300)
+def test_fifty_steps_of_many_volumes_fit(tmp_path: Path) -> None:
+    load = Load(intervals=6, warmup=0, volumes=100, points=2, read_percent=50)
+    loads = [
+        replace(load, for_loops=f"threads={n}", iops=1000.0 * n, latency_ms=1 + n / 10) for n in range(1, 51)
+    ]
+    _, page = report_of(make_run(tmp_path / "run", loads))
+    assert page.count("details") == 50
+    assert "The slowest volumes are shown; 40 more" in page.text
+    assert "resp against i/o rate" in page.text
+    assert all(f"rd1 (threads={n})" in page.text for n in range(1, 51))
+
+
+def test_an_open_loop_shows_service_and_response(tmp_path: Path) -> None:
+    _, page = report_of(make_run(tmp_path / "run", [OPEN]))
+    assert "response counts from the intended start" in page.text
+
+
+@pytest.fixture
+def json_snapshot(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    return snapshot.use_extension(JSONSnapshotExtension)
+
+
+def normalised(spec: dict[str, Any]) -> dict[str, Any]:
+    """A spec without the schema's address and with the data sets' generated names replaced by their place."""
+    text = json.dumps({key: value for key, value in spec.items() if key != "$schema"})
+    for place, name in enumerate(
+        dict.fromkeys(re.findall(r"(?:data|view|param)[-_][0-9a-f]{6,}|view_\d+", text))
+    ):
+        text = text.replace(name, f"name-{place}")
+    result: dict[str, Any] = json.loads(text)
+    return result
+
+
+def chart_specs(run: RunDirectory) -> dict[str, dict[str, Any]]:
+    histograms = [(op, histogram) for op in ("read", "write") if (histogram := run.latency("rd1", op=op))]  # type: ignore[arg-type]
+    rates = series.rates(run, "rd1", 5)
+    curve = [point for name, histogram in histograms for point in series.percentile_curve(histogram, name, 5)]
+    return {
+        "rate": charts.rate_chart(rates, "iops", "IOPS", series.warmup_end_s(run, "rd1")),
+        "throughput": charts.rate_chart(rates, "mib_s", "MB/s", 0.0),
+        "latency": charts.latency_chart(series.latency_over_time(run, "rd1", 4)),
+        "cpu": charts.cpu_chart(series.cpu_over_time(run, "rd1", 4)),
+        "percentile": charts.percentile_chart(curve),
+        "bars": charts.bars_chart(series.latency_bars(histograms)),
+        "response": charts.response_chart(
+            [{"name": "rd1", "order": n, "iops": n * 10, "ms": n} for n in range(4)]
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["rate", "throughput", "latency", "cpu", "percentile", "bars", "response"])
+def test_chart_specs_stay_as_they_are(name: str, tmp_path: Path, json_snapshot: SnapshotAssertion) -> None:
+    spec = chart_specs(make_run(tmp_path / "run", [LOAD]))[name]
+    assert normalised(spec) == json_snapshot
+    svg = draw(spec)
+    assert svg.startswith("<svg")
+    assert "#fe00" not in svg
+    assert "var(--muted)" in svg
+
+
+def test_long_series_are_thinned_without_losing_io(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [Load(intervals=50, warmup=0, volumes=1, points=5)])
+    points = [point for point in series.rates(run, "rd1", 10) if point["op"] == "total"]
+    assert len(points) == 10
+    mean = sum(point["iops"] for point in points) / 10
+    assert mean == pytest.approx(run.intervals["ios"].sum() / 50, rel=1e-3)
+    assert len(series.latency_over_time(run, "rd1", 10)) == 40
+    assert len(series.cpu_over_time(run, "rd1", 10)) == 30
+
+
+def test_a_percentile_curve_says_where_honesty_ends() -> None:
+    histogram = PlainHistogram()
+    for value in range(1, 1001):
+        histogram.record(value * 1000, 10)
+    points = series.percentile_curve(histogram, "read", 20)
+    honest = [point["nines"] for point in points if point["honest"]]
+    beyond = [point["nines"] for point in points if not point["honest"]]
+    assert max(honest) == min(beyond) == 2.0
+    assert max(beyond) == 4.0
+    assert [point["ms"] for point in points] == sorted(point["ms"] for point in points)
+
+
+def test_bars_hold_all_io() -> None:
+    read, write = PlainHistogram(), PlainHistogram()
+    for value in range(1, 2000):
+        read.record(value * 1000, 3)
+        write.record(value * 3000, 1)
+    bars = series.latency_bars([("read", read), ("write", write)])
+    assert sum(bar["high"] - bar["low"] for bar in bars) == pytest.approx(100, rel=1e-3)
+    one = PlainHistogram()
+    one.record(5_000_000, 7)
+    assert len(series.latency_bars([("read", one)])) == 1

@@ -1,0 +1,75 @@
+"""Terminal tables: exact text, greyed quantiles, findings told once."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+from linerate.analysis import check_run, compare_runs, summarise
+from linerate.report import comparison_lines, result_lines, result_table, validity_lines
+from linerate.report.figures import mib_s, ms, percent, rate, significant, size
+from linerate.results import Finding, Validity
+from rich.console import Console
+
+from tests.samples.synthetic import Load, make_run
+
+LOAD = Load(intervals=5, warmup=1, volumes=2, points=40)
+
+
+def test_the_result_table_has_vdbenchs_words_and_aligned_columns(tmp_path: Path) -> None:
+    steps = summarise(make_run(tmp_path / "run", [LOAD, replace(LOAD, name="rd2", read_percent=100)]))
+    lines = result_lines(steps)
+    assert lines[0].split("  ")[0] == "run"
+    for word in ("i/o rate", "MB/sec", "resp", "queue depth", "cpu% sys+u"):
+        assert word in lines[0]
+    assert [line.split()[0] for line in lines[1:]] == ["rd1", "read", "write", "rd2", "times"]
+    end = lines[0].index("i/o rate") + len("i/o rate")
+    assert all(line[end - 1].isdigit() and line[end] == " " for line in lines[1:5])
+
+
+def test_thin_quantiles_are_in_parentheses(tmp_path: Path) -> None:
+    lines = result_lines(summarise(make_run(tmp_path / "run", [replace(LOAD, iops=400)])))
+    assert "(" in lines[1]
+    assert "fewer than 100 I/Os lie beyond" in lines[-1]
+
+
+def test_the_rich_table_prints_the_same_figures(tmp_path: Path) -> None:
+    steps = summarise(make_run(tmp_path / "run", [LOAD]))
+    out = io.StringIO()
+    Console(file=out, width=160, no_color=True).print(result_table(steps))
+    wanted = result_lines(steps)[1].split()
+    assert any(line.split() == wanted for line in out.getvalue().splitlines())
+
+
+def test_a_doubt_about_many_steps_is_told_once() -> None:
+    finding = Finding(rule="closed-loop", severity="note", reason="closed", advice="open it", step="rd1")
+    grave = Finding(rule="io-errors", severity="void", reason="lost", advice="mend it", step="rd2")
+    lines = validity_lines(
+        Validity(stamp="void", findings=(finding, finding.model_copy(update={"step": "rd2"}), grave))
+    )
+    assert lines == [
+        "result: void",
+        "  void     io-errors: lost [rd2]",
+        "           -> mend it",
+        "  note     closed-loop: closed [rd1, rd2]",
+        "           -> open it",
+    ]
+
+
+def test_a_comparison_tells_ratio_and_difference(tmp_path: Path) -> None:
+    a = make_run(tmp_path / "a", [LOAD], judge=check_run)
+    b = make_run(tmp_path / "b", [replace(LOAD, iops=80_000, session={"congestion_control": "bbr"})])
+    text = "\n".join(comparison_lines(compare_runs([a], [b])))
+    assert "significance unknown" in text
+    assert "congestion_control: cubic -> bbr" in text
+    assert "is not judged" in text
+
+
+def test_figures_have_just_enough_digits() -> None:
+    assert [rate(v) for v in (None, 0.0, 12.345, 1234.5)] == ["-", "0.0", "12.3", "1,234"]
+    assert [mib_s(v) for v in (0.5, 12.345, 1234.5)] == ["0.50", "12.3", "1,234"]
+    assert [ms(v) for v in (0.1234, 12.345, 123.45)] == ["0.123", "12.35", "123.5"]
+    assert [percent(v) for v in (None, 99.99, 0.04)] == ["-", "100.0", "0.0"]
+    assert [significant(v) for v in (0.01234, 12.345, 12345.6)] == ["0.0123", "12.3", "12,346"]
+    assert [size(v) for v in (512, 8192, 1536 << 20, 3 << 40)] == ["512 B", "8 KiB", "1.5 GiB", "3 TiB"]
