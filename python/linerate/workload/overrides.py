@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from linerate.errors import UserError
@@ -165,7 +165,7 @@ class Overrides:
             if (value := getattr(self, key)) is not None:
                 update[key] = value
         if self.size_bytes is not None and volume.url.startswith("file:") and self.create is None:
-            update["create"] = volume.create or not Path(volume.url.removeprefix("file:")).exists()
+            update["create"] = volume.create or not os.path.exists(volume.url.removeprefix("file:"))
         if self.iscsi is not None:
             update["iscsi"] = volume.iscsi.merged(self.iscsi)
         return volume.model_copy(update=update)

@@ -227,10 +227,13 @@ class _Reader:
         if not tables:
             return
         shares = self._shares(key, [table for _, table in tables], rates)
-        streams = [
+        made = [
             self._stream(index, table, share, volumes)
             for (index, table), share in zip(tables, shares, strict=True)
         ]
+        streams = [stream for stream in made if stream is not None]
+        if self._problems.errors:
+            return
         sweep = _sweep_axes(settings.get("sweep", None))
         for values in itertools.product(*sweep):
             planned = self._run(key, run, settings, volumes, streams, values)
@@ -266,12 +269,14 @@ class _Reader:
 
     def _stream(
         self, index: int, table: StreamTable, share: float | None, volumes: Sequence[VolumeSpec]
-    ) -> StreamSpec:
+    ) -> StreamSpec | None:
         key: Key = ("stream", index, "volumes")
         names = self._pick(key, "volume", table.volumes, [volume.name for volume in volumes])
+        if not names:
+            return None
         return StreamSpec(
             name=table.name,
-            volumes=tuple(names) or ("none",),
+            volumes=tuple(names),
             share_percent=share,
             rate_iops=table.rate,
             priority=table.priority,
@@ -305,9 +310,6 @@ class _Reader:
         shared = any(stream.share_percent is not None for stream in streams) and len(streams) > 1
         limit: LimitTable = settings.get("limit", LimitTable())
         label = " ".join((run.name, *(f"{keyword}={text}" for keyword, _, text in values)))
-        if self._problems.errors:
-            used = {volume.name for volume in volumes}
-            streams = [stream.model_copy(update={"volumes": tuple(used)}) for stream in streams]
         spec = RunSpec(
             name=label,
             seed=self.file.seed,

@@ -157,6 +157,8 @@ def _rate(item: object) -> Rate:
 
 
 def _names(value: object) -> object:
+    if value == []:
+        raise ValueError("an empty list")
     return [value] if isinstance(value, str) else value
 
 

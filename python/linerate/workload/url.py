@@ -103,17 +103,20 @@ def _parse_null(text: str, size: str) -> Target:
 def _parse_path(text: str, path: str, folder: Path | None) -> Target:
     if not path or "\0" in path or "\n" in path:
         raise UserError(f"{text!r}: no path", f"write {TARGET_FORM}")
-    full = Path(os.path.normpath((folder or Path.cwd()).absolute() / Path(path).expanduser()))
-    if full.is_dir():
+    base = os.path.abspath(folder or ".")
+    full = os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+    mode = _mode(full)
+    if stat.S_ISDIR(mode):
         raise UserError(f"{full}: a directory", "name a file in it; it is made if the volume has a size")
-    return Target("block" if _is_block_device(full) else "file", f"file:{full}")
+    return Target("block" if stat.S_ISBLK(mode) else "file", f"file:{full}")
 
 
-def _is_block_device(path: Path) -> bool:
+def _mode(path: str) -> int:
+    """The file's type bits, 0 if it does not exist."""
     try:
-        return stat.S_ISBLK(path.stat().st_mode)
-    except OSError:
-        return False
+        return os.stat(path).st_mode
+    except (OSError, ValueError):
+        return 0
 
 
 def _parse_iscsi(text: str, environ: Mapping[str, str]) -> Target:

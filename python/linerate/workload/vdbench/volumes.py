@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.workload.overrides import Overrides
@@ -49,7 +49,7 @@ class VolumeMaker:
         except UserError as error:
             self._problems.error(sd.place, f"sd={sd.name}: {error.message}", error.hint)
             return None
-        if target.kind == "file" and not Path(target.url.removeprefix("file:")).exists():
+        if target.kind == "file" and not os.path.exists(target.url.removeprefix("file:")):
             if sd.size_bytes is None and self._overrides.size_bytes is None:
                 self._problems.error(
                     sd.place, f"sd={sd.name}: {text} does not exist", "give size= to have it made"
