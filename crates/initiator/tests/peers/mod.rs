@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// A tgtd of our own with one target, LUN 1 backed by a file.
-pub struct Tgt {
+pub(crate) struct Tgt {
     daemon: Child,
     port: u16,
     control: u16,
@@ -15,10 +15,10 @@ pub struct Tgt {
 
 impl Tgt {
     /// Size of the LUN in bytes.
-    pub const BYTES: u64 = 16 << 20;
+    pub(crate) const BYTES: u64 = 16 << 20;
 
     /// Starts it; none, with a word, if tgt is not installed.
-    pub fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         if !["/usr/sbin/tgtd", "/usr/sbin/tgtadm"].iter().all(|file| std::path::Path::new(file).exists()) {
             let _ = writeln!(std::io::stderr(), "skipped: tgtd and tgtadm (package tgt) are not installed");
             return None;
@@ -67,7 +67,7 @@ impl Tgt {
     }
 
     /// Runs tgtadm, again and again while the daemon comes up.
-    pub fn admin(&self, args: &[&str]) {
+    pub(crate) fn admin(&self, args: &[&str]) {
         let control = self.control.to_string();
         let run = || {
             let mut command = Command::new("/usr/sbin/tgtadm");
@@ -83,15 +83,15 @@ impl Tgt {
         assert!(worked, "tgtadm {args:?}");
     }
 
-    pub fn iqn(&self) -> String {
+    pub(crate) fn iqn(&self) -> String {
         "iqn.2026-11.lab.linerate:tgt".into()
     }
 
-    pub fn portal(&self) -> String {
+    pub(crate) fn portal(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("iscsi://{}/{}/1", self.portal(), self.iqn())
     }
 }
