@@ -21,6 +21,7 @@ from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
 
 WORKLOAD = """\
 name = "mixed"
+warm_up = "0s"
 elapsed = "1s"
 interval = "0.25s"
 

@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
 
 WORKLOAD = """\
+warm_up = "0s"
 elapsed = "30s"
 interval = "0.25s"
 volume = [{ name = "v1", outstanding = 4 }]
