@@ -1,7 +1,9 @@
 //! Failures as classes of `linerate.errors`, by whose fault they are. The message says what went wrong and where; the hint
 //! says what to do about it.
 
+use linerate_initiator::ToolError;
 use linerate_load::{Blame, HistogramError, RunError};
+use linerate_target::ArrayError;
 use pyo3::prelude::*;
 
 mod classes {
@@ -45,4 +47,25 @@ pub(crate) fn run_error(error: &RunError) -> PyErr {
 
 pub(crate) fn histogram_error(error: &HistogramError) -> PyErr {
     blamed(Blame::User, error.to_string(), "the latency log is damaged")
+}
+
+pub(crate) fn array_error(error: &ArrayError) -> PyErr {
+    let (blame, hint) = match error.blame() {
+        linerate_target::Blame::User => (Blame::User, "correct the array file"),
+        linerate_target::Blame::Host => (Blame::Host, "the array cannot be served on this host as it is"),
+        linerate_target::Blame::Internal => (Blame::Us, "please report this"),
+    };
+    blamed(blame, error.to_string(), hint)
+}
+
+pub(crate) fn tool_error(error: &ToolError) -> PyErr {
+    let (blame, hint) = match error.blame() {
+        linerate_initiator::Blame::User => (Blame::User, "correct the address, the secret or the options"),
+        linerate_initiator::Blame::Peer => {
+            (Blame::Peer, "see the array's log, and the network on the way to it")
+        }
+        linerate_initiator::Blame::Host => (Blame::Host, "this host cannot ask as it is"),
+        linerate_initiator::Blame::Us => (Blame::Us, "please report this"),
+    };
+    blamed(blame, error.to_string(), hint)
 }

@@ -21,11 +21,15 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
+    use super::array::Array;
+    #[pymodule_export]
     use super::histogram::Histogram;
     #[pymodule_export]
     use super::interval::Interval;
     #[pymodule_export]
     use super::run::{Run, Summary};
+    #[pymodule_export]
+    use super::tools::{discover, host_probe};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     /// Package version; all crates share one.

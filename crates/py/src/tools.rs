@@ -1,9 +1,41 @@
 //! One-shot questions, and the way structured answers reach Python.
 
-use crate::errors::blamed;
+use crate::{
+    errors::{blamed, refused_json, tool_error},
+    wait::interruptible,
+};
+use linerate_initiator::{Credentials, SessionOptions};
+use linerate_io::{AnyDriver, Preference, open_driver, system};
 use linerate_load::Blame;
 use pyo3::prelude::*;
 use serde::Serialize;
+use serde_json::json;
+
+/// Targets behind `iscsi://[user%secret@]host[:port]`, with portals and LUNs.
+#[pyfunction]
+#[pyo3(signature = (url, options_json = "{}"))]
+pub(crate) fn discover<'py>(py: Python<'py>, url: &str, options_json: &str) -> PyResult<Bound<'py, PyAny>> {
+    let options: SessionOptions =
+        serde_json::from_str(options_json).map_err(|error| refused_json("session options", &error))?;
+    let url = url.to_owned();
+    let ask = move || linerate_initiator::discover(&url, &options, &Credentials::default());
+    let targets = interruptible(py, ask)?.map_err(|error| tool_error(&error))?;
+    loaded(py, &targets)
+}
+
+/// What this host gives: the drivers that can be used, allowed CPUs, TSC frequency.
+#[pyfunction]
+pub(crate) fn host_probe(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let host = |error: std::io::Error| blamed(Blame::Host, error.to_string(), "is /proc there?");
+    let usable = |preference| open_driver(preference).map(|driver: AnyDriver| drop(driver)).is_ok();
+    let facts = json!({
+        "cpus": system::allowed_cpus().map_err(host)?,
+        "tsc_hz": py.detach(system::tsc_hz),
+        "io_uring": usable(Preference::IoUring),
+        "epoll": usable(Preference::Epoll),
+    });
+    loaded(py, &facts)
+}
 
 /// Any answer as plain Python objects, by way of JSON: for facts and statistics, never for measurements.
 pub(crate) fn loaded<'py>(py: Python<'py>, answer: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
