@@ -72,8 +72,10 @@ def test_an_interval_longer_than_half_the_run_is_shortened_and_said(read: Read) 
 
 
 def test_times_must_be_above_zero(read: Read) -> None:
-    with pytest.raises(UserError, match="above 0"):
+    with pytest.raises(UserError, match="elapsed 0: out of range"):
         changed(read, elapsed_s=0.0)
+    with pytest.raises(UserError, match="outstanding 0: out of range"):
+        Overrides(outstanding=0)
 
 
 def test_everything_else(read: Read) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 from linerate.errors import UserError
 from linerate.workload.plan import Notice, Plan, PlannedRun
-from linerate.workload.spec import RunSpec, SessionOptions, VolumeSpec
+from linerate.workload.spec import TIME_S_MAX, RunSpec, SessionOptions, VolumeSpec
 
 _NUMBER_FIELD = re.compile(r"\{n(?:([+-])(\d+))?\}")
 
@@ -111,6 +111,19 @@ class Overrides:
     iscsi: SessionOptions | None = None
     luns: LunMap = field(default_factory=LunMap)
 
+    def __post_init__(self) -> None:
+        for option, value, most in (
+            ("outstanding", self.outstanding, 65_536),
+            ("size", self.size_bytes, 1 << 62),
+            ("elapsed", self.elapsed_s, TIME_S_MAX),
+            ("interval", self.interval_s, TIME_S_MAX),
+            ("time scale", self.time_scale, TIME_S_MAX),
+        ):
+            if value is not None and not 0 < value <= most:
+                raise UserError(f"{option} {value:g}: out of range", f"more than 0, at most {most:g}")
+        if self.warmup_s is not None and not 0 <= self.warmup_s <= TIME_S_MAX:
+            raise UserError(f"warm-up {self.warmup_s:g}: out of range", f"0 to {TIME_S_MAX:g} seconds")
+
     def apply(self, plan: Plan) -> Plan:
         """The plan with these changes in every run. Targets are mapped by the readers, which know the
         luns."""
@@ -149,8 +162,6 @@ class Overrides:
         warmup_s = spec.warmup_s * scale if self.warmup_s is None else self.warmup_s
         if one_interval and self.warmup_s is None:
             warmup_s = interval_s
-        if not (elapsed_s > 0 and interval_s > 0 and warmup_s >= 0):
-            raise UserError("the times must be above 0", "for example --elapsed 30 --interval 1 --warmup 5")
         return spec.model_copy(
             update={
                 "warmup_s": _rounded_up(warmup_s, interval_s),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from linerate.workload.spec import OpenArrival, RunSpec, StreamSpec
+from linerate.workload.spec import RATE_IOPS_MAX, OpenArrival, RunSpec, StreamSpec
 
 UNCONTROLLED = "Uncontrolled MAX"
 CONTROLLED = "Controlled MAX"
@@ -192,9 +192,10 @@ class Plan:
         if self._last_max is None:
             return None
         if step.rate.kind == "percent":
-            return _at_rate(step, self._last_max.iops * step.rate.value / 100, None)
+            rate_iops = min(self._last_max.iops * step.rate.value / 100, RATE_IOPS_MAX)
+            return _at_rate(step, rate_iops, None) if rate_iops > 0 else None
         target = curve_target_iops(self._last_max.iops, step.rate.value)
-        return None if target is None else _at_rate(step, target, self._last_max)
+        return None if target is None else _at_rate(step, min(target, RATE_IOPS_MAX), self._last_max)
 
 
 def curve_target_iops(max_iops: float, percent: float) -> float | None:
@@ -220,12 +221,13 @@ def _at_rate(step: Step, rate_iops: float, observed: StepResult | None) -> Plann
 
 
 def _with_observed_shares(streams: tuple[StreamSpec, ...], observed: StepResult) -> tuple[StreamSpec, ...]:
-    total = sum(observed.per_stream_iops.get(stream.name, 0.0) for stream in streams)
+    """A stream that did no I/O at the maximum has no share and is left out."""
+    rates = {stream.name: observed.per_stream_iops.get(stream.name, 0.0) for stream in streams}
+    total = sum(rates.values())
     if total <= 0:
         return streams
     return tuple(
-        stream.model_copy(
-            update={"share_percent": observed.per_stream_iops.get(stream.name, 0.0) / total * 100}
-        )
+        stream.model_copy(update={"share_percent": rates[stream.name] / total * 100})
         for stream in streams
+        if rates[stream.name] > 0
     )

@@ -28,6 +28,12 @@ from pydantic import (
 _REVEAL = "reveal_secrets"
 
 Percent = Annotated[float, Field(ge=0, le=100)]
+Outstanding = Annotated[int, Field(ge=1, le=65_536)]
+IO_BYTES_MAX = 1 << 30
+"""Largest I/O."""
+CURSORS_MAX = 4096
+RATE_IOPS_MAX = 1e9
+TIME_S_MAX = 366.0 * 86_400
 
 
 class Frozen(BaseModel):
@@ -107,7 +113,7 @@ class VolumeSpec(Frozen):
     """Where the used part of the volume begins."""
     size_bytes: PositiveInt | None = None
     """Length of the used part; null means all of it."""
-    outstanding: PositiveInt = 8
+    outstanding: Outstanding = 8
     """I/Os in flight on this volume (vdbench: threads)."""
     direct: bool = True
     """Go past the host's page cache (files and block devices)."""
@@ -181,10 +187,10 @@ class StreamSpec(Frozen):
 
     name: str = Field(min_length=1)
     volumes: tuple[str, ...] = Field(min_length=1)
-    share_percent: Percent | None = None
+    share_percent: float | None = Field(default=None, gt=0, le=100)
     """Share of the run's I/Os."""
-    rate_iops: PositiveFloat | None = None
-    """Fixed rate of this stream."""
+    rate_iops: float | None = Field(default=None, gt=0, le=RATE_IOPS_MAX)
+    """Fixed rate of this stream; excludes a share."""
     priority: PositiveInt | None = None
     """Rank among streams, 1 first."""
     sizes: Sizes = SizeMix(parts=((4096, 100.0),))
@@ -205,7 +211,7 @@ class StreamSpec(Frozen):
     """Never touch the block at offset 0 (vdbench's rule for raw devices)."""
     stop_at_end: bool = False
     """Sequential, and finished at the end of the volume."""
-    cursors: PositiveInt = 1
+    cursors: int = Field(default=1, ge=1, le=CURSORS_MAX)
     """Sequential cursors per volume."""
     compression_ratio: PositiveFloat | None = None
     """Write data compresses about n:1; null: incompressible."""
@@ -222,7 +228,7 @@ class OpenArrival(Frozen):
 
     kind: Literal["open"] = "open"
     process: Literal["deterministic", "poisson", "uniform"] = "poisson"
-    rate_iops: PositiveFloat
+    rate_iops: float = Field(gt=0, le=RATE_IOPS_MAX)
 
 
 Arrival = Annotated[ClosedArrival | OpenArrival, Field(discriminator="kind")]

@@ -251,6 +251,9 @@ class _Reader:
 
     def _shares(self, key: Key, tables: Sequence[StreamTable], rates: Sequence[Rate]) -> list[float | None]:
         """Percent for each stream; None for all when nothing asks for shares."""
+        for table in tables:
+            if table.rate is not None and table.share is not None:
+                self._error((*key, "streams"), f"stream {table.name}: a rate and a share", "give one of them")
         closed = all(rate.kind in ("max", "curve_max") for rate in rates)
         if closed and all(table.share is None for table in tables):
             return [None] * len(tables)

@@ -37,9 +37,14 @@ from pydantic import (
 
 from linerate.workload.plan import Rate
 from linerate.workload.spec import (
+    CURSORS_MAX,
+    IO_BYTES_MAX,
+    RATE_IOPS_MAX,
+    TIME_S_MAX,
     ByteSpan,
     Frozen,
     HitArea,
+    Outstanding,
     Percent,
     Region,
     SessionOptions,
@@ -53,7 +58,6 @@ _TIME_SCHEMA = {"type": ["number", "string"], "description": TIME_FORM}
 _SIZE_LIST_SCHEMA = {"type": "array", "items": _SIZE_SCHEMA, "minItems": 1}
 _NUMBER = {"type": "number"}
 _SECTOR_BYTES = 512
-_LARGEST_IO_BYTES = 1 << 31
 
 
 def _size(value: object) -> int:
@@ -66,15 +70,15 @@ def _size(value: object) -> int:
 
 def _io_size(value: object) -> int:
     size_bytes = _size(value)
-    if not 0 < size_bytes <= _LARGEST_IO_BYTES or size_bytes % _SECTOR_BYTES:
-        raise ValueError(f"an I/O size is a multiple of {_SECTOR_BYTES} bytes, at most 2g")
+    if not 0 < size_bytes <= IO_BYTES_MAX or size_bytes % _SECTOR_BYTES:
+        raise ValueError(f"an I/O size is a multiple of {_SECTOR_BYTES} bytes, at most 1g")
     return size_bytes
 
 
 def _time(value: object) -> float:
     if isinstance(value, str):
         return parse_time_s(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= TIME_S_MAX:
         return float(value)
     raise ValueError(f"not a time; write {TIME_FORM}")
 
@@ -126,7 +130,7 @@ def _region(value: object) -> Region:
         if any(not isinstance(limit, int | float) or isinstance(limit, bool) for limit in limits):
             raise ValueError(wrong)
         start, end = (float(limit) for limit in limits)
-    if not 0 <= start < end or (unit == "percent" and (end > 200 or end - start > 100)):
+    if not 0 <= start < end or (unit == "percent" and (start >= 100 or end > 200 or end - start > 100)):
         raise ValueError("the start lies below the end; in percent the end may wrap beyond 100")
     return Region(unit=unit, start=start, end=end)
 
@@ -144,7 +148,7 @@ def _rate(item: object) -> Rate:
         return Rate("max")
     if item == "curve":
         return Rate("curve_max")
-    if isinstance(item, int | float) and not isinstance(item, bool) and 0 < item < math.inf:
+    if isinstance(item, int | float) and not isinstance(item, bool) and 0 < item <= RATE_IOPS_MAX:
         return Rate("fixed", float(item))
     if isinstance(item, str) and item.endswith("%"):
         try:
@@ -240,7 +244,7 @@ class VolumeTable(Frozen):
     """CHAP user under which the target proves itself."""
     mutual_secret: SecretStr | None = None
     """CHAP secret with which the target proves itself."""
-    outstanding: PositiveInt | None = None
+    outstanding: Outstanding | None = None
     """I/Os in flight on each volume."""
     size: Bytes | None = None
     """Length of the used part; all of the volume if not given."""
@@ -295,9 +299,9 @@ class StreamTable(Frozen):
     """Percent of I/Os that read."""
     random: Percent = 100.0
     """Percent of I/Os that start at a new random place; 0 is sequential."""
-    share: Percent | None = None
+    share: float | None = Field(default=None, gt=0, le=100)
     """Percent of the run's I/Os; streams without one share the rest evenly."""
-    rate: float | None = Field(default=None, gt=0)
+    rate: float | None = Field(default=None, gt=0, le=RATE_IOPS_MAX)
     """Fixed rate of this stream in I/Os per second."""
     priority: PositiveInt | None = None
     """Rank among streams, 1 first."""
@@ -313,7 +317,7 @@ class StreamTable(Frozen):
     """Never touch the block at offset 0."""
     stop_at_end: bool = False
     """Sequential, and finished at the end of the volume."""
-    cursors: PositiveInt = 1
+    cursors: int = Field(default=1, ge=1, le=CURSORS_MAX)
     """Sequential cursors per volume."""
     compression: float | None = Field(default=None, ge=1, le=25)
     """Write data compresses about n:1; incompressible if not given."""
@@ -322,7 +326,7 @@ class StreamTable(Frozen):
 class SweepTable(Frozen):
     """sweep: every combination of these values, in the order in which they are given, rates last."""
 
-    outstanding: tuple[PositiveInt, ...] | None = Field(default=None, min_length=1)
+    outstanding: tuple[Outstanding, ...] | None = Field(default=None, min_length=1)
     size: Annotated[tuple[IoBytes, ...] | None, WithJsonSchema(_SIZE_LIST_SCHEMA)] = Field(
         default=None, min_length=1
     )
@@ -362,11 +366,11 @@ class RunSettings(Frozen):
     """Time before the measured part; default 5 s."""
     pause: Seconds | None = None
     """Wait before each run; default none."""
-    outstanding: PositiveInt | None = None
+    outstanding: Outstanding | None = None
     """I/Os in flight per volume, for volumes that do not say it; default 8. In a [[run]] it holds for all."""
     rate: RatesField | None = None
     """I/Os per second, "max" (default), "curve", "50%" of the last maximum, or a list of these."""
-    curve: tuple[float, ...] | None = Field(default=None, min_length=1)
+    curve: tuple[Annotated[float, Field(gt=0, le=1000)], ...] | None = Field(default=None, min_length=1)
     """Percentages of the maximum for the rate "curve"; default 10, 50, 70, 80, 90, 100."""
     stop_curve_ms: float | None = Field(default=None, gt=0)
     """End after a curve point whose mean response time is longer."""
@@ -398,7 +402,7 @@ class WorkloadFile(RunSettings):
     """Same seed, same sequence of I/Os."""
     workers: int = Field(default=0, ge=0)
     """Load threads; 0: chosen at run time."""
-    cpus: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    cpus: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(default=None, min_length=1)
     """CPUs that workers are pinned to."""
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     wait: Literal["block", "spin"] = "block"

@@ -7,7 +7,17 @@ import socket
 from dataclasses import dataclass
 
 from linerate.workload.problems import Place, Problems
-from linerate.workload.spec import ByteSpan, Region, SizeMix, SizeRange, Sizes
+from linerate.workload.spec import (
+    CURSORS_MAX,
+    IO_BYTES_MAX,
+    RATE_IOPS_MAX,
+    TIME_S_MAX,
+    ByteSpan,
+    Region,
+    SizeMix,
+    SizeRange,
+    Sizes,
+)
 from linerate.workload.units import number_text, size_text
 from linerate.workload.vdbench.blocks import Blocks, Instance
 from linerate.workload.vdbench.tables import LOOP_KEYWORDS, Block
@@ -15,6 +25,7 @@ from linerate.workload.vdbench.values import Value
 
 SECTOR_BYTES = 512
 _MOST_BYTES = 1 << 62
+_MOST_THREADS = 65_536
 _LARGEST_PERCENT = 200
 """A range up to here is in percent, beyond it in bytes."""
 _DIRECT = ("o_direct", "directio")
@@ -212,8 +223,12 @@ class Fields:
             return None
         if high > _LARGEST_PERCENT:
             return Region(unit="bytes", start=low, end=high)
-        if high > 100 and high - low >= 100:
-            self.wrong(value, "a range that wraps must stay below 100 % in all", f"write {keyword}=(70,130)")
+        if low >= 100 or (high > 100 and high - low >= 100):
+            self.wrong(
+                value,
+                "a range starts below 100 %, and one that wraps stays below 100 % in all",
+                f"write {keyword}=(70,130)",
+            )
             return None
         return Region(unit="percent", start=low, end=high)
 
@@ -316,14 +331,14 @@ def read_sd(instance: Instance, problems: Problems) -> Sd:
     if luns and len(luns) > 1 and (value := fields.value("lun")):
         fields.wrong(value, "one lun expected", "write lun=path")
     threads = fields.divided("threads", 8)
-    if threads < 1 and (value := fields.value("threads")):
-        fields.wrong(value, "no threads left", "write threads=n, at least 1")
+    if not 1 <= threads <= _MOST_THREADS and (value := fields.value("threads")):
+        fields.wrong(value, "out of range", f"write threads=n, 1 to {_MOST_THREADS}")
     return Sd(
         name=instance.name,
         place=instance.place,
         lun=luns[0] if luns else None,
         size_bytes=fields.divided("size", 0) or None,
-        threads=max(threads, 1),
+        threads=min(max(threads, 1), _MOST_THREADS),
         hit_area_bytes=fields.sectors("hitarea", 1 << 20),
         offset_bytes=fields.sectors("offset", 0),
         align_bytes=fields.sectors("align", 0) or None,
@@ -360,9 +375,9 @@ def read_wd(instance: Instance, problems: Problems) -> Wd:
         read_hit_percent=fields.number("rhpct", 0, 0, 100),
         write_hit_percent=fields.number("whpct", 0, 0, 100),
         skew=fields.number("skew", 0, 0, 100) or None,
-        rate_iops=fields.number("iorate", 0, 1, 1e9) or None,
+        rate_iops=fields.number("iorate", 0, 1, RATE_IOPS_MAX) or None,
         priority=fields.whole("priority", 0, 1, 10_000) or None,
-        streams=fields.whole("streams", 1, 2, 10_000),
+        streams=fields.whole("streams", 1, 2, CURSORS_MAX),
         flags=fields.flags(),
     )
 
@@ -378,7 +393,7 @@ def _sizes(fields: Fields) -> Sizes:
         fields.wrong(value, "not a size, pairs, or (min,max,align)", f"write {_SIZE_FORMS}")
         return default
     sizes = numbers[::2] if pairs else numbers
-    if any(not size >= SECTOR_BYTES or size % SECTOR_BYTES or size > 1 << 31 for size in sizes):
+    if any(not size >= SECTOR_BYTES or size % SECTOR_BYTES or size > IO_BYTES_MAX for size in sizes):
         fields.wrong(value, f"a size is a multiple of {SECTOR_BYTES}", "write xfersize=4k or (4k,60,8k,40)")
         return default
     if len(numbers) == 1:
@@ -415,8 +430,8 @@ def read_rd(instance: Instance, problems: Problems) -> Rd:
     fields = Fields(instance, problems)
     rates = fields.value("iorate")
     for rate in rates.numbers if rates else ():
-        if rates and (rate == 0 or rate < -1000):
-            fields.wrong(rates, "a rate is above 0", "write iorate=n, max, curve or n%")
+        if rates and (rate == 0 or rate < -1000 or rate > RATE_IOPS_MAX):
+            fields.wrong(rates, "a rate lies above 0 and below 1e9", "write iorate=n, max, curve or n%")
     curve = fields.value("curve")
     points = tuple(abs(p) for p in curve.numbers) if curve else (10, 50, 70, 80, 90, 100)
     if curve and not all(0 < p <= 1000 for p in points):
@@ -433,7 +448,7 @@ def read_rd(instance: Instance, problems: Problems) -> Rd:
         elapsed_s=elapsed_s,
         interval_s=interval_s,
         warmup_s=warmup_s,
-        pause_s=fields.number("pause", 0, 0, 1e9),
+        pause_s=fields.number("pause", 0, 0, TIME_S_MAX),
         process=_process(fields),
         max_data={
             key: fields.number(key, 0, 0, _MOST_BYTES)
@@ -449,9 +464,9 @@ def read_rd(instance: Instance, problems: Problems) -> Rd:
 
 def _times(fields: Fields) -> tuple[float, float, float]:
     """elapsed, interval, warmup in seconds; elapsed and warmup are multiples of the interval."""
-    elapsed_s = fields.number("elapsed", 30, 1, 1e9)
-    interval_s = fields.number("interval", 1, 1, 1e6)
-    warmup_s = fields.number("warmup", 0, 0, 1e9)
+    elapsed_s = fields.number("elapsed", 30, 1, TIME_S_MAX)
+    interval_s = fields.number("interval", 1, 1, TIME_S_MAX)
+    warmup_s = fields.number("warmup", 0, 0, TIME_S_MAX)
     for keyword, time_s in (("elapsed", elapsed_s), ("warmup", warmup_s)):
         if (value := fields.value(keyword)) and abs(time_s / interval_s - round(time_s / interval_s)) > 1e-9:
             fields.wrong(value, f"not a multiple of interval={interval_s:g}", f"write {keyword}=seconds")
@@ -477,8 +492,8 @@ def _process(fields: Fields) -> str:
 def _loops(fields: Fields) -> tuple[Loop, ...]:
     """The for loops in their order of appearance."""
     limits: dict[str, tuple[float, float, bool]] = {
-        "xfersize": (SECTOR_BYTES, 1 << 31, True),
-        "threads": (1, 1 << 20, False),
+        "xfersize": (SECTOR_BYTES, IO_BYTES_MAX, True),
+        "threads": (1, _MOST_THREADS, False),
         "hitarea": (0, _MOST_BYTES, True),
         "compratio": (1, 25, False),
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from linerate.workload.problems import Problems
-from linerate.workload.spec import HitArea, Region, SizeMix, StreamSpec
+from linerate.workload.spec import HitArea, Region, SizeMix, SizeRange, StreamSpec
 from linerate.workload.url import Target
 from linerate.workload.vdbench.settings import General, Rd, Sd, Seek, Wd
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE
@@ -121,11 +121,20 @@ def _hit_area(wd: Wd, sds: Sequence[Sd], context: StreamContext) -> HitArea | No
     if not area_bytes:
         context.problems.error(wd.place, f"wd={wd.name}: hits are asked for, but hitarea is 0", "hitarea=1m")
         return None
+    largest_bytes = _largest_bytes(wd, context)
+    if area_bytes < largest_bytes:
+        what = f"wd={wd.name}: hitarea is smaller than xfersize={largest_bytes}"
+        context.problems.error(wd.place, what, "make hitarea= larger")
     for sd in sds:
         if sd.size_bytes is not None and sd.size_bytes < 4 * area_bytes:
             what = f"wd={wd.name}: hits need a volume of four hit areas, and sd={sd.name} is smaller"
             context.problems.error(wd.place, what, "make size= larger or hitarea= smaller")
     return HitArea(bytes=area_bytes, read_percent=read, write_percent=write)
+
+
+def _largest_bytes(wd: Wd, context: StreamContext) -> int:
+    own = wd.sizes.max_bytes if isinstance(wd.sizes, SizeRange) else max(size for size, _ in wd.sizes.parts)
+    return int(context.loop("xfersize", own))
 
 
 def _same(
