@@ -7,7 +7,8 @@ pub const MEDIUM_CHUNK_BYTES: u32 = 1 << 20;
 
 /// COMPARE AND WRITE: all that its one-byte length field can say.
 pub(crate) const MAX_COMPARE_BLOCKS: u8 = 255;
-pub(crate) const MAX_WRITE_SAME_BLOCKS: u32 = 1 << 20;
+/// Few enough that what one command fills can also be read or written back by a few.
+pub(crate) const MAX_WRITE_SAME_BLOCKS: u32 = 1 << 15;
 /// Of all descriptors of one UNMAP together.
 pub(crate) const MAX_UNMAP_BLOCKS: u32 = 1 << 20;
 pub(crate) const MAX_UNMAP_DESCRIPTORS: u32 = 256;

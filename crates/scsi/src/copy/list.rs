@@ -90,8 +90,8 @@ fn parse_target(bytes: &[u8], at: u16) -> Result<CopyTarget, Sense> {
     if bytes[0] != IDENTIFICATION_TARGET {
         return Err(Sense::illegal(code::UNSUPPORTED_TARGET_TYPE));
     }
-    // LU ID TYPE other than LUN, or NUL, or another device type.
-    if bytes[1] & 0xE0 != 0 || bytes[1] & 0x1F != DISK {
+    // Another device type. LU ID TYPE and NUL are ignored since SPC-4.
+    if bytes[1] & 0x1F != DISK {
         return Err(Sense::parameter(at + 1));
     }
     let designator = bytes[8..28].get(..usize::from(bytes[7])).ok_or(Sense::parameter(at + 7))?;

@@ -15,6 +15,10 @@ pub(crate) fn compare_and_write(itl: &Arc<Itl>, request: &Request<'_>) -> Result
     check_protection(itl)?;
     let extent = itl.extent(be64(request.cdb, 2), u32::from(request.cdb[13]))?;
     let asked_bytes = 2 * extent.asked_bytes;
+    // A length that did not fit into its one byte and left the data behind.
+    if asked_bytes == 0 && request.expected.out_bytes != 0 {
+        return Err(Sense::cdb(13).into());
+    }
     if request.expected.out_bytes != asked_bytes {
         return Err(Refusal::DataOutLength { asked_bytes });
     }

@@ -72,6 +72,9 @@ impl Connection {
         let Some(entry) = self.tasks.get_mut(slot).filter(|entry| !entry.aborted) else { return };
         let wanted = entry.write.as_ref().map_or(0, |write| write.wanted().saturating_sub(at));
         let bytes = &bytes[..bytes.len().min(wanted as usize)];
+        if bytes.is_empty() {
+            return;
+        }
         match &mut entry.work {
             Work::MemoryWrite(extent) => {
                 if let Some(Medium::Memory { region, .. }) = core.media.get(entry.volume) {
