@@ -225,9 +225,9 @@ fn copy_lists_are_checked() {
     let mut fibre_channel = good.clone();
     fibre_channel[16] = 0xE0;
     assert_eq!(check(fibre_channel), (5, 0x2607));
-    let mut proxy = good;
-    proxy[17] = 0x40;
-    assert_eq!(check(proxy), INVALID_PARAMETER);
+    let mut tape = good;
+    tape[17] = 0x01;
+    assert_eq!(check(tape), INVALID_PARAMETER);
 }
 
 #[test]
