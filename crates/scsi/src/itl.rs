@@ -9,7 +9,6 @@ use crate::{
     Expected, Extent, MAX_TRANSFER_BYTES, Nexus, Plan,
     nexus::PortPair,
     sense::{Refusal, Sense},
-    stripes::Mask,
     unit::LogicalUnit,
     wire::{be16, be32, be64},
 };
@@ -137,11 +136,11 @@ impl Itl {
 
     /// Enters the stripes of a plain write; see [`crate::stripes`].
     pub(crate) fn enter(&self, extent: &Extent) -> bool {
-        self.unit.stripes().enter(Mask::of(extent.offset_bytes, u64::from(extent.len_bytes)))
+        self.unit.stripes().enter_range(extent.offset_bytes, extent.len_bytes)
     }
 
     pub(crate) fn leave(&self, extent: &Extent) {
-        self.unit.stripes().leave(Mask::of(extent.offset_bytes, u64::from(extent.len_bytes)));
+        self.unit.stripes().leave_range(extent.offset_bytes, extent.len_bytes);
     }
 
     /// The bytes of `blocks` blocks at `lba`, checked against capacity and transfer limit.

@@ -57,6 +57,13 @@ impl Mask {
     }
 }
 
+/// The index of the one stripe that a range lies in, which is nearly always so.
+fn only_stripe(offset_bytes: u64, len_bytes: u32) -> Option<usize> {
+    let first = offset_bytes >> STRIPE_SHIFT;
+    let last = (offset_bytes + u64::from(len_bytes.max(1) - 1)) >> STRIPE_SHIFT;
+    (first == last && len_bytes > 0).then_some((first % STRIPES) as usize)
+}
+
 impl Default for Stripes {
     fn default() -> Self {
         Self((0..STRIPES).map(|_| Stripe::default()).collect())
@@ -64,11 +71,25 @@ impl Default for Stripes {
 }
 
 impl Stripes {
-    /// Enters for a plain write; false (and nothing held) if a section owns any of the stripes.
+    /// Enters the stripes of a plain write; false (and nothing held) if a section owns any of them.
+    pub(crate) fn enter_range(&self, offset_bytes: u64, len_bytes: u32) -> bool {
+        match only_stripe(offset_bytes, len_bytes) {
+            Some(index) => self.enter_one(index),
+            None => self.enter(Mask::of(offset_bytes, u64::from(len_bytes))),
+        }
+    }
+
+    /// Leaves what was entered with the same range.
+    pub(crate) fn leave_range(&self, offset_bytes: u64, len_bytes: u32) {
+        match only_stripe(offset_bytes, len_bytes) {
+            Some(index) => self.leave_one(index),
+            None => self.leave(Mask::of(offset_bytes, u64::from(len_bytes))),
+        }
+    }
+
     pub(crate) fn enter(&self, mask: Mask) -> bool {
         for index in mask.indices() {
-            if self.0[index].0.fetch_add(1, Ordering::Acquire) & CLOSED != 0 {
-                self.0[index].0.fetch_sub(1, Ordering::Release);
+            if !self.enter_one(index) {
                 let entered_before = Mask(mask.0 & ((1 << index) - 1));
                 self.leave(entered_before);
                 return false;
@@ -79,10 +100,20 @@ impl Stripes {
 
     /// Leaves what was entered with the same mask.
     pub(crate) fn leave(&self, mask: Mask) {
-        for index in mask.indices() {
-            let before = self.0[index].0.fetch_sub(1, Ordering::Release);
-            debug_assert_ne!(before & !CLOSED, 0, "a write left a stripe that it had not entered");
+        mask.indices().for_each(|index| self.leave_one(index));
+    }
+
+    fn enter_one(&self, index: usize) -> bool {
+        let open = self.0[index].0.fetch_add(1, Ordering::Acquire) & CLOSED == 0;
+        if !open {
+            self.leave_one(index);
         }
+        open
+    }
+
+    fn leave_one(&self, index: usize) {
+        let before = self.0[index].0.fetch_sub(1, Ordering::Release);
+        debug_assert_ne!(before & !CLOSED, 0, "a write left a stripe that it had not entered");
     }
 }
 
@@ -132,6 +163,15 @@ mod tests {
         assert_eq!(Mask::of(127 * MIB, 2 * MIB).0, (1 << 127) | 1);
         assert_eq!(Mask::of(5, STRIPES * MIB).0, u128::MAX);
         assert_eq!(Mask::of(0, (STRIPES - 1) * MIB).0, u128::MAX >> 1);
+    }
+
+    #[test]
+    fn the_short_way_to_a_stripe_agrees_with_the_mask() {
+        for (offset, len) in [(0, 512), (MIB - 512, 512), (200 * MIB + 5, 4096), (MIB - 1, 2), (7, 0)] {
+            let (short, mask) = (only_stripe(offset, len), Mask::of(offset, u64::from(len)));
+            let single = (mask.0.count_ones() == 1).then(|| mask.0.trailing_zeros() as usize);
+            assert_eq!(short, single, "{len} bytes at {offset}");
+        }
     }
 
     #[test]
