@@ -1,0 +1,60 @@
+//! What the network does to those who use it.
+
+use crate::Rng;
+use linerate_io::Nanos;
+
+/// A network's manners. Times in nanoseconds, percentages out of 100.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    /// Least time that a byte travels.
+    pub delay_ns: Nanos,
+    /// Up to this much more, by chance; bytes of one direction never overtake each other.
+    pub jitter_ns: Nanos,
+    /// Time that each byte occupies the link; 0 = infinitely fast.
+    pub ns_per_byte: Nanos,
+    /// Most bytes on their way or unread in one direction: what a sender may be ahead of its receiver.
+    pub window_bytes: usize,
+    /// Most bytes that travel together; the rest follows in pieces.
+    pub segment_bytes: usize,
+    /// How often a receive gets only a part of what has arrived.
+    pub short_receive_percent: u32,
+    /// How often a connection attempt is refused.
+    pub refuse_percent: u32,
+    /// Mean life of a connection before it is lost; 0 = never lost.
+    pub life_ns: Nanos,
+    /// How many of the lost connections go silently: bytes vanish and nobody is told.
+    pub silent_percent: u32,
+}
+
+impl Conditions {
+    /// A quick network that loses nothing.
+    pub fn calm() -> Self {
+        Conditions {
+            delay_ns: 10_000,
+            jitter_ns: 0,
+            ns_per_byte: 0,
+            window_bytes: 1 << 20,
+            segment_bytes: 1 << 20,
+            short_receive_percent: 0,
+            refuse_percent: 0,
+            life_ns: 0,
+            silent_percent: 0,
+        }
+    }
+
+    /// A network as chance makes it: slow or fast, in small pieces or large ones; with `lossy` connections get lost.
+    pub fn random(rng: &mut Rng, lossy: bool) -> Self {
+        let mut choose = |values: &[u64]| values[rng.range(0, values.len() as u64 - 1) as usize];
+        Conditions {
+            delay_ns: choose(&[1_000, 50_000, 1_000_000]),
+            jitter_ns: choose(&[0, 10_000, 2_000_000]),
+            ns_per_byte: choose(&[0, 0, 1, 8]),
+            window_bytes: choose(&[3_000, 65_536, 1 << 20]) as usize,
+            segment_bytes: choose(&[47, 1460, 1460, 65_536]) as usize,
+            short_receive_percent: choose(&[0, 10, 60]) as u32,
+            refuse_percent: if lossy { choose(&[0, 0, 30]) as u32 } else { 0 },
+            life_ns: if lossy { choose(&[5_000_000, 50_000_000, 500_000_000]) } else { 0 },
+            silent_percent: choose(&[0, 20]) as u32,
+        }
+    }
+}

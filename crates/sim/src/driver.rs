@@ -1,0 +1,259 @@
+//! The driver trait on a simulated network.
+
+use crate::link::{Recv, Send, Side};
+use crate::world::{Event, SimNetwork, World};
+use linerate_io::{
+    Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
+    TcpInfo, Wait,
+};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An accepted connection that no driver owns yet. Dropping it closes the connection.
+#[derive(Debug)]
+pub struct SimSocket {
+    link: Option<usize>,
+    orphans: Arc<Mutex<Vec<usize>>>,
+}
+
+impl SimSocket {
+    pub(crate) fn new(link: usize, orphans: Arc<Mutex<Vec<usize>>>) -> Self {
+        SimSocket { link: Some(link), orphans }
+    }
+}
+
+impl Drop for SimSocket {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take() {
+            self.orphans.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+        }
+    }
+}
+
+/// Wakes a [`SimDriver`].
+#[derive(Clone)]
+pub struct SimWaker {
+    network: SimNetwork,
+    station: usize,
+}
+
+/// One host of a [`SimNetwork`]. Its [`Driver::poll`] never waits: it notes until when it would, gives what is ready, and
+/// [`SimNetwork::advance`] moves the clock once everyone waits.
+pub struct SimDriver {
+    network: SimNetwork,
+    station: usize,
+    objects: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+struct Entry {
+    generation: u32,
+    object: Option<Object>,
+}
+
+#[derive(Clone, Copy)]
+enum Object {
+    Listener(SocketAddr),
+    Stream(usize, Side),
+}
+
+impl SimDriver {
+    pub(crate) fn new(network: SimNetwork, station: usize) -> Self {
+        SimDriver { network, station, objects: Vec::new(), free: Vec::new() }
+    }
+
+    fn insert(&mut self, object: Object) -> Handle {
+        if let Some(index) = self.free.pop() {
+            let entry = &mut self.objects[index as usize];
+            entry.object = Some(object);
+            return Handle::new(index, entry.generation);
+        }
+        self.objects.push(Entry { generation: 0, object: Some(object) });
+        Handle::new(self.objects.len() as u32 - 1, 0)
+    }
+
+    fn object(&self, handle: Handle) -> Option<Object> {
+        let entry = self.objects.get(handle.index() as usize)?;
+        if entry.generation == handle.generation() { entry.object } else { None }
+    }
+
+    fn stream(&self, handle: Handle) -> Option<(usize, Side)> {
+        match self.object(handle)? {
+            Object::Stream(link, side) => Some((link, side)),
+            Object::Listener(_) => None,
+        }
+    }
+
+    fn ready(world: &mut World, station: usize, completion: Completion<SimSocket>) {
+        world.stations[station].ready.push_back(completion);
+    }
+}
+
+impl Driver for SimDriver {
+    type Socket = SimSocket;
+    type Waker = SimWaker;
+
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn now(&self) -> Nanos {
+        self.network.now()
+    }
+
+    fn waker(&self) -> SimWaker {
+        SimWaker { network: self.network.clone(), station: self.station }
+    }
+
+    fn wake(waker: &SimWaker) {
+        waker.network.lock().stations[waker.station].woken = true;
+    }
+
+    fn attach(&mut self, region: Arc<Region>) -> RegionId {
+        let regions = &mut self.network.lock().stations[self.station].regions;
+        regions.push(region);
+        RegionId::new(regions.len() as u32 - 1)
+    }
+
+    fn listen(&mut self, mut addr: SocketAddr, _options: &SocketOptions) -> io::Result<Handle> {
+        let network = self.network.clone();
+        let mut world = network.lock();
+        if addr.port() == 0 {
+            addr.set_port(world.next_port);
+            world.next_port += 1;
+        }
+        if world.listeners.contains_key(&addr) {
+            return Err(ErrorKind::AddrInUse.into());
+        }
+        let handle = self.insert(Object::Listener(addr));
+        world.listeners.insert(addr, (self.station, handle));
+        Ok(handle)
+    }
+
+    fn local_addr(&self, handle: Handle) -> io::Result<SocketAddr> {
+        match self.object(handle).ok_or(ErrorKind::NotConnected)? {
+            Object::Listener(addr) => Ok(addr),
+            Object::Stream(link, side) => Ok(self.network.lock().links[link].end(side).addr),
+        }
+    }
+
+    fn connect(&mut self, addr: SocketAddr, _options: &SocketOptions) -> io::Result<Handle> {
+        let network = self.network.clone();
+        let mut world = network.lock();
+        let client = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), world.next_port);
+        world.next_port = world.next_port.wrapping_add(1).max(1024);
+        // The handle is part of the connection and the connection part of the handle's entry.
+        let link = world.links.len();
+        let handle = self.insert(Object::Stream(link, Side::Client));
+        let made = world.connect((self.station, handle), client, addr);
+        debug_assert_eq!(made, link);
+        Ok(handle)
+    }
+
+    fn add_stream(&mut self, mut socket: SimSocket, _options: &SocketOptions) -> io::Result<Handle> {
+        let link = socket.link.take().ok_or(ErrorKind::NotConnected)?;
+        let handle = self.insert(Object::Stream(link, Side::Server));
+        self.network.lock().links[link].end(Side::Server).owner = Some((self.station, handle));
+        Ok(handle)
+    }
+
+    fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo> {
+        self.stream(stream).ok_or(ErrorKind::NotConnected)?;
+        Ok(TcpInfo::default())
+    }
+
+    fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer, at: usize) {
+        let mut world = self.network.lock();
+        let Some((link, side)) = self.stream(stream) else {
+            let result = Err(ErrorKind::NotConnected.into());
+            return Self::ready(&mut world, self.station, Completion::Received { stream, result, buffer });
+        };
+        let end = world.links[link].end(side);
+        assert!(end.recv.is_none(), "one receive per stream at a time");
+        let recv = Recv { direct: direct.to_vec(), buffer, at };
+        assert!(recv.room() > 0, "a receive needs room");
+        end.recv = Some(recv);
+        world.deliver(link, side);
+    }
+
+    fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
+        assert!(!outgoing.is_empty(), "a send needs bytes");
+        let mut world = self.network.lock();
+        let dead = match self.stream(stream) {
+            Some((link, side)) => world.links[link].end(side).dead,
+            None => Some(ErrorKind::NotConnected),
+        };
+        if let Some(error) = dead {
+            let result = Err(error.into());
+            return Self::ready(&mut world, self.station, Completion::Sent { stream, result, outgoing });
+        }
+        if let Some((link, side)) = self.stream(stream) {
+            let end = world.links[link].end(side);
+            assert!(end.send.is_none(), "one send per stream at a time");
+            end.send = Some(Send { outgoing, sent: 0 });
+            let at = world.now + world.rng.range(0, 1_000);
+            world.schedule(at, Event::Transmit { link, side });
+        }
+    }
+
+    fn open(&mut self, _path: &Path, _options: &FileOptions) -> io::Result<Handle> {
+        Err(io::Error::new(ErrorKind::Unsupported, "the simulated driver has no files"))
+    }
+
+    fn file_size(&self, _file: Handle) -> io::Result<u64> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    fn read_at(&mut self, file: Handle, tag: u64, _segs: &[Seg], _offset: u64) {
+        self.refuse_file(file, tag);
+    }
+
+    fn write_at(&mut self, file: Handle, tag: u64, _segs: &[Seg], _offset: u64, _durable: bool) {
+        self.refuse_file(file, tag);
+    }
+
+    fn sync(&mut self, file: Handle, tag: u64) {
+        self.refuse_file(file, tag);
+    }
+
+    fn discard(&mut self, file: Handle, tag: u64, _offset: u64, _len: u64) {
+        self.refuse_file(file, tag);
+    }
+
+    fn close(&mut self, handle: Handle) {
+        let Some(object) = self.object(handle) else { return };
+        let entry = &mut self.objects[handle.index() as usize];
+        entry.object = None;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(handle.index());
+        let mut world = self.network.lock();
+        match object {
+            Object::Listener(addr) => drop(world.listeners.remove(&addr)),
+            Object::Stream(link, side) => world.close(link, side),
+        }
+    }
+
+    fn poll(&mut self, wait: Wait, out: &mut Vec<Completion<SimSocket>>) -> io::Result<()> {
+        let mut world = self.network.lock();
+        world.run_due();
+        let station = &mut world.stations[self.station];
+        if std::mem::take(&mut station.woken) {
+            out.push(Completion::Woken);
+        }
+        out.extend(station.ready.drain(..));
+        station.wake_at = match wait {
+            Wait::Until(at) if out.is_empty() => Some(at),
+            _ => None,
+        };
+        Ok(())
+    }
+}
+
+impl SimDriver {
+    fn refuse_file(&mut self, file: Handle, tag: u64) {
+        let result = Err(ErrorKind::Unsupported.into());
+        Self::ready(&mut self.network.lock(), self.station, Completion::File { file, tag, result });
+    }
+}

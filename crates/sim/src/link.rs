@@ -1,0 +1,109 @@
+//! One TCP connection: two ends, and what lies between them.
+
+use linerate_io::{Buffer, Handle, Nanos, Outgoing, Seg};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// Which end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The end that connected.
+    Client,
+    /// The end that was accepted.
+    Server,
+}
+
+impl Side {
+    pub(crate) fn other(self) -> Side {
+        match self {
+            Side::Client => Side::Server,
+            Side::Server => Side::Client,
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    ends: [End; 2],
+    /// The network lost it: nothing gets through any more.
+    pub(crate) cut: bool,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) addr: SocketAddr,
+    /// The driver that has it, and its handle there.
+    pub(crate) owner: Option<(usize, Handle)>,
+    /// The attempt has been answered (the accepted end is connected from the start).
+    pub(crate) connected: bool,
+    /// Bytes that have arrived and were not received yet.
+    pub(crate) inbox: VecDeque<u8>,
+    /// Bytes on their way to this end.
+    pub(crate) in_flight: usize,
+    /// When the last byte on its way to this end arrives.
+    pub(crate) last_arrival: Nanos,
+    /// The other end has closed, and all it sent has arrived.
+    pub(crate) finished: bool,
+    /// The connection is dead for this end, with this error.
+    pub(crate) dead: Option<std::io::ErrorKind>,
+    /// This end has closed.
+    pub(crate) closed: bool,
+    pub(crate) recv: Option<Recv>,
+    pub(crate) send: Option<Send>,
+    /// The send waits for the other end to receive.
+    pub(crate) stalled: bool,
+}
+
+/// A receive under way.
+#[derive(Debug)]
+pub(crate) struct Recv {
+    pub(crate) direct: Vec<Seg>,
+    pub(crate) buffer: Buffer,
+    pub(crate) at: usize,
+}
+
+impl Recv {
+    /// Bytes it has room for.
+    pub(crate) fn room(&self) -> usize {
+        let direct: usize = self.direct.iter().map(|seg| seg.len as usize).sum();
+        direct + self.buffer.len().saturating_sub(self.at)
+    }
+}
+
+/// A send under way.
+#[derive(Debug)]
+pub(crate) struct Send {
+    pub(crate) outgoing: Box<Outgoing>,
+    pub(crate) sent: usize,
+}
+
+impl Link {
+    pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> Self {
+        Link { ends: [End::new(client, false), End::new(server, true)], cut: false }
+    }
+
+    pub(crate) fn end(&mut self, side: Side) -> &mut End {
+        &mut self.ends[side as usize]
+    }
+}
+
+impl End {
+    fn new(addr: SocketAddr, connected: bool) -> Self {
+        End {
+            addr,
+            owner: None,
+            connected,
+            inbox: VecDeque::new(),
+            in_flight: 0,
+            last_arrival: 0,
+            finished: false,
+            dead: None,
+            closed: false,
+            recv: None,
+            send: None,
+            stalled: false,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Many runs, each from its own seed, and a way back to the one that failed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Runs `test` with seeds 0 to `runs` - 1. `LINERATE_SIM_RUNS` replaces the number of runs, `LINERATE_SIM_SEED` replays one
+/// seed. When a run panics its seed is printed.
+pub fn for_each_seed(runs: u64, mut test: impl FnMut(u64)) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let seeds = match number("LINERATE_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("LINERATE_SIM_RUNS").unwrap_or(runs),
+    };
+    for seed in seeds {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(seed))) {
+            eprintln!("seed {seed} failed; replay it with: make sim SEED={seed}");
+            resume_unwind(panic);
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! The world that drivers share: clock, events, connections.
+
+use crate::driver::{SimDriver, SimSocket};
+use crate::link::{Link, Side};
+use crate::{Conditions, Rng};
+use linerate_io::{Completion, Handle, Nanos, Outgoing, Part, Region};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How long a connection that was lost silently stays so before its ends are told (the kernel gives up).
+const SILENCE_NS: Nanos = 120_000_000_000;
+
+/// A simulated network and its clock. Clones share them.
+#[derive(Clone)]
+pub struct SimNetwork {
+    world: Arc<Mutex<World>>,
+}
+
+impl SimNetwork {
+    /// An empty network at time 1 s (time 0 would hide sums that go below it).
+    pub fn new(seed: u64, conditions: Conditions) -> Self {
+        let world = World {
+            now: 1_000_000_000,
+            rng: Rng::new(seed),
+            conditions,
+            sequence: 0,
+            events: BTreeMap::new(),
+            links: Vec::new(),
+            listeners: BTreeMap::new(),
+            stations: Vec::new(),
+            orphans: Arc::default(),
+            next_port: 40_000,
+        };
+        SimNetwork { world: Arc::new(Mutex::new(world)) }
+    }
+
+    /// A driver on this network: one host.
+    pub fn driver(&self) -> SimDriver {
+        let mut world = self.lock();
+        world.stations.push(Station::default());
+        SimDriver::new(self.clone(), world.stations.len() - 1)
+    }
+
+    /// The time.
+    pub fn now(&self) -> Nanos {
+        self.lock().now
+    }
+
+    /// Changes the conditions for what happens from now on; connections that exist keep their end.
+    pub fn set_conditions(&self, conditions: Conditions) {
+        self.lock().conditions = conditions;
+    }
+
+    /// Connections that are alive at either end: for tests that look for leaks.
+    pub fn connections(&self) -> usize {
+        let mut world = self.lock();
+        let alive = |link: &mut Link| !link.end(Side::Client).closed || !link.end(Side::Server).closed;
+        world.links.iter_mut().filter_map(|link| alive(link).then_some(())).count()
+    }
+
+    /// Cuts every connection that exists now; both ends are told at once.
+    pub fn cut_all(&self) {
+        let mut world = self.lock();
+        for link in 0..world.links.len() {
+            world.cut(link, false);
+        }
+        world.run_due();
+    }
+
+    /// Moves the clock to the next moment at which anything happens: an event, or the end of a driver's wait. Call when
+    /// every driver's owner has had its turn. `false` if nothing will ever happen again.
+    pub fn advance(&self) -> bool {
+        let mut world = self.lock();
+        if world.stations.iter().any(|station| station.woken || !station.ready.is_empty()) {
+            return true;
+        }
+        let event = world.events.keys().next().map(|(at, _)| *at);
+        let wake = world.stations.iter().filter_map(|station| station.wake_at).min();
+        let Some(next) = [event, wake].into_iter().flatten().min() else { return false };
+        world.now = world.now.max(next);
+        let now = world.now;
+        for station in &mut world.stations {
+            station.wake_at = station.wake_at.filter(|at| *at > now);
+        }
+        world.run_due();
+        true
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, World> {
+        // A panic elsewhere is the failure to report, not the lock that it held.
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One driver's place in the world.
+#[derive(Default)]
+pub(crate) struct Station {
+    pub(crate) ready: VecDeque<Completion<SimSocket>>,
+    pub(crate) wake_at: Option<Nanos>,
+    pub(crate) woken: bool,
+    pub(crate) regions: Vec<Arc<Region>>,
+}
+
+pub(crate) enum Event {
+    /// A connection attempt reaches the listener's host.
+    Attempt { link: usize },
+    /// The answer reaches the client.
+    Answer { link: usize, refused: bool },
+    /// The end may put bytes onto the network.
+    Transmit { link: usize, side: Side },
+    /// Bytes reach the end.
+    Arrive { link: usize, side: Side, bytes: Vec<u8> },
+    /// The other end's close reaches the end.
+    Finish { link: usize, side: Side },
+    /// The connection is lost.
+    Lose { link: usize },
+    /// The end learns that it is lost.
+    Kill { link: usize, side: Side, error: ErrorKind },
+}
+
+/// State of a [`SimNetwork`].
+pub(crate) struct World {
+    pub(crate) now: Nanos,
+    pub(crate) rng: Rng,
+    pub(crate) conditions: Conditions,
+    sequence: u64,
+    events: BTreeMap<(Nanos, u64), Event>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) listeners: BTreeMap<SocketAddr, (usize, Handle)>,
+    pub(crate) stations: Vec<Station>,
+    /// Accepted connections whose socket was dropped before a driver took it.
+    pub(crate) orphans: Arc<Mutex<Vec<usize>>>,
+    pub(crate) next_port: u16,
+}
+
+impl World {
+    pub(crate) fn schedule(&mut self, at: Nanos, event: Event) {
+        self.sequence += 1;
+        self.events.insert((at, self.sequence), event);
+    }
+
+    fn travel_ns(&mut self) -> Nanos {
+        self.conditions.delay_ns + self.rng.range(0, self.conditions.jitter_ns)
+    }
+
+    /// Runs every event whose time has come.
+    pub(crate) fn run_due(&mut self) {
+        let orphans = std::mem::take(&mut *self.orphans.lock().unwrap_or_else(PoisonError::into_inner));
+        for link in orphans {
+            self.close(link, Side::Server);
+        }
+        while let Some(entry) = self.events.first_entry() {
+            if entry.key().0 > self.now {
+                break;
+            }
+            let event = entry.remove();
+            self.happen(event);
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Attempt { link } => self.attempt(link),
+            Event::Answer { link, refused } => self.answer(link, refused),
+            Event::Transmit { link, side } => self.transmit(link, side),
+            Event::Arrive { link, side, bytes } => {
+                let cut = self.links[link].cut;
+                let end = self.links[link].end(side);
+                end.in_flight -= bytes.len();
+                if !cut && !end.closed && end.dead.is_none() {
+                    end.inbox.extend(bytes);
+                    self.deliver(link, side);
+                } else if end.closed && !cut {
+                    // Data for a closed socket is answered with a reset.
+                    self.kill_later(link, side.other(), ErrorKind::ConnectionReset);
+                }
+            }
+            Event::Finish { link, side } => {
+                if !self.links[link].cut {
+                    self.links[link].end(side).finished = true;
+                    self.deliver(link, side);
+                }
+            }
+            Event::Lose { link } => {
+                let silent = self.conditions.silent_percent;
+                let silent = self.rng.chance(silent);
+                self.cut(link, silent);
+            }
+            Event::Kill { link, side, error } => self.kill(link, side, error),
+        }
+    }
+
+    /// Starts a connection; its end at the client belongs to `owner`.
+    pub(crate) fn connect(
+        &mut self,
+        owner: (usize, Handle),
+        client: SocketAddr,
+        server: SocketAddr,
+    ) -> usize {
+        let mut link = Link::new(client, server);
+        link.end(Side::Client).owner = Some(owner);
+        self.links.push(link);
+        let link = self.links.len() - 1;
+        let at = self.now + self.travel_ns();
+        self.schedule(at, Event::Attempt { link });
+        link
+    }
+
+    fn attempt(&mut self, link: usize) {
+        let server = self.links[link].end(Side::Server).addr;
+        let refuse = self.conditions.refuse_percent;
+        let refused = self.rng.chance(refuse);
+        let listener = self.listeners.get(&server).copied().filter(|_| !refused);
+        let at = self.now + self.travel_ns();
+        self.schedule(at, Event::Answer { link, refused: listener.is_none() });
+        let Some((station, listener)) = listener else { return };
+        let client = self.links[link].end(Side::Client).addr;
+        let socket = SimSocket::new(link, Arc::clone(&self.orphans));
+        let result = Ok((socket, client));
+        self.stations[station].ready.push_back(Completion::Accepted { listener, result });
+        if self.conditions.life_ns > 0 {
+            let life = self.conditions.life_ns;
+            let at = self.now + self.rng.range(0, 2 * life);
+            self.schedule(at, Event::Lose { link });
+        }
+    }
+
+    fn answer(&mut self, link: usize, refused: bool) {
+        let client = self.links[link].end(Side::Client);
+        let Some((station, stream)) = client.owner.filter(|_| !client.closed && client.dead.is_none()) else {
+            return;
+        };
+        let result = if refused { Err(ErrorKind::ConnectionRefused.into()) } else { Ok(()) };
+        client.connected = true;
+        if refused {
+            client.dead = Some(ErrorKind::NotConnected);
+        }
+        self.stations[station].ready.push_back(Completion::Connected { stream, result });
+    }
+
+    /// Puts the next piece of an end's send onto the network.
+    fn transmit(&mut self, link: usize, side: Side) {
+        let segment = self.rng.range(1, self.conditions.segment_bytes as u64) as usize;
+        let cut = self.links[link].cut;
+        let peer = self.links[link].end(side.other());
+        let ahead = peer.in_flight + peer.inbox.len();
+        let room = self.conditions.window_bytes.saturating_sub(ahead);
+        let end = self.links[link].end(side);
+        let (Some(send), Some((station, stream))) = (&mut end.send, end.owner) else { return };
+        if room == 0 && !cut {
+            end.stalled = true;
+            return;
+        }
+        let len = segment.min(room.max(1)).min(send.outgoing.len_bytes() - send.sent);
+        let bytes = gather(&send.outgoing, send.sent, len, &self.stations[station].regions);
+        send.sent += len;
+        let done = send.sent == send.outgoing.len_bytes();
+        if done && let Some(send) = end.send.take() {
+            let sent = Completion::Sent { stream, result: Ok(()), outgoing: send.outgoing };
+            self.stations[station].ready.push_back(sent);
+        }
+        if !cut {
+            let occupied = bytes.len() as Nanos * self.conditions.ns_per_byte;
+            let travel = self.travel_ns();
+            let peer = self.links[link].end(side.other());
+            peer.in_flight += bytes.len();
+            let at = peer.last_arrival.max(self.now + travel) + occupied;
+            peer.last_arrival = at;
+            self.schedule(at, Event::Arrive { link, side: side.other(), bytes });
+        }
+        if !done {
+            let pause = self.rng.range(0, 1_000);
+            self.schedule(self.now + pause, Event::Transmit { link, side });
+        }
+    }
+
+    /// Completes an end's receive if there is anything to tell it.
+    pub(crate) fn deliver(&mut self, link: usize, side: Side) {
+        let short = self.conditions.short_receive_percent;
+        let end = self.links[link].end(side);
+        let (Some(mut recv), Some((station, stream))) = (end.recv.take(), end.owner) else { return };
+        let result = if end.inbox.is_empty() {
+            match end.dead {
+                Some(error) => Err(error.into()),
+                None if end.finished => Ok(0),
+                None => {
+                    end.recv = Some(recv);
+                    return;
+                }
+            }
+        } else {
+            let mut len = end.inbox.len().min(recv.room());
+            if self.rng.chance(short) {
+                len = self.rng.range(1, len as u64) as usize;
+            }
+            let bytes: Vec<u8> = end.inbox.drain(..len).collect();
+            let mut rest = &bytes[..];
+            for seg in &recv.direct {
+                let (head, tail) = rest.split_at(rest.len().min(seg.len as usize));
+                self.stations[station].regions[seg.region.index() as usize].write(seg.offset, head);
+                rest = tail;
+            }
+            recv.buffer.as_mut_slice()[recv.at..recv.at + rest.len()].copy_from_slice(rest);
+            Ok(len)
+        };
+        let received = Completion::Received { stream, result, buffer: recv.buffer };
+        self.stations[station].ready.push_back(received);
+        let peer = self.links[link].end(side.other());
+        if std::mem::take(&mut peer.stalled) {
+            self.schedule(self.now, Event::Transmit { link, side: side.other() });
+        }
+    }
+
+    /// An end closes: its operations are aborted, the other end learns it after all that was sent.
+    pub(crate) fn close(&mut self, link: usize, side: Side) {
+        self.abort(link, side, ErrorKind::ConnectionAborted);
+        let end = self.links[link].end(side);
+        end.closed = true;
+        end.inbox.clear();
+        if end.dead.is_some() {
+            return;
+        }
+        let travel = self.travel_ns();
+        let at = self.links[link].end(side.other()).last_arrival.max(self.now + travel);
+        self.schedule(at, Event::Finish { link, side: side.other() });
+    }
+
+    /// Loses a connection: nothing gets through from now on, and both ends learn it soon, or much later.
+    fn cut(&mut self, link: usize, silent: bool) {
+        if std::mem::replace(&mut self.links[link].cut, true) {
+            return;
+        }
+        for side in [Side::Client, Side::Server] {
+            let after = if silent { SILENCE_NS } else { self.rng.range(0, 5_000_000) };
+            let error = if silent { ErrorKind::TimedOut } else { ErrorKind::ConnectionReset };
+            self.schedule(self.now + after, Event::Kill { link, side, error });
+            if std::mem::take(&mut self.links[link].end(side).stalled) {
+                self.schedule(self.now, Event::Transmit { link, side });
+            }
+        }
+    }
+
+    fn kill_later(&mut self, link: usize, side: Side, error: ErrorKind) {
+        let at = self.now + self.travel_ns();
+        self.schedule(at, Event::Kill { link, side, error });
+    }
+
+    /// The end learns that its connection is dead.
+    fn kill(&mut self, link: usize, side: Side, error: ErrorKind) {
+        let end = self.links[link].end(side);
+        if end.dead.is_some() || end.closed {
+            return;
+        }
+        let connecting = !end.connected;
+        end.dead = Some(error);
+        end.inbox.clear();
+        if connecting && let Some((station, stream)) = end.owner {
+            let result = Err(error.into());
+            self.stations[station].ready.push_back(Completion::Connected { stream, result });
+        }
+        self.abort(link, side, error);
+    }
+
+    /// Ends the operations of an end.
+    fn abort(&mut self, link: usize, side: Side, error: ErrorKind) {
+        let end = self.links[link].end(side);
+        let Some((station, stream)) = end.owner else { return };
+        let ready = &mut self.stations[station].ready;
+        if let Some(recv) = end.recv.take() {
+            let result = Err(error.into());
+            ready.push_back(Completion::Received { stream, result, buffer: recv.buffer });
+        }
+        if let Some(send) = end.send.take() {
+            let result = Err(io::Error::from(error));
+            ready.push_back(Completion::Sent { stream, result, outgoing: send.outgoing });
+        }
+    }
+}
+
+/// Bytes `from..from + len` of a gather list, read from memory as it is now.
+fn gather(outgoing: &Outgoing, from: usize, len: usize, regions: &[Arc<Region>]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(len);
+    let mut skip = from;
+    for part in outgoing.parts() {
+        let part_len = match part {
+            Part::Bytes(bytes) => bytes.len(),
+            Part::Seg(seg) => seg.len as usize,
+        };
+        if skip >= part_len {
+            skip -= part_len;
+            continue;
+        }
+        let take = (part_len - skip).min(len - bytes.len());
+        match part {
+            Part::Bytes(piece) => bytes.extend_from_slice(&piece[skip..skip + take]),
+            Part::Seg(seg) => {
+                let at = bytes.len();
+                bytes.resize(at + take, 0);
+                regions[seg.region.index() as usize].read(seg.offset + skip as u64, &mut bytes[at..]);
+            }
+        }
+        skip = 0;
+        if bytes.len() == len {
+            break;
+        }
+    }
+    bytes
+}
