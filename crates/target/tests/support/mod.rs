@@ -1,0 +1,258 @@
+//! An initiator of few words: raw sockets, the protocol crate's PDUs, nothing else.
+
+#![allow(dead_code)] // each test program uses its part
+
+use linerate_iscsi::{
+    frame::Framer,
+    pdu::{
+        BHS_BYTES, Bhs, DataOut, LoginRequest, Lun, NopOut, RESERVED_TAG, Response, ScsiCommand, Stage,
+        TaskAttribute, data_len,
+    },
+};
+use linerate_target::{Array, ArrayConfig, ArrayStats};
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+pub(crate) const IQN: &str = "iqn.2026-11.lab.linerate:test";
+pub(crate) const SIZE_BYTES: u64 = 64 << 20;
+
+/// An array with one memory volume; `extra` is put into the configuration.
+pub(crate) fn array(extra: &str) -> Array {
+    array_of(r#""kind": "memory""#, extra)
+}
+
+pub(crate) fn array_of(volume: &str, extra: &str) -> Array {
+    let json = format!(
+        r#"{{"portals": ["127.0.0.1:0"], {extra} "targets": [{{"name": "{IQN}",
+            "volumes": [{{"lun": 0, "name": "v0", "size_bytes": {SIZE_BYTES}, {volume}}}]}}]}}"#
+    );
+    let config: ArrayConfig = serde_json::from_str(&json).unwrap();
+    Array::start(config).unwrap()
+}
+
+/// Waits until the array's counters satisfy `until`.
+pub(crate) fn wait_for(array: &Array, what: &str, until: impl Fn(&ArrayStats) -> bool) -> ArrayStats {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let stats = array.stats();
+        if until(&stats) {
+            return stats;
+        }
+        assert!(Instant::now() < deadline, "{what}: {stats:#?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A received PDU.
+#[derive(Debug)]
+pub(crate) struct Pdu {
+    pub(crate) response: Response,
+    pub(crate) data: Vec<u8>,
+}
+
+/// One connection.
+pub(crate) struct Client {
+    pub(crate) socket: TcpStream,
+    pub(crate) cmd_sn: u32,
+    pub(crate) exp_stat_sn: u32,
+    next_itt: u32,
+}
+
+impl Client {
+    /// Connects without logging in.
+    pub(crate) fn connect(addr: SocketAddr) -> Self {
+        let socket = TcpStream::connect(addr).unwrap();
+        socket.set_nodelay(true).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self { socket, cmd_sn: 1, exp_stat_sn: 0, next_itt: 1 }
+    }
+
+    /// Logs in to the test target with the operational keys `keys`.
+    pub(crate) fn login(addr: SocketAddr, isid: u8, keys: &str) -> Self {
+        let mut client = Self::connect(addr);
+        let text = format!("InitiatorName=iqn.2026-11.lab.linerate:host\0TargetName={IQN}\0{keys}");
+        let pdu = client.log_in(isid, &text);
+        let Response::Login(response) = pdu.response else { panic!("{pdu:?}") };
+        assert_eq!(response.status.class, 0, "{response:?}");
+        assert_eq!(response.next, Stage::FullFeature);
+        client.exp_stat_sn = response.sn.stat_sn.wrapping_add(1);
+        client
+    }
+
+    pub(crate) fn log_in(&mut self, isid: u8, text: &str) -> Pdu {
+        let request = LoginRequest {
+            transit: true,
+            cont: false,
+            current: Stage::Operational,
+            next: Stage::FullFeature,
+            version_max: 0,
+            version_min: 0,
+            isid: [0x80, 0, 0, 0, 0, isid],
+            tsih: 0,
+            itt: 0,
+            cid: 0,
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: 0,
+            data_len: text.len() as u32,
+        };
+        self.send(|bhs| request.emit(bhs), text.as_bytes());
+        self.receive().expect("a login response")
+    }
+
+    pub(crate) fn send(&mut self, emit: impl FnOnce(&mut Bhs), data: &[u8]) {
+        let mut bhs = [0; BHS_BYTES];
+        emit(&mut bhs);
+        let mut bytes = Vec::new();
+        Framer::default().write(&bhs, data, &mut bytes);
+        self.socket.write_all(&bytes).unwrap();
+    }
+
+    /// The next PDU; `None` when the target has closed the connection.
+    pub(crate) fn receive(&mut self) -> Option<Pdu> {
+        let mut bhs = [0; BHS_BYTES];
+        self.socket.read_exact(&mut bhs).ok()?;
+        let mut data = vec![0; data_len(&bhs).next_multiple_of(4) as usize];
+        self.socket.read_exact(&mut data).ok()?;
+        data.truncate(data_len(&bhs) as usize);
+        Some(Pdu { response: Response::parse(&bhs).unwrap(), data })
+    }
+
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).unwrap();
+    }
+
+    /// The next PDU of a session with data digests, whose data is skipped.
+    pub(crate) fn receive_with_digest(&mut self) -> Option<Response> {
+        let mut bhs = [0; BHS_BYTES];
+        self.socket.read_exact(&mut bhs).ok()?;
+        let len = data_len(&bhs);
+        let mut data = vec![0; if len == 0 { 0 } else { len.next_multiple_of(4) as usize + 4 }];
+        self.socket.read_exact(&mut data).ok()?;
+        Response::parse(&bhs).ok()
+    }
+
+    pub(crate) fn itt(&mut self) -> u32 {
+        self.next_itt += 1;
+        self.next_itt
+    }
+
+    /// A command of the session, numbered.
+    pub(crate) fn command(
+        &mut self,
+        cdb: [u8; 16],
+        read: bool,
+        write: bool,
+        expected_len: u32,
+    ) -> ScsiCommand {
+        let command = ScsiCommand {
+            immediate: false,
+            final_pdu: true,
+            read,
+            write,
+            attribute: TaskAttribute::Simple,
+            lun: Lun(0),
+            itt: self.itt(),
+            expected_len,
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: self.exp_stat_sn,
+            cdb,
+            ahs_len: 0,
+            data_len: 0,
+        };
+        self.cmd_sn = self.cmd_sn.wrapping_add(1);
+        command
+    }
+
+    /// Takes the unit attention that every new nexus finds, so that tests see their own commands only.
+    pub(crate) fn clear_attention(&mut self) {
+        for _ in 0..4 {
+            let ready = self.command([0; 16], false, false, 0);
+            self.send(|bhs| ready.emit(bhs), &[]);
+            if self.status() == 0 {
+                return;
+            }
+        }
+        panic!("the unit does not become ready");
+    }
+
+    /// The status of the next SCSI response.
+    pub(crate) fn status(&mut self) -> u8 {
+        match self.receive().expect("a SCSI response").response {
+            Response::Scsi(response) => response.status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn write(&mut self, lba: u32, bytes: &[u8]) {
+        let mut command = self.command(write10(lba, bytes.len()), false, true, bytes.len() as u32);
+        command.data_len = bytes.len() as u32;
+        self.send(|bhs| command.emit(bhs), bytes);
+        assert_eq!(self.status(), 0);
+    }
+
+    pub(crate) fn read(&mut self, lba: u32, len: usize) -> Vec<u8> {
+        let command = self.command(read10(lba, len), true, false, len as u32);
+        self.send(|bhs| command.emit(bhs), &[]);
+        let mut data = Vec::new();
+        while data.len() < len {
+            let pdu = self.receive().expect("data");
+            assert!(matches!(pdu.response, Response::DataIn(_)), "{pdu:?}");
+            data.extend_from_slice(&pdu.data);
+        }
+        data
+    }
+
+    pub(crate) fn ping(&mut self, data: &[u8]) -> Pdu {
+        let request = NopOut {
+            immediate: true,
+            lun: Lun(0),
+            itt: self.itt(),
+            ttt: RESERVED_TAG,
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: self.exp_stat_sn,
+            data_len: data.len() as u32,
+        };
+        self.send(|bhs| request.emit(bhs), data);
+        self.receive().expect("a NOP-In")
+    }
+
+    pub(crate) fn data_out(
+        &self,
+        itt: u32,
+        ttt: u32,
+        data_sn: u32,
+        offset: u32,
+        len: u32,
+        last: bool,
+    ) -> DataOut {
+        DataOut {
+            final_pdu: last,
+            lun: Lun(0),
+            itt,
+            ttt,
+            exp_stat_sn: self.exp_stat_sn,
+            data_sn,
+            buffer_offset: offset,
+            data_len: len,
+        }
+    }
+}
+
+pub(crate) fn read10(lba: u32, len: usize) -> [u8; 16] {
+    transfer10(0x28, lba, len)
+}
+
+pub(crate) fn write10(lba: u32, len: usize) -> [u8; 16] {
+    transfer10(0x2a, lba, len)
+}
+
+fn transfer10(opcode: u8, lba: u32, len: usize) -> [u8; 16] {
+    let mut cdb = [0; 16];
+    cdb[0] = opcode;
+    cdb[2..6].copy_from_slice(&lba.to_be_bytes());
+    cdb[7..9].copy_from_slice(&((len / 512) as u16).to_be_bytes());
+    cdb
+}
