@@ -44,6 +44,13 @@ def known_skips() -> dict[str, str]:
     return dict(table["skips"])
 
 
+@cache
+def known_failures() -> dict[str, str]:
+    """Tests that are wrong themselves in the packaged version of the suite, and how we know."""
+    table = tomllib.loads(Path(__file__).with_name("libiscsi.toml").read_text("ascii"))
+    return dict(table.get("failures", {}))
+
+
 def known_skip(test: str) -> str | None:
     """The listed reason for a test, or None."""
     family = test.partition(".")[0] + "."
