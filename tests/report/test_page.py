@@ -9,10 +9,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import pytest
 from linerate.analysis import check_run
 from linerate.report import write_report
-from linerate.report.page import charts, series
+from linerate.report.page import build, charts, series
 from linerate.report.page.svg import PALETTE, draw
 from linerate.results import RunClosedError, RunDirectory, RunWriter, WorkloadSource, files
 from syrupy.assertion import SnapshotAssertion
@@ -160,15 +161,29 @@ def test_a_thousand_volumes_fit(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_fifty_steps_of_many_volumes_fit(tmp_path: Path) -> None:
-    load = Load(intervals=6, warmup=0, volumes=100, points=2, read_percent=50)
+    load = Load(intervals=4, warmup=0, volumes=70, points=2, read_percent=50)
     loads = [
         replace(load, for_loops=f"threads={n}", iops=1000.0 * n, latency_ms=1 + n / 10) for n in range(1, 51)
     ]
     _, page = report_of(make_run(tmp_path / "run", loads))
     assert page.count("details") == 50
-    assert "The slowest volumes are shown; 40 more" in page.text
+    assert "The slowest volumes are shown; 10 more" in page.text
     assert "resp against i/o rate" in page.text
     assert all(f"rd1 (threads={n})" in page.text for n in range(1, 51))
+
+
+def test_a_page_that_would_be_too_large_says_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The summary stays whole, details make room."""
+    smallest = build.Limits(chart_bytes=0, volume_rows=0, steps=1, events=10, workload_characters=20)
+    monkeypatch.setattr(build, "_LIMITS", (build._LIMITS[0], smallest))
+    monkeypatch.setattr(build, "PAGE_BYTES_MAX", 30_000)
+    run = make_run(tmp_path / "run", [replace(LOAD, for_loops=f"threads={n}") for n in (1, 2)])
+    text, page = report_of(run)
+    assert len(text) < 30_000
+    assert page.count("svg") == 0
+    assert "1 more runs are in the summary only" in page.text
+    assert "rd1 (threads=2)" in page.text
+    assert "Charts of this step are left out" in page.text
 
 
 def test_an_open_loop_shows_service_and_response(tmp_path: Path) -> None:
@@ -212,6 +227,7 @@ def chart_specs(run: RunDirectory) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("name", ["rate", "throughput", "latency", "cpu", "percentile", "bars", "response"])
 def test_chart_specs_stay_as_they_are(name: str, tmp_path: Path, json_snapshot: SnapshotAssertion) -> None:
     spec = chart_specs(make_run(tmp_path / "run", [LOAD]))[name]
+    alt.Chart.from_dict(spec, validate=True)
     assert normalised(spec) == json_snapshot
     svg = draw(spec)
     assert svg.startswith("<svg")

@@ -15,18 +15,37 @@ from linerate.analysis import PartSummary, StepSummary, check_run, summarise
 from linerate.report import figures, tables
 from linerate.report.page import charts, series
 from linerate.report.page.svg import draw
-from linerate.results import Event, RunClosedError, RunDirectory, StepRecord, files
+from linerate.results import Event, RunClosedError, RunDirectory, StepRecord, Validity, files
 from linerate.results.facts import find_fact, label_of, show_fact
 from linerate.results.histogram import Histogram
 from linerate.results.sample import OPS
 
-CHART_BYTES_MAX = 950_000
-VOLUME_ROWS_MAX = 3_000
-EVENTS_MAX = 400
-WORKLOAD_CHARACTERS_MAX = 100_000
+PAGE_BYTES_MAX = 1_450_000
 _POINTS_ALL = 3_000
 _POINTS_STEP = (40, 240)
 _OPEN_STEPS_MAX = 6
+_BRIEF_STEPS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may go into a page.
+
+    A page that still gets too large is made again with the next, smaller limits.
+    """
+
+    chart_bytes: int
+    volume_rows: int
+    steps: int
+    events: int
+    workload_characters: int
+
+
+_LIMITS = (
+    Limits(chart_bytes=850_000, volume_rows=3_000, steps=200, events=400, workload_characters=60_000),
+    Limits(chart_bytes=400_000, volume_rows=1_500, steps=100, events=200, workload_characters=20_000),
+    Limits(chart_bytes=100_000, volume_rows=0, steps=20, events=50, workload_characters=5_000),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +61,7 @@ class Figure:
 class Budget:
     """Bytes of charts that may still be drawn, so that a page of any number of steps stays small."""
 
-    left: int = CHART_BYTES_MAX
+    left: int
 
     def figure(self, title: str, spec: charts.Spec, note: str = "") -> Figure | None:
         """Draw a chart, or None when the page is full."""
@@ -85,18 +104,27 @@ def write_report(run: RunDirectory, path: Path | None = None) -> Path:
 
 
 def render_report(run: RunDirectory) -> str:
-    """The page as text."""
+    """The page as text, under `PAGE_BYTES_MAX` bytes unless even the summary of its steps is longer."""
     summaries = summarise(run)
     validity = run.manifest.validity or check_run(run, summaries)
-    budget = Budget()
+    page = ""
+    for limits in _LIMITS:
+        page = _render(run, summaries, validity, limits)
+        if len(page.encode()) <= PAGE_BYTES_MAX:
+            break
+    return page
+
+
+def _render(run: RunDirectory, summaries: Sequence[StepSummary], validity: Validity, limits: Limits) -> str:
+    budget = Budget(limits.chart_bytes)
     workload = run.manifest.workload
-    environment = jinja2.Environment(
+    templates = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters.update(
+    templates.filters.update(
         rate=figures.rate, mib_s=figures.mib_s, ms=figures.ms, percent=figures.percent, count=figures.count
     )
-    return environment.from_string(_asset("report.html.j2")).render(
+    return templates.from_string(_asset("report.html.j2")).render(
         run=run,
         manifest=run.manifest,
         state=run.state,
@@ -105,12 +133,13 @@ def render_report(run: RunDirectory) -> str:
         columns=tables.COLUMNS,
         rows=tables.result_rows(summaries),
         response=_response_figure(summaries, budget),
-        steps=list(_step_pages(run, summaries, budget)),
+        steps=list(_step_pages(run, summaries[: limits.steps], budget, limits)),
+        steps_left_out=max(len(summaries) - limits.steps, 0),
         environment=_environment(run),
-        events=_shortened(list(run.events)),
-        events_left_out=max(len(run.events) - EVENTS_MAX, 0),
-        workload_text=workload.text[:WORKLOAD_CHARACTERS_MAX],
-        workload_cut=len(workload.text) > WORKLOAD_CHARACTERS_MAX,
+        events=_shortened(list(run.events), limits.events),
+        events_left_out=max(len(run.events) - limits.events, 0),
+        workload_text=workload.text[: limits.workload_characters],
+        workload_cut=len(workload.text) > limits.workload_characters,
         style=Markup(_asset("style.css")),
         script=Markup(_asset("page.js")),
     )
@@ -120,10 +149,12 @@ def _asset(name: str) -> str:
     return (resources.files("linerate.report.page") / name).read_text(encoding="utf-8")
 
 
-def _step_pages(run: RunDirectory, summaries: Sequence[StepSummary], budget: Budget) -> Iterator[StepPage]:
+def _step_pages(
+    run: RunDirectory, summaries: Sequence[StepSummary], budget: Budget, limits: Limits
+) -> Iterator[StepPage]:
     smallest, largest = _POINTS_STEP
     points = min(largest, max(smallest, _POINTS_ALL // max(len(summaries), 1)))
-    rows_each = max(VOLUME_ROWS_MAX // max(len(summaries), 1), 20)
+    rows_each = limits.volume_rows // max(len(summaries), 1)
     for summary in summaries:
         record = run.step(summary.step)
         slowest_first = sorted(summary.volumes, key=lambda volume: -volume.total.mean_ms)
@@ -132,7 +163,7 @@ def _step_pages(run: RunDirectory, summaries: Sequence[StepSummary], budget: Bud
             summary=summary,
             record=record,
             what=describe_streams(record.spec),
-            figures=_step_figures(run, summary, points, budget, brief=len(summaries) > 2 * _OPEN_STEPS_MAX),
+            figures=_step_figures(run, summary, points, budget, brief=len(summaries) > _BRIEF_STEPS),
             facts=_usage_facts(summary),
             volumes=shown,
             volumes_left_out=len(slowest_first) - len(shown),
@@ -251,9 +282,9 @@ def _environment(run: RunDirectory) -> list[tuple[str, list[tuple[str, str]]]]:
     return [*groups.items(), *([("Versions", versions)] if versions else [])]
 
 
-def _shortened(events: list[Event]) -> list[Event]:
-    half = EVENTS_MAX // 2
-    return events if len(events) <= EVENTS_MAX else [*events[:half], *events[-half:]]
+def _shortened(events: list[Event], limit: int) -> list[Event]:
+    half = limit // 2
+    return events if len(events) <= limit else [*events[:half], *events[-half:]]
 
 
 def describe_streams(spec: dict[str, Any]) -> str:

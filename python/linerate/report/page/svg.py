@@ -15,11 +15,15 @@ import vl_convert
 _NAMES = ("ink", "muted", "grid", "band", "read", "write", "total", "low", "middle", "high", "top")
 PALETTE = {name: f"#fe00{number:02x}" for number, name in enumerate(_NAMES)}
 
+# What every chart has in common stands once in the page's style sheet.
 _CUTS = (
-    re.compile(r'<path class="background"[^>]*d="M0(?:\.5)?,0(?:\.5)?h0v0h0Z"[^>]*/>'),
+    re.compile(r'<path class="background"[^>]*/>'),
     re.compile(r' (?:aria-hidden|aria-roledescription|role|class|pointer-events|stroke-miterlimit)="[^"]*"'),
     re.compile(r' xmlns(?::xlink)?="[^"]*"| version="1\.1"'),
-    re.compile(r' opacity="1"| fill-opacity="1"| font-family="[^"]*"'),
+    re.compile(r' (?:fill-)?opacity="1"| font-(?:family|size|weight)="[^"]*"'),
+    re.compile(rf' fill="{PALETTE["muted"]}"| stroke="{PALETTE["grid"]}"| stroke-width="1"'),
+    re.compile(r'<path d="" display="none"/>|<text [^>]*/>'),
+    re.compile(r"(?<=\d\.\d)\d+"),
     re.compile(r"<g></g>|<g/>"),
 )
 _SIZE = re.compile(r'<svg width="[^"]*" height="[^"]*"')
