@@ -9,7 +9,17 @@ from typing import Any, Literal, TypedDict, final, type_check_only
 
 from linerate.errors import LinerateError
 
-__all__ = ["Array", "Histogram", "Interval", "Run", "Summary", "__version__", "discover", "host_probe"]
+__all__ = [
+    "Array",
+    "Histogram",
+    "Interval",
+    "Run",
+    "Summary",
+    "__doc__",
+    "__version__",
+    "discover",
+    "host_probe",
+]
 
 __version__: str
 
