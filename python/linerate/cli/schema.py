@@ -13,6 +13,7 @@ class Subject(StrEnum):
     """What a schema describes."""
 
     RUN = "run"
+    WORKLOAD = "workload"
     ARRAY = "array"
     EVENTS = "events"
     MANIFEST = "manifest"
@@ -22,7 +23,8 @@ def schema(
     subject: Annotated[
         Subject,
         typer.Argument(
-            help="run: a RunSpec; array: an array file; events: the lines of --json; manifest: of a run."
+            help="run: a RunSpec; workload: a TOML workload file; array: an array file; "
+            "events: the lines of --json; manifest: of a run."
         ),
     ],
 ) -> None:
@@ -33,9 +35,13 @@ def schema(
 def _schema(subject: Subject) -> dict[str, object]:
     match subject:
         case Subject.RUN:
-            from linerate.workload import RunSpec
+            from linerate.workload.schema import run_schema
 
-            return RunSpec.model_json_schema()
+            return run_schema()
+        case Subject.WORKLOAD:
+            from linerate.workload.schema import workload_schema
+
+            return workload_schema()
         case Subject.ARRAY:
             from linerate.array import ArrayConfig
 

@@ -32,7 +32,7 @@ from linerate.cli.view.events import (
     StepStarted,
     figures,
 )
-from linerate.errors import LinerateError, UserError
+from linerate.errors import LinerateError, PeerError, UserError
 from linerate.report import write_report, write_vdbench_output
 from linerate.results import (
     Interval,
@@ -144,10 +144,12 @@ def _walk(plan: Plan, writer: RunWriter, view: View) -> _End:
     previous: StepResult | None = None
     number = 0
     try:
+        _run_commands(plan.start_commands)
         while (planned := plan.next(previous)) is not None:
             number += 1
             _tell_notes(planned.warnings, view)
             previous = _Step(planned, number, len(plan), writer, view).run()
+        _run_commands(plan.end_commands)
     except KeyboardInterrupt:
         return _End("interrupted", "stopped by the user")
     except LinerateError as error:
@@ -164,6 +166,7 @@ class _Step:
         self._of = of
         self._writer = writer
         self._view = view
+        self._errors = 0
 
     def run(self) -> StepResult:
         """Raises LinerateError when the step fails and KeyboardInterrupt when the user stops it."""
@@ -179,9 +182,9 @@ class _Step:
             core.stop()
             self._end(core.finish(), "interrupted", "stopped by the user")
             raise
-        if summary.error is not None:
-            self._end(summary, "failed", summary.error.message)
-            raise summary.error
+        if (error := summary.error or self._too_many_errors()) is not None:
+            self._end(summary, "failed", error.message)
+            raise error
         measured = self._end(summary, "complete", "")
         _run_commands(planned.end_commands)
         return _step_result(measured)
@@ -228,11 +231,21 @@ class _Step:
             pulled = core.next_interval(PULL_TIMEOUT_S)
             if pulled is not None:
                 self._measured(interval_from_core(pulled))
+                if self._too_many_errors():
+                    core.stop()
             elif finished:
                 return
 
+    def _too_many_errors(self) -> PeerError | None:
+        limit = self._planned.error_limit
+        if limit is None or self._errors < limit:
+            return None
+        message = f"{self._planned.label}: {self._errors} I/O errors, and the workload ends at {limit}"
+        return PeerError(message, "the events say which volume failed and how; data_errors= sets the limit")
+
     def _measured(self, interval: Interval) -> None:
         self._writer.interval(interval)
+        self._errors += sum(row.errors for row in interval.rows)
         label = self._planned.label
         for event in interval.events:
             self._view.show(
