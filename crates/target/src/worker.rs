@@ -21,7 +21,7 @@ const TICK_NS: Nanos = 100_000_000;
 const RETRY_NS: Nanos = 50_000;
 /// How long initiators have to log out when the array stops.
 const GRACE_NS: Nanos = 500_000_000;
-/// Large receive buffers that a worker keeps for reuse.
+/// Receive buffers of each size that a worker keeps for reuse.
 const SPARE_BUFFERS: usize = 64;
 
 /// What connections need from their worker.
@@ -32,7 +32,9 @@ pub(crate) struct Core<D: Driver> {
     pub(crate) index: usize,
     pub(crate) media: Vec<Medium>,
     pub(crate) pool: ChunkPool,
-    pub(crate) buffers: Vec<Buffer>,
+    /// Receive buffers for reuse.
+    pub(crate) small_buffers: Vec<Buffer>,
+    pub(crate) large_buffers: Vec<Buffer>,
     pub(crate) counters: Counters,
     /// Time of the last poll.
     pub(crate) now: Nanos,
@@ -43,10 +45,11 @@ pub(crate) struct Core<D: Driver> {
 }
 
 impl<D: Driver> Core<D> {
-    /// Takes a large buffer back for reuse.
-    pub(crate) fn keep_buffer(&mut self, buffer: Buffer) {
-        if self.buffers.len() < SPARE_BUFFERS {
-            self.buffers.push(buffer);
+    /// Takes a receive buffer back for reuse.
+    pub(crate) fn keep_buffer(&mut self, buffer: Buffer, large: bool) {
+        let spare = if large { &mut self.large_buffers } else { &mut self.small_buffers };
+        if spare.len() < SPARE_BUFFERS {
+            spare.push(buffer);
         }
     }
 }
@@ -101,7 +104,8 @@ impl<D: Driver> Worker<D> {
             index,
             media,
             pool: ChunkPool::default(),
-            buffers: Vec::new(),
+            small_buffers: Vec::new(),
+            large_buffers: Vec::new(),
             counters: Counters::default(),
             starved: VecDeque::new(),
             waiting: Vec::new(),

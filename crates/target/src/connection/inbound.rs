@@ -91,11 +91,13 @@ impl Inbound {
         let Some(mut buffer) = self.buffer.take() else { return };
         let wants_large = self.large || (busy && direct.is_empty());
         if wants_large != (buffer.len() == LARGE_BYTES) {
-            if wants_large {
-                buffer = core.buffers.pop().unwrap_or_else(|| Buffer::new(LARGE_BYTES));
+            let (spare, wanted) = if wants_large {
+                (core.large_buffers.pop(), LARGE_BYTES)
             } else {
-                core.keep_buffer(std::mem::replace(&mut buffer, Buffer::new(SMALL_BYTES)));
-            }
+                (core.small_buffers.pop(), SMALL_BYTES)
+            };
+            let other = spare.unwrap_or_else(|| Buffer::new(wanted));
+            core.keep_buffer(std::mem::replace(&mut buffer, other), !wants_large);
         }
         self.direct_len = direct.iter().map(|seg| seg.len).sum();
         self.direct = direct;
