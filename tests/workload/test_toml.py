@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from textwrap import dedent
+
 import pytest
 from linerate.errors import UserError
 from linerate.workload import LunMap, Overrides, Plan, StepResult
@@ -209,3 +213,11 @@ def test_the_schemas_name_every_key() -> None:
     assert schema["$defs"]["StreamTable"]["properties"]["size"]["anyOf"]
     assert "description" in schema["$defs"]["VolumeTable"]["properties"]["outstanding"]
     assert {"volumes", "streams", "arrival"} <= run_schema()["properties"].keys()
+
+
+def test_the_examples_of_the_page_are_valid() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "workload.md").read_text()
+    whole, sweep, run = (dedent(part).strip() for part in re.findall(r"```toml\n(.*?)```", page, re.DOTALL))
+    runs = list(load(f"{whole}\n\n{sweep}\n\n{run}\n").steps())
+    assert len(runs) == 3 * 3 * 2
+    assert {run.spec.limits.written_bytes for run in runs} == {1 << 30}
