@@ -32,6 +32,8 @@ use thiserror::Error;
 const WAITING_INTERVALS: usize = 64;
 /// From the last worker's readiness to the first I/O.
 const START_DELAY_NS: u64 = 2_000_000;
+/// How long the end of a run waits for threads. One that a device holds longer is left to end by itself.
+const JOIN_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A run that is going on. All methods may be called from any thread; only one thread should pull intervals.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ struct Merging {
     merger: Merger,
     messages: Receiver<Message>,
     threads: Vec<JoinHandle<()>>,
+    /// Disconnected when all threads have ended.
+    gone: Receiver<()>,
 }
 
 /// A worker that is ready: what it runs on, what it opened.
@@ -70,7 +74,8 @@ impl Run {
         let schedule = Schedule::new(spec.warmup_s, spec.elapsed_s, spec.interval_s);
         let control = Arc::new(Control::new(&plan, schedule, spec.limits));
         let (sender, messages) = mpsc::sync_channel(WAITING_INTERVALS * (plan.workers + 1));
-        let mut crew = Crew::default();
+        let (here, gone) = mpsc::channel();
+        let mut crew = Crew { here: Some(here), ..Crew::default() };
         for index in 0..plan.workers {
             let (give_back, returned) = mpsc::channel();
             crew.recycle.push(give_back);
@@ -95,10 +100,14 @@ impl Run {
                 .map_err(|_| RunError::Internal("it ended before the start".into()))?;
         }
         drop(alive);
-        let sampler = spawn("load-cpu", move || sample_host(start, schedule, &ended, &sender))?;
-        crew.threads.push(sampler);
+        crew.thread("load-cpu", move || sample_host(start, schedule, &ended, &sender))?;
+        crew.here = None;
         let merger = Merger::new(&plan, schedule, crew.recycle, tsc_hz, host);
-        Ok(Self { facts, control, merging: Mutex::new(Merging { merger, messages, threads: crew.threads }) })
+        Ok(Self {
+            facts,
+            control,
+            merging: Mutex::new(Merging { merger, messages, threads: crew.threads, gone }),
+        })
     }
 
     /// What was resolved, negotiated and read back.
@@ -129,7 +138,9 @@ impl Run {
             merging.next(Duration::from_millis(100));
         }
         let mut died = None;
-        for thread in merging.threads.drain(..) {
+        // Disconnected at once in the normal case.
+        let _ = merging.gone.recv_timeout(JOIN_TIMEOUT);
+        for thread in merging.threads.drain(..).filter(JoinHandle::is_finished) {
             if let Err(panic) = thread.join() {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
                 died = Some(
@@ -184,16 +195,27 @@ struct Crew {
     ready: Vec<Receiver<Result<Ready, RunError>>>,
     begin: Vec<Sender<(Nanos, Sender<()>)>>,
     recycle: Vec<Sender<Box<Tally>>>,
+    /// Held by every thread as long as it lives.
+    here: Option<Sender<()>>,
 }
 
 impl Crew {
+    fn thread(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), RunError> {
+        let here = self.here.clone();
+        let named = thread::Builder::new().name(name.into()).spawn(move || {
+            let _here = here;
+            body();
+        });
+        self.threads.push(named.map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?);
+        Ok(())
+    }
+
     fn spawn(&mut self, order: Order) -> Result<(), RunError> {
         let (tell, ready) = mpsc::channel();
         let (begin, wait) = mpsc::channel();
         self.ready.push(ready);
         self.begin.push(begin);
-        self.threads.push(spawn(&format!("load-{}", order.index), move || work(order, &tell, &wait))?);
-        Ok(())
+        self.thread(&format!("load-{}", order.index), move || work(order, &tell, &wait))
     }
 
     /// Waits until every worker is ready; the first failure ends the others, which find nobody to start them.
@@ -215,13 +237,6 @@ impl Crew {
     }
 }
 
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, RunError> {
-    thread::Builder::new()
-        .name(name.into())
-        .spawn(body)
-        .map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))
-}
-
 /// A worker's thread: pin, open, tell, wait, run.
 fn work(order: Order, tell: &Sender<Result<Ready, RunError>>, wait: &Receiver<(Nanos, Sender<()>)>) {
     if let Err(error) = pin(&order) {
@@ -229,11 +244,17 @@ fn work(order: Order, tell: &Sender<Result<Ready, RunError>>, wait: &Receiver<(N
         return;
     }
     let preference = match order.spec.driver {
+        // Files complete in the ring itself; elsewhere threads must wait for them.
+        DriverChoice::Auto if order.has_files() => Preference::IoUring,
         DriverChoice::Auto => Preference::Auto,
         DriverChoice::IoUring => Preference::IoUring,
         DriverChoice::Epoll => Preference::Epoll,
     };
-    match open_driver(preference) {
+    let opened = match open_driver(preference) {
+        Err(_) if order.spec.driver == DriverChoice::Auto => open_driver(Preference::Auto),
+        opened => opened,
+    };
+    match opened {
         Ok(any) => with_driver!(any, |driver| work_on(driver, order, tell, wait)),
         Err(error) => {
             let _ = tell.send(Err(RunError::Host(error.to_string())));
@@ -258,8 +279,8 @@ fn work_on<D: Driver>(
             let (indices, volumes) = facts.into_iter().unzip();
             let facts = Facts { volumes, ..Facts::default() };
             let _ = tell.send(Ok(Ready { driver: name, facts, indices }));
-            if let Ok((start, _alive)) = wait.recv() {
-                worker.run(start);
+            if let Ok((start, alive)) = wait.recv() {
+                worker.run(start, alive);
             }
         }
     }
@@ -336,3 +357,6 @@ impl RunError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

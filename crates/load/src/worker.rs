@@ -25,7 +25,11 @@ use control::Control;
 use ledger::{Entry, Ledger, error_message};
 use linerate_io::{Completion, Driver, Nanos, Wait};
 use plan::Plan;
-use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    sync::{Arc, mpsc::Sender},
+};
 use volume::{Lane, Pick, Picking, Start, Volume};
 
 pub(crate) use open::{Hooks, Order, open};
@@ -106,8 +110,9 @@ pub(crate) struct Worker<D: Driver> {
 }
 
 impl<D: Driver> Worker<D> {
-    /// Runs from `start` until the run is over.
-    pub(crate) fn run(mut self, start: Nanos) {
+    /// Runs from `start` until the run is over. `alive` is dropped when the last count has been handed over: what comes
+    /// after that may take as long as a device hangs.
+    pub(crate) fn run(mut self, start: Nanos, alive: Sender<()>) {
         self.begin(start);
         let mut now = self.driver.now();
         while !self.control.is_over() && now < self.end {
@@ -125,6 +130,7 @@ impl<D: Driver> Worker<D> {
         self.drain();
         let tcp = self.backends.iscsi.tcp_since_last(&self.driver);
         self.ledger.end(end, tcp);
+        drop(alive);
         Backend::<D>::close(&mut self.backends.files, &mut self.driver, CLOSE_NS);
         self.backends.iscsi.close(&mut self.driver, CLOSE_NS);
     }
@@ -231,7 +237,7 @@ impl<D: Driver> Worker<D> {
                 let data = self.buffers.write(this.place, lane.ratio, shot.len);
                 match &mut volume.expected {
                     Some(expected) => {
-                        expected.stamp(self.buffers.region(), data.offset, shot.offset, shot.len)
+                        expected.stamp(self.buffers.region(), data.offset, shot.offset, shot.len);
                     }
                     None => self.buffers.make_unique(data),
                 }
@@ -482,7 +488,7 @@ impl<D: Driver> Worker<D> {
         let volume = notice.unit.and_then(of_unit);
         match volume {
             Some(volume) if notice.fatal => {
-                self.volume_died(volume, notice.message.clone(), notice.blame, now)
+                self.volume_died(volume, notice.message.clone(), notice.blame, now);
             }
             _ => self.event(volume, notice.kind, notice.message.clone(), notice.blame, now),
         }

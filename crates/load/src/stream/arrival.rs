@@ -5,6 +5,9 @@ use super::rng::{Rng, Use};
 use crate::spec::ArrivalProcess;
 use linerate_io::Nanos;
 
+/// Arrivals that one look at the backlog counts at most.
+const STEPS_PER_LOOK: u32 = 1024;
+
 /// The arrivals of one stream on one volume. Costs constant memory however far it falls behind: arrivals that are due but
 /// not started are counted by a second walker over the same sequence, not stored.
 #[derive(Clone, Debug)]
@@ -61,9 +64,13 @@ impl Arrivals {
         intended
     }
 
-    /// How many arrivals are due at `now` and not taken.
+    /// How many arrivals are due at `now` and not taken. In one call it counts only so many further ones, so that an
+    /// absurd rate does not stop the worker; the next calls go on.
     pub(crate) fn backlog(&mut self, now: Nanos) -> u64 {
-        while self.due.next_ns as Nanos <= now {
+        for _ in 0..STEPS_PER_LOOK {
+            if self.due.next_ns as Nanos > now {
+                break;
+            }
             self.due.step();
             self.due_count += 1;
         }

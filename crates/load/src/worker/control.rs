@@ -8,43 +8,43 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
 };
 
-/// When intervals end, in ns since the start of the run. The warm-up has intervals of its own.
+/// When intervals end; all times in ns since the start of the run. The warm-up has intervals of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
-    warmup_ns: u64,
-    elapsed_ns: u64,
-    interval_ns: u64,
+    warmup: u64,
+    elapsed: u64,
+    interval: u64,
 }
 
 impl Schedule {
     /// From seconds.
     pub(crate) fn new(warmup_s: f64, elapsed_s: f64, interval_s: f64) -> Self {
         let ns = |seconds: f64| (seconds * 1e9).round() as u64;
-        Self { warmup_ns: ns(warmup_s), elapsed_ns: ns(elapsed_s), interval_ns: ns(interval_s).max(1) }
+        Self { warmup: ns(warmup_s), elapsed: ns(elapsed_s), interval: ns(interval_s).max(1) }
     }
 
     /// End of the warm-up.
     pub(crate) fn measured_from(&self) -> u64 {
-        self.warmup_ns
+        self.warmup
     }
 
     /// End of the run.
     pub(crate) fn end(&self) -> u64 {
-        self.warmup_ns + self.elapsed_ns
+        self.warmup + self.elapsed
     }
 
     /// Intervals of the warm-up.
     fn warmup_intervals(&self) -> u64 {
-        self.warmup_ns.div_ceil(self.interval_ns)
+        self.warmup.div_ceil(self.interval)
     }
 
     /// End of an interval.
     pub(crate) fn cut(&self, index: u32) -> u64 {
         let (index, warmup) = (u64::from(index), self.warmup_intervals());
         if index < warmup {
-            ((index + 1) * self.interval_ns).min(self.warmup_ns)
+            ((index + 1) * self.interval).min(self.warmup)
         } else {
-            (self.warmup_ns + (index + 1 - warmup).saturating_mul(self.interval_ns)).min(self.end())
+            (self.warmup + (index + 1 - warmup).saturating_mul(self.interval)).min(self.end())
         }
     }
 

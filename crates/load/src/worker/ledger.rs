@@ -28,6 +28,7 @@ pub(crate) struct Ledger {
     /// After the warm-up.
     measured: bool,
     tally: Box<Tally>,
+    #[expect(clippy::vec_box, reason = "the boxes themselves travel through channels")]
     spare: Vec<Box<Tally>>,
     needs: Box<[Needs]>,
     /// By the worker's volumes and operation, over the measured time.

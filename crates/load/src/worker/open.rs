@@ -1,7 +1,11 @@
 //! Opening: from a planned share of the work to a worker that is ready to start.
 
 use super::{
-    Backends, Lane, Medium, Slot, Volume, Worker, control::Control, expected, ledger::Ledger, plan::Plan,
+    Backends, Lane, Medium, Slot, Volume, Worker,
+    control::Control,
+    expected,
+    ledger::Ledger,
+    plan::{LanePlan, Plan},
 };
 use crate::{
     backend::{OpenError, Opened, file::Files, null::Null},
@@ -13,7 +17,7 @@ use crate::{
         tally::{Needs, Tally},
     },
     run::RunError,
-    spec::{RunSpec, StreamSpec, VerifyMode, VolumeSpec},
+    spec::{RunSpec, ShareMode, StreamSpec, VerifyMode, VolumeSpec},
     stream::{Sequence, arrival::Arrivals, share::Turns},
 };
 use linerate_io::{Driver, Nanos};
@@ -44,11 +48,20 @@ pub(crate) struct Order {
     pub(crate) returned: Receiver<Box<Tally>>,
 }
 
+impl Order {
+    /// Whether any of the worker's volumes is a file or block device.
+    pub(crate) fn has_files(&self) -> bool {
+        self.plan
+            .volumes_of(self.index)
+            .any(|volume| self.spec.volumes[volume as usize].url.starts_with("file:"))
+    }
+}
+
+/// A worker that is ready, and the facts of its volumes with their indices.
+pub(crate) type Prepared<D> = (Worker<D>, Vec<(u32, VolumeFacts)>);
+
 /// Opens a worker's volumes. Returns the worker and the facts of its volumes with their indices.
-pub(crate) fn open<D: Driver>(
-    mut driver: D,
-    order: Order,
-) -> Result<(Worker<D>, Vec<(u32, VolumeFacts)>), RunError> {
+pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>, RunError> {
     let Order { spec, plan, control, index, hooks, sender, returned } = order;
     let mut backends = Backends::default();
     let mut media = Vec::new();
@@ -98,15 +111,14 @@ pub(crate) fn open<D: Driver>(
                 at_end: false,
                 in_flight: 0,
                 backlog: 0,
-                ratio: ratios.iter().position(|ratio| *ratio == ratio_of(stream)).unwrap_or(0) as u32,
+                ratio: ratios.iter().position(|ratio| ratio.total_cmp(&ratio_of(stream)).is_eq()).unwrap_or(0)
+                    as u32,
             });
         }
-        let mine: Vec<f64> = plan
-            .lanes_of(index)
-            .iter()
-            .filter(|l| l.volume == volume && l.arrival.is_none())
-            .map(|l| l.weight)
-            .collect();
+        // Without promised shares the streams take even turns.
+        let weigh = |lane: &LanePlan| if spec.shares == ShareMode::Uncontrolled { 1.0 } else { lane.weight };
+        let closed = plan.lanes_of(index).into_iter().filter(|l| l.volume == volume && l.arrival.is_none());
+        let mine: Vec<f64> = closed.map(|lane| weigh(&lane)).collect();
         let first_slot = slot_sizes.len() as u32;
         slot_sizes.extend((0..this.outstanding).map(|_| largest));
         let slots = first_slot..slot_sizes.len() as u32;
