@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout)]
 
 use linerate_load::{Interval, Kind, Op, Outcome, Run, RunSpec};
-use std::{process::ExitCode, time::Duration};
+use std::{fmt::Write, process::ExitCode, time::Duration};
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args().nth(1) else {
@@ -62,13 +62,8 @@ fn line(label: &str, interval: &Interval) -> String {
         let op = if latency.op == Op::Read { "read" } else { "write" };
         let kind = if latency.kind == Kind::Service { "service" } else { "response" };
         let us = |q| latency.histogram.quantile(q) as f64 / 1000.0;
-        text += &format!(
-            "\n{:18}{op} {kind}: p50 {:.1} p99 {:.1} p99.9 {:.1} us",
-            "",
-            us(0.5),
-            us(0.99),
-            us(0.999)
-        );
+        let (p50, p99, p999) = (us(0.5), us(0.99), us(0.999));
+        let _ = write!(text, "\n{:18}{op} {kind}: p50 {p50:.1} p99 {p99:.1} p99.9 {p999:.1} us", "");
     }
     text
 }

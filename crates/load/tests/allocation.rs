@@ -1,6 +1,6 @@
 //! A run allocates nothing per I/O: counted by an allocator that counts.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, clippy::unwrap_used, reason = "an allocator cannot be written without")]
 
 mod common;
 

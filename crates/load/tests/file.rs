@@ -1,5 +1,7 @@
 //! Runs on files: real I/O, direct and cached, on both drivers; verification; and every way in which opening fails.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
+
 mod common;
 
 use common::{run, run_well, spec, stream};
