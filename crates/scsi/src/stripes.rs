@@ -169,7 +169,7 @@ mod tests {
     fn the_short_way_to_a_stripe_agrees_with_the_mask() {
         for (offset, len) in [(0, 512), (MIB - 512, 512), (200 * MIB + 5, 4096), (MIB - 1, 2), (7, 0)] {
             let (short, mask) = (only_stripe(offset, len), Mask::of(offset, u64::from(len)));
-            let single = (mask.0.count_ones() == 1).then(|| mask.0.trailing_zeros() as usize);
+            let single = mask.0.is_power_of_two().then(|| mask.0.trailing_zeros() as usize);
             assert_eq!(short, single, "{len} bytes at {offset}");
         }
     }
