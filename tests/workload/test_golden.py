@@ -115,6 +115,12 @@ def test_curve_points_refer_to_the_maximum_and_not_to_each_other(read: Read) -> 
     assert [r.rate_text for r in (first, second)] == ["5000", "10000"]
 
 
+def test_the_points_of_a_curve_whose_maximum_failed_are_left_out(read: Read) -> None:
+    plan = read(BASE + "rd=rd1,wd=wd1,iorate=max\nrd=rd2,wd=wd1,iorate=curve,curve=(50)\nrd=rd3,wd=wd1\n")
+    names = [run.name for run in (plan.next(None), plan.next(StepResult(900, 1.0)), plan.next(None)) if run]
+    assert names == ["rd1", "rd2", "rd3"]
+
+
 def test_a_curve_without_skew_keeps_the_shares_of_its_maximum(read: Read) -> None:
     text = "sd=sd1,lun=x\nwd=wd1,sd=sd1\nwd=wd2,sd=sd1,rdpct=0\nrd=rd1,wd=wd*,iorate=curve,curve=(50)\n"
     plan = read(text)

@@ -100,11 +100,10 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A run whose rate may still be open. Steps of one curve carry the same `curve` number."""
+    """A run whose rate may still be open."""
 
     run: PlannedRun
     rate: Rate = Rate()
-    curve: int | None = None
     stop_response_ms: float | None = None
     """A curve point slower than this ends the plan (vdbench: stopcurve)."""
 
@@ -172,6 +171,8 @@ class Plan:
             run = self._resolve(step)
             if run is not None:
                 self._current = step
+                if step.rate.kind == "curve_max":
+                    self._last_max = None  # should it fail, its points have nothing to refer to
                 return run
         self._current = None
         return None

@@ -154,7 +154,6 @@ class _Reader:
         self._lines = lines
         self._overrides = overrides
         self._problems = problems
-        self._curves = 0
         self._maximum_known = False
 
     def steps(self, name: str) -> Iterator[Step]:
@@ -366,18 +365,13 @@ class _Reader:
                 yield Step(replace(named, rate_text=_rate_text(rate)), replace(rate, process=process))
 
     def _curve(self, run: PlannedRun, settings: _Settings, process: Any) -> Iterator[Step]:
-        self._curves += 1
-        yield Step(
-            replace(run, rate_text=run.rate_text.replace("MAX", "curve")), Rate("curve_max"), self._curves
-        )
+        yield Step(replace(run, rate_text=run.rate_text.replace("MAX", "curve")), Rate("curve_max"))
         for percent in settings.get("curve", _CURVE):
             name = f"{run.name}_({percent:g}%)"
             point = _labelled(run, run.label.replace(run.name, name, 1), name)
             rate = Rate("curve_point", percent, process)
             text = f"{percent:g}% of the maximum"
-            yield Step(
-                replace(point, rate_text=text), rate, self._curves, settings.get("stop_curve_ms", None)
-            )
+            yield Step(replace(point, rate_text=text), rate, settings.get("stop_curve_ms", None))
 
 
 def _labelled(run: PlannedRun, label: str, name: str) -> PlannedRun:

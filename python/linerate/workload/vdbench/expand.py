@@ -70,7 +70,6 @@ class _Expander:
         self._overrides = overrides
         self._problems = problems
         self._volumes = VolumeMaker(overrides, problems)
-        self._curves = 0
         self._maximum_known = False
 
     def steps_of(self, rd: Rd) -> Iterator[Step]:
@@ -278,10 +277,9 @@ class _Expander:
         self, rd: Rd, run: PlannedRun, process: Literal["deterministic", "poisson", "uniform"]
     ) -> Iterator[Step]:
         """A run at the maximum, then one for each percentage of what it achieves."""
-        self._curves += 1
         self._maximum_known = True
         text = run.rate_text.replace("MAX", "curve")
-        yield Step(replace(run, rate_text=text), Rate("curve_max"), self._curves)
+        yield Step(replace(run, rate_text=text), Rate("curve_max"))
         for percent in rd.curve:
             name = f"{run.name}_({percent:g}%)"
             label = run.label.replace(run.name, name, 1)
@@ -292,7 +290,7 @@ class _Expander:
                 rate_text=f"{percent:g}% of the maximum",
                 spec=run.spec.model_copy(update={"name": label}),
             )
-            yield Step(point, Rate("curve_point", percent, process), self._curves, rd.stop_curve_ms)
+            yield Step(point, Rate("curve_point", percent, process), rd.stop_curve_ms)
 
 
 def _loop_texts(loops: Sequence[Loop], chosen: Sequence[int]) -> tuple[tuple[str, str], ...]:
