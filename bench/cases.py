@@ -1,0 +1,295 @@
+"""The bars, one function each: what is compared with what, and how much is asked for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import processes
+from .processes import CLIENT_CPU, SERVER_CPU, Measure, Shape
+
+VOLUME_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table. A `bar` of None says that it is reported only; no `ratios` that it was skipped."""
+
+    name: str
+    bar: float | None
+    ratios: tuple[float, ...]
+    at_most: bool = False
+    note: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Return the median over the rounds."""
+        return statistics.median(self.ratios)
+
+    @property
+    def spread(self) -> float:
+        """Return the distance of the extremes, relative to the median."""
+        return (max(self.ratios) - min(self.ratios)) / self.ratio if self.ratio else 0.0
+
+    @property
+    def passed(self) -> bool | None:
+        """Say whether the bar is met; None without bar or ratios."""
+        if self.bar is None or not self.ratios:
+            return None
+        return self.ratio <= self.bar if self.at_most else self.ratio >= self.bar
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How long each measurement takes and how often it is repeated."""
+
+    directory: Path
+    seconds: float
+    rounds: int
+
+
+def skipped(name: str, why: str) -> Result:
+    """Return the line of a comparison whose peer is absent."""
+    return Result(name, None, (), note=f"skipped: {why}")
+
+
+def interleaved(setting: Setting, a: Callable[[], float], b: Callable[[], float]) -> tuple[float, ...]:
+    """Measure A B A B and give a/b of each round."""
+    return tuple(a() / b() for _ in range(setting.rounds))
+
+
+LIMIT_SHAPES = (
+    (Shape("4K random read, depth 32", 4096, 32), 0.80),
+    (Shape("4K random read, depth 128", 4096, 128), 0.75),
+    (Shape("4K random write, depth 32", 4096, 32, read_percent=0), None),
+    (Shape("8K 67% read, 8 volumes x 5", 8192, 5, 8, 67), 0.85),
+    (Shape("256K sequential read, depth 8", 262_144, 8, random_percent=0), 0.90),
+    (Shape("256K sequential write, depth 8", 262_144, 8, read_percent=0, random_percent=0), 0.90),
+    (Shape("4K random read, depth 1, blocking", 4096, 1), 0.90),
+)
+
+
+def against_limit(setting: Setting) -> Iterator[Result]:
+    """Array and initiator against the raw TCP limit."""
+    for shape, bar in LIMIT_SHAPES:
+        size = VOLUME_BYTES // shape.volumes
+        with processes.array(setting.directory, shape, size) as server:
+            ratios = interleaved(
+                setting,
+                lambda shape=shape, server=server: measure(setting, shape, server).iops,  # type: ignore[misc]
+                lambda shape=shape: processes.measure_raw(shape, setting.seconds, VOLUME_BYTES).iops,  # type: ignore[misc]
+            )
+        yield Result(f"{shape.name}: array + initiator / raw TCP", bar, ratios)
+    blocking = Shape("depth 1", 4096, 1)
+    polling = Shape("depth 1", 4096, 1, wait="spin")
+    with processes.array(setting.directory, polling, VOLUME_BYTES, wait="spin") as server:
+        ratios = interleaved(
+            setting,
+            lambda: measure(setting, polling, server).iops,
+            lambda: processes.measure_raw(blocking, setting.seconds, VOLUME_BYTES).iops,
+        )
+    yield Result("4K random read, depth 1: polling / blocking raw TCP", 1.0, ratios)
+
+
+def measure(setting: Setting, shape: Shape, server: processes.Server) -> Measure:
+    """Measure with the setting's time."""
+    return processes.measure(setting.directory, shape, server, setting.seconds)
+
+
+TGT_SHAPES = (
+    (Shape("4K random read, depth 32", 4096, 32), 6.0),
+    (Shape("4K random read, depth 128", 4096, 128), 6.0),
+    (Shape("256K sequential read, depth 8", 262_144, 8, random_percent=0), 2.5),
+    (Shape("256K sequential write, depth 8", 262_144, 8, read_percent=0, random_percent=0), 2.5),
+)
+
+
+def against_tgt(setting: Setting) -> Iterator[Result]:
+    """Compare our array with tgt under our initiator: small I/O per CPU second of the server, large I/O by throughput."""
+    with processes.tgt(setting.directory, VOLUME_BYTES) as peer:
+        if peer is None:
+            yield skipped("array / tgt", "tgtd is not installed (Debian package tgt)")
+            return
+        for shape, bar in TGT_SHAPES:
+            small = shape.size_bytes == 4096
+
+            def value(server: processes.Server, shape: Shape = shape, small: bool = small) -> float:
+                got = measure(setting, shape, server)
+                return 1.0 / got.server_cpu_us if small else got.mb_s
+
+            with processes.array(setting.directory, shape, VOLUME_BYTES) as ours:
+                ratios = interleaved(setting, lambda ours=ours, value=value: value(ours), lambda value=value: value(peer))  # type: ignore[misc]
+            unit = "IOPS per array CPU second" if small else "MB/s"
+            yield Result(f"{shape.name}: array / tgt, {unit}", bar, ratios)
+
+
+def against_iscsi_perf(setting: Setting) -> Iterator[Result]:
+    """Client CPU per I/O of our initiator with full histograms, against libiscsi's."""
+    name = "4K random read, depth 32: client CPU per I/O, ours / iscsi-perf"
+    tool = shutil.which("iscsi-perf")
+    if tool is None:
+        yield skipped(name, "iscsi-perf is not installed (Debian package libiscsi-bin)")
+        return
+    shape = Shape("4K", 4096, 32)
+    with processes.array(setting.directory, shape, VOLUME_BYTES) as server:
+
+        def perf() -> float:
+            arguments = ["timeout", "--signal=INT", str(setting.seconds), tool, "-b", "8", "-m", "32", "-r"]
+            arguments.append(server.urls[0])
+            return peer_cpu_us(arguments, server)
+
+        ours = interleaved(setting, lambda: measure(setting, shape, server).client_cpu_us, perf)
+    yield Result(name, 0.5, ours, at_most=True)
+
+
+def peer_cpu_us(arguments: list[str], server: processes.Server) -> float:
+    """CPU microseconds per I/O of a client that prints its IOPS on lines of its own."""
+    import re
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.monotonic()
+    process = processes.pinned(CLIENT_CPU, arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output, _ = process.communicate(timeout=120)
+    seconds = time.monotonic() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    rates = [float(rate) for rate in re.findall(r"iops(?: average)?\s*[:=]?\s*([0-9.]+)", output, re.IGNORECASE)]
+    if not rates:
+        raise RuntimeError(f"{arguments[3]} printed no IOPS: {output[-200:]!r}")
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cpu_s / (statistics.median(rates) * seconds) * 1e6
+
+
+def generator(setting: Setting) -> Iterator[Result]:
+    """The load engine alone: null volumes, and a cached file against fio."""
+    null = Shape("null", 4096, 32)
+    rates = tuple(
+        load_iops(setting, processes.run_spec(null, ["null:8589934592"], setting.seconds)) / 5e6
+        for _ in range(setting.rounds)
+    )
+    yield Result("null volume, histograms on: IOPS / 5 million", 1.0, rates)
+    name = "cached file, 4K random read, depth 32: IOPS, ours / fio io_uring"
+    fio = shutil.which("fio")
+    if fio is None:
+        yield skipped(name, "fio is not installed")
+        return
+    file = setting.directory / "file"
+    file.write_bytes(b"\x5a" * VOLUME_BYTES)
+    spec = processes.run_spec(Shape("file", 4096, 32), [f"file:{file}"], setting.seconds)
+    spec["volumes"][0]["direct"] = False
+    spec["driver"] = "io_uring"
+    command = [fio, "--name=x", f"--filename={file}", "--ioengine=io_uring", "--iodepth=32", "--rw=randread", "--bs=4k"]
+    command += ["--time_based", f"--runtime={setting.seconds}", "--output-format=json", "--direct=0"]
+    command += [f"--size={VOLUME_BYTES}", "--invalidate=0", "--norandommap", "--thread"]
+
+    def fio_iops() -> float:
+        process = processes.pinned(CLIENT_CPU, command, stdout=subprocess.PIPE)
+        output, _ = process.communicate(timeout=setting.seconds + 60)
+        return float(json.loads(output)["jobs"][0]["read"]["iops"])
+
+    yield Result(name, 1.2, interleaved(setting, lambda: load_iops(setting, spec), fio_iops))
+
+
+def load_iops(setting: Setting, spec: dict[str, Any]) -> float:
+    """IOPS of one run of the load engine."""
+    report = processes.load(setting.directory, spec)
+    return float(report["ios"] / report["seconds"])
+
+
+def scaling(setting: Setting) -> Iterator[Result]:
+    """Many sessions and many volumes against one, by CPU of both sides; memory of an idle session."""
+    one = Shape("one", 4096, 32)
+    many = (
+        ("256 sessions", Shape("256 sessions", 4096, 32, 256)),
+        ("1,000 volumes", Shape("1,000 volumes", 4096, 1, 1000, session="shared")),
+    )
+    for name, shape in many:
+        size = max(VOLUME_BYTES // shape.volumes >> 12 << 12, 1 << 18)
+        with (
+            processes.array(setting.directory, one, VOLUME_BYTES) as single,
+            processes.array(setting.directory, shape, size) as plenty,
+        ):
+
+            def cpu(shape: Shape, server: processes.Server) -> float:
+                got = measure(setting, shape, server)
+                return got.server_cpu_us + got.client_cpu_us
+
+            ratios = interleaved(
+                setting,
+                lambda cpu=cpu, shape=shape, plenty=plenty: cpu(shape, plenty),  # type: ignore[misc]
+                lambda cpu=cpu, single=single: cpu(one, single),  # type: ignore[misc]
+            )
+        yield Result(f"{name}: CPU per I/O of both sides, against one of 32", 1.2, ratios, at_most=True)
+    yield idle_memory(setting)
+
+
+def idle_memory(setting: Setting) -> Result:
+    """Resident memory that 256 idle sessions add to the array."""
+    sessions = 256
+    shape = Shape("idle", 4096, 1, sessions)
+    with processes.array(setting.directory, shape, 1 << 18) as server:
+        before = processes.resident_bytes(server.pid)
+        spec = processes.run_spec(shape, server.urls, 6.0)
+        spec["arrival"] = {"kind": "open", "process": "deterministic", "rate_iops": 1.0}
+        arguments = [str(processes.RELEASE / "bench-load"), processes.write_json(setting.directory, spec)]
+        client = processes.pinned(CLIENT_CPU, arguments, stdout=subprocess.DEVNULL)
+        time.sleep(4.0)
+        each = (processes.resident_bytes(server.pid) - before) / sessions
+        client.wait(60)
+    return Result("memory of an idle session / 64 KiB", 1.0, (each / 65_536,), at_most=True)
+
+
+PYTHON_RUN = """
+import sys
+from linerate import _core
+run = _core.Run.start(open(sys.argv[1]).read())
+while run.next_interval(1.0) is not None or not run.finished:
+    pass
+summary = run.finish()
+total = getattr(summary, "total", summary)
+ios = sum(row.ios for row in total.rows)
+print(ios / (total.end_s - total.start_s))
+"""
+
+
+def python_side(setting: Setting) -> Iterator[Result]:
+    """Measure the same run from Python and from Rust alone."""
+    name = "4K random read, depth 32: IOPS from Python / from Rust alone"
+    try:
+        import linerate._core  # noqa: F401
+    except ImportError as error:
+        yield skipped(name, str(error))
+        return
+    shape = Shape("4K", 4096, 32)
+    with processes.array(setting.directory, shape, VOLUME_BYTES) as server:
+        spec = processes.run_spec(shape, server.urls, setting.seconds)
+        spec["interval_s"] = min(1.0, setting.seconds / 2)
+        path = processes.write_json(setting.directory, spec)
+
+        def from_python() -> float:
+            process = processes.pinned(CLIENT_CPU, [sys.executable, "-c", PYTHON_RUN, path], stdout=subprocess.PIPE)
+            output, _ = process.communicate(timeout=setting.seconds + 60)
+            return float(output)
+
+        ratios = interleaved(setting, from_python, lambda: load_iops(setting, spec))
+    yield Result(name, 0.98, ratios)
+
+
+GROUPS: dict[str, Callable[[Setting], Iterator[Result]]] = {
+    "limit": against_limit,
+    "tgt": against_tgt,
+    "iscsi-perf": against_iscsi_perf,
+    "generator": generator,
+    "scaling": scaling,
+    "python": python_side,
+}
+
+assert SERVER_CPU != CLIENT_CPU

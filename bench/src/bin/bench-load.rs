@@ -1,0 +1,28 @@
+//! `bench-load SPEC.json`: one run of the load engine without Python; prints I/Os, seconds and CPU seconds as JSON.
+//! The CPU seconds are the worker threads'; starting and ending are not in them.
+
+use linerate_load::{Outcome, Run, RunSpec};
+use std::io::Write;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).ok_or("usage: bench-load SPEC.json")?;
+    let spec: RunSpec = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    let run = Run::start(spec)?;
+    let driver = run.facts().driver.clone();
+    let summary = run.finish();
+    if let Outcome::Failed(error) = summary.outcome {
+        return Err(error.into());
+    }
+    let total = &summary.total;
+    let (ios, bytes) = total.rows.iter().fold((0, 0), |(ios, bytes), row| (ios + row.ios, bytes + row.bytes));
+    let errors: u64 = total.rows.iter().map(|row| row.errors).sum();
+    let report = serde_json::json!({
+        "ios": ios,
+        "bytes": bytes,
+        "errors": errors,
+        "seconds": total.end_s - total.start_s,
+        "cpu_s": total.host.load_cpu_user_s + total.host.load_cpu_system_s,
+        "driver": driver,
+    });
+    Ok(writeln!(std::io::stdout(), "{report}")?)
+}
