@@ -45,15 +45,18 @@ impl Conditions {
     /// A network as chance makes it: slow or fast, in small pieces or large ones; with `lossy` connections get lost.
     pub fn random(rng: &mut Rng, lossy: bool) -> Self {
         let mut choose = |values: &[u64]| values[rng.range(0, values.len() as u64 - 1) as usize];
+        let (delay_ns, jitter_ns) = (choose(&[1_000, 50_000, 1_000_000]), choose(&[0, 10_000, 2_000_000]));
+        // Long enough for a login and some work, or nothing could ever succeed.
+        let life_ns = (delay_ns + jitter_ns) * choose(&[100, 300, 1000]) + 1_000_000;
         Conditions {
-            delay_ns: choose(&[1_000, 50_000, 1_000_000]),
-            jitter_ns: choose(&[0, 10_000, 2_000_000]),
+            delay_ns,
+            jitter_ns,
             ns_per_byte: choose(&[0, 0, 1, 8]),
             window_bytes: choose(&[3_000, 65_536, 1 << 20]) as usize,
             segment_bytes: choose(&[47, 1460, 1460, 65_536]) as usize,
             short_receive_percent: choose(&[0, 10, 60]) as u32,
             refuse_percent: if lossy { choose(&[0, 0, 30]) as u32 } else { 0 },
-            life_ns: if lossy { choose(&[5_000_000, 50_000_000, 500_000_000]) } else { 0 },
+            life_ns: if lossy { life_ns } else { 0 },
             silent_percent: choose(&[0, 20]) as u32,
         }
     }

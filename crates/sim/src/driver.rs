@@ -244,7 +244,7 @@ impl Driver for SimDriver {
         }
         out.extend(station.ready.drain(..));
         station.wake_at = match wait {
-            Wait::Until(at) if out.is_empty() => Some(at),
+            Wait::Until(at) => Some(at),
             _ => None,
         };
         Ok(())
