@@ -16,6 +16,7 @@ from linerate.report import write_report
 from linerate.report.page import build, charts, series
 from linerate.report.page.svg import PALETTE, draw
 from linerate.results import RunClosedError, RunDirectory, RunWriter, WorkloadSource, files
+from linerate.results.sample import OPS
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
@@ -208,7 +209,7 @@ def normalised(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def chart_specs(run: RunDirectory) -> dict[str, dict[str, Any]]:
-    histograms = [(op, histogram) for op in ("read", "write") if (histogram := run.latency("rd1", op=op))]  # type: ignore[arg-type]
+    histograms = [(op, histogram) for op in OPS if (histogram := run.latency("rd1", op=op))]
     rates = series.rates(run, "rd1", 5)
     curve = [point for name, histogram in histograms for point in series.percentile_curve(histogram, name, 5)]
     return {
@@ -233,6 +234,12 @@ def test_chart_specs_stay_as_they_are(name: str, tmp_path: Path, json_snapshot: 
     assert svg.startswith("<svg")
     assert "#fe00" not in svg
     assert "var(--" in svg
+
+
+def test_labels_keep_their_decimals(tmp_path: Path) -> None:
+    svg = draw(chart_specs(make_run(tmp_path / "run", [LOAD]))["percentile"])
+    assert {"90", "99", "99.9", "99.99"} <= set(re.findall(r"<text[^>]*>([^<]+)</text>", svg))
+    assert not re.search(r"\d\.\d\d[^<>]*>", svg)
 
 
 def test_long_series_are_thinned_without_losing_io(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ _CUTS = (
     re.compile(r' (?:fill-)?opacity="1"| font-(?:family|size|weight)="[^"]*"'),
     re.compile(rf' fill="{PALETTE["muted"]}"| stroke="{PALETTE["grid"]}"| stroke-width="1"'),
     re.compile(r'<path d="" display="none"/>|<text [^>]*/>'),
-    re.compile(r"(?<=\d\.\d)\d+"),
+    re.compile(r"(?<=\d\.\d)\d+(?=[^<>]*>)"),  # decimals of coordinates, never those of labels
     re.compile(r"<g></g>|<g/>"),
 )
 _SIZE = re.compile(r'<svg width="[^"]*" height="[^"]*"')
