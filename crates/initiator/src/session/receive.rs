@@ -186,7 +186,6 @@ impl Session {
         };
         if let Some(link) = &mut self.link {
             link.current = current;
-            link.scratch.clear();
         }
         Ok(())
     }
@@ -272,8 +271,9 @@ impl Session {
                 Ok(())
             }
             Current::Whole(response) => {
-                let data = std::mem::take(&mut link.scratch);
+                let mut data = std::mem::take(&mut link.scratch);
                 let result = self.whole(&response, &data, now, turn);
+                data.clear();
                 if let Some(link) = &mut self.link {
                     link.scratch = data;
                 }
