@@ -1,9 +1,9 @@
 //! The `I_T_L` nexus: one initiator port's view of one logical unit, and the hot path.
 //!
-//! Everything that could stop a plain READ or WRITE (another nexus's reservation, a pending unit attention, a stopped or
-//! protected unit) is folded into one atomic word per `I_T_L` nexus, the *gate*. A read costs one load of it; a write adds
-//! one atomic add on its stripe's counter. When anything is unusual the command takes the full path through the command
-//! table, which finds out what it is.
+//! Everything that could stop a plain READ or WRITE (another nexus's reservation, a pending unit attention, a
+//! stopped or protected unit) is folded into one atomic word per `I_T_L` nexus, the *gate*. A read costs one
+//! load of it; a write adds one atomic add on its stripe's counter. When anything is unusual the command
+//! takes the full path through the command table, which finds out what it is.
 
 use crate::{
     Expected, Extent, MAX_TRANSFER_BYTES, Nexus, Plan,
@@ -163,8 +163,8 @@ impl Itl {
         }
     }
 
-    /// How much data-out to take for a command that asks for `asked_bytes`: a transfer that the initiator cut short is
-    /// done as far as it goes if it ends on a block boundary, and refused as a whole if not.
+    /// How much data-out to take for a command that asks for `asked_bytes`: a transfer that the initiator cut
+    /// short is done as far as it goes if it ends on a block boundary, and refused as a whole if not.
     pub(crate) fn data_out_len(&self, asked_bytes: u32, expected: Expected) -> Result<u32, Refusal> {
         if expected.out_bytes >= asked_bytes {
             Ok(asked_bytes)

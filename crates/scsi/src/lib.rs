@@ -1,36 +1,40 @@
 //! Sans-I/O SCSI: what a disk logical unit answers.
 //!
-//! The crate is a device server in the words of SAM-5, SPC-4 and SBC-3. It knows no sockets, files, clocks or threads;
-//! it decides what a command means and what must happen to the medium, and the caller makes it happen.
+//! The crate is a device server in the words of SAM-5, SPC-4 and SBC-3. It knows no sockets, files, clocks or
+//! threads; it decides what a command means and what must happen to the medium, and the caller makes it
+//! happen.
 //!
 //! The nouns, from the outside in:
 //!
 //! - [`Inventory`] is one SCSI target device: a table of LUN to [`LogicalUnit`].
-//! - [`Nexus`] is an `I_T` nexus: one initiator port logged in to one target port. [`Inventory::login`] makes one.
+//! - [`Nexus`] is an `I_T` nexus: one initiator port logged in to one target port. [`Inventory::login`] makes
+//!   one.
 //! - [`Nexus::begin`] takes a CDB and returns a [`Plan`]. Reads and writes become an [`Extent`]: no lock, no
-//!   allocation, two atomic loads (and for writes one atomic add). Everything small is a finished [`Reply`]. What takes
-//!   several steps is a [`Task`].
-//! - A [`Task`] is a state machine: [`Task::next`] asks for data-out, for one [`MediumOp`], for patience, or is done.
+//!   allocation, two atomic loads (and for writes one atomic add). Everything small is a finished [`Reply`].
+//!   What takes several steps is a [`Task`].
+//! - A [`Task`] is a state machine: [`Task::next`] asks for data-out, for one [`MediumOp`], for patience, or
+//!   is done.
 //!
-//! Who owns buffers: payloads of tasks are `Vec<u8>`s that move. The caller collects data-out into a vector and gives
-//! it away; a task gives vectors away in [`MediumOp::Write`]. Sizes are bounded: a command moves at most
-//! [`MAX_TRANSFER_BYTES`], and a task reads or fills at most [`MEDIUM_CHUNK_BYTES`] per step. Plain reads and writes own
-//! nothing here: the caller moves their bytes where it likes.
+//! Who owns buffers: payloads of tasks are `Vec<u8>`s that move. The caller collects data-out into a vector
+//! and gives it away; a task gives vectors away in [`MediumOp::Write`]. Sizes are bounded: a command moves at
+//! most [`MAX_TRANSFER_BYTES`], and a task reads or fills at most [`MEDIUM_CHUNK_BYTES`] per step. Plain
+//! reads and writes own nothing here: the caller moves their bytes where it likes.
 //!
-//! What keeps several workers apart: the state of a unit is behind one mutex that plain reads and writes never take,
-//! because what they need of it lies in one atomic word per `I_T_L` nexus (`itl.rs`). Read-modify-write commands keep
-//! plain writes out of their blocks by closing stripes of the medium (`stripes.rs`); that is why [`Nexus::end_write`]
-//! must follow every [`Plan::Write`].
+//! What keeps several workers apart: the state of a unit is behind one mutex that plain reads and writes
+//! never take, because what they need of it lies in one atomic word per `I_T_L` nexus (`itl.rs`).
+//! Read-modify-write commands keep plain writes out of their blocks by closing stripes of the medium
+//! (`stripes.rs`); that is why [`Nexus::end_write`] must follow every [`Plan::Write`].
 //!
-//! Where to read on: `command/table.rs` lists every command with its rules; `task/` holds the commands of several steps
-//! by family, `answer/` those of one; `reservation/` and `mode/` the state that initiators share; `copy/` EXTENDED COPY.
+//! Where to read on: `command/table.rs` lists every command with its rules; `task/` holds the commands of
+//! several steps by family, `answer/` those of one; `reservation/` and `mode/` the state that initiators
+//! share; `copy/` EXTENDED COPY.
 //!
 //! # Example
 //!
 //! ```
 //! use linerate_scsi::{
-//!     Expected, Identity, InitiatorPort, Input, Inventory, LogicalUnit, MediumOp, MediumResult, Plan, Status,
-//!     TargetPort, TaskStep, UnitConfig,
+//!     Expected, Identity, InitiatorPort, Input, Inventory, LogicalUnit, MediumOp, MediumResult, Plan,
+//!     Status, TargetPort, TaskStep, UnitConfig,
 //! };
 //!
 //! let unit = LogicalUnit::new(UnitConfig {
@@ -59,12 +63,14 @@
 //!
 //! // READ (10) of one block at LBA 3.
 //! let read = [0x28, 0, 0, 0, 0, 3, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
-//! let Plan::Read(extent) = nexus.begin(lun, &read, Expected { in_bytes: 512, out_bytes: 0 }) else { panic!() };
+//! let expected = Expected { in_bytes: 512, out_bytes: 0 };
+//! let Plan::Read(extent) = nexus.begin(lun, &read, expected) else { panic!() };
 //! assert_eq!((extent.offset_bytes, extent.len_bytes), (1536, 512));
 //!
 //! // WRITE SAME (10) over the whole unit is a task.
 //! let same = [0x41, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0];
-//! let Plan::Task(mut task) = nexus.begin(lun, &same, Expected { in_bytes: 0, out_bytes: 512 }) else { panic!() };
+//! let expected = Expected { in_bytes: 0, out_bytes: 512 };
+//! let Plan::Task(mut task) = nexus.begin(lun, &same, expected) else { panic!() };
 //! let mut input = Input::Start;
 //! let reply = loop {
 //!     input = match task.next(input) {

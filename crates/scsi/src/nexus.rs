@@ -12,7 +12,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// An initiator port: iSCSI name and ISID (RFC 7143 4.2.7.1). Names are compared as they are given: normalise first.
+/// An initiator port: iSCSI name and ISID (RFC 7143 4.2.7.1). Names are compared as they are given: normalise
+/// first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InitiatorPort {
     /// iSCSI name of the initiator.
@@ -121,7 +122,8 @@ impl Nexus {
         }
     }
 
-    /// Ends a [`Plan::Write`]: exactly once per plan, after its last byte has reached the medium or it was given up.
+    /// Ends a [`Plan::Write`]: exactly once per plan, after its last byte has reached the medium or it was
+    /// given up.
     pub fn end_write(&self, lun: [u8; 8], extent: &Extent) {
         if let Some(itl) = self.itl(lun) {
             itl.leave(extent);
@@ -136,14 +138,15 @@ impl Nexus {
         }
     }
 
-    /// Counts aborts of this nexus's tasks on `lun`. When it differs from its value at `begin`, the command was aborted
-    /// by a task management function or by PREEMPT AND ABORT: free it and send no response. Tasks check by themselves.
+    /// Counts aborts of this nexus's tasks on `lun`. When it differs from its value at `begin`, the command
+    /// was aborted by a task management function or by PREEMPT AND ABORT: free it and send no response. Tasks
+    /// check by themselves.
     pub fn abort_epoch(&self, lun: [u8; 8]) -> u32 {
         self.itl(lun).map_or(0, |itl| itl.abort_epoch())
     }
 
-    /// Runs the unit's part of a task management function. The caller ends the tasks of its own connections, and
-    /// answers once [`Nexus::abort_epoch`] has been looked at for all of them.
+    /// Runs the unit's part of a task management function. The caller ends the tasks of its own connections,
+    /// and answers once [`Nexus::abort_epoch`] has been looked at for all of them.
     pub fn manage(&self, lun: [u8; 8], function: TaskManagement) -> TaskManagementResponse {
         if function == TaskManagement::TargetReset {
             for itl in self.itls() {

@@ -2,7 +2,8 @@
 
 use crate::Task;
 
-/// What the initiator expects to move, from the R and W bits and the Expected Data Transfer Length of its request.
+/// What the initiator expects to move, from the R and W bits and the Expected Data Transfer Length of its
+/// request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     /// Bytes the initiator is ready to receive (0 when the R bit is clear).
@@ -16,8 +17,9 @@ pub struct Expected {
 pub enum Plan {
     /// Send these bytes of the medium, then GOOD.
     Read(Extent),
-    /// Receive these bytes into the medium, then GOOD. [`Nexus::end_write`](crate::Nexus::end_write) must follow
-    /// exactly once, whatever becomes of the command: until then the blocks are closed to COMPARE AND WRITE.
+    /// Receive these bytes into the medium, then GOOD. [`Nexus::end_write`](crate::Nexus::end_write) must
+    /// follow exactly once, whatever becomes of the command: until then the blocks are closed to COMPARE AND
+    /// WRITE.
     Write(Extent),
     /// The answer is ready.
     Reply(Reply),
@@ -38,7 +40,7 @@ pub struct Extent {
     pub durable: bool,
 }
 
-/// SCSI status codes that this device server uses (SAM-5 5.3.1).
+/// SCSI status codes (SAM-5 5.3.1): those of this device server, and those that its caller may want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {

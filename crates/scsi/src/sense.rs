@@ -1,7 +1,8 @@
 //! Sense data: why a command failed (SPC-4 4.5).
 //!
-//! A refusal starts as a small [`Sense`] value and is encoded once, in the format that `D_SENSE` of the unit's control
-//! mode page asks for. [`Refusal`] adds the statuses that carry no sense data, so that a handler can use `?` for all.
+//! A refusal starts as a small [`Sense`] value and is encoded once, in the format that `D_SENSE` of the
+//! unit's control mode page asks for. [`Refusal`] adds the statuses that carry no sense data, so that a
+//! handler can use `?` for all.
 
 use crate::plan::{Reply, Status};
 
@@ -27,7 +28,8 @@ pub(crate) enum Field {
     Parameter(u16),
 }
 
-/// Sense data before encoding: key, additional sense code and qualifier as one number, and what goes with them.
+/// Sense data before encoding: key, additional sense code and qualifier as one number, and what goes with
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sense {
     pub(crate) key: Key,

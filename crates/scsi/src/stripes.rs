@@ -1,16 +1,19 @@
 //! Keeps plain writes out of blocks where a read-modify-write is under way.
 //!
-//! COMPARE AND WRITE and ORWRITE must be one uninterrupted action against every other write of the unit, also against
-//! writes of other worker threads (SBC-3 5.2). A lock around every write would be the simple answer and the slow one.
-//! Instead the medium is divided into stripes of 1 MiB that share 128 counters:
+//! COMPARE AND WRITE and ORWRITE must be one uninterrupted action against every other write of the unit, also
+//! against writes of other worker threads (SBC-3 5.2). A lock around every write would be the simple answer
+//! and the slow one. Instead the medium is divided into stripes of 1 MiB that share 128 counters:
 //!
-//! - a plain write *enters* its stripes (one atomic add each, nearly always one) and leaves them when its last byte has
-//!   landed. It never waits: if a stripe is closed it backs out, and the command becomes a waiting task;
-//! - a section *closes* its stripes, waits until the writes inside have left, reads, decides, writes, and opens them.
+//! - a plain write *enters* its stripes (one atomic add each, nearly always one) and leaves them when its
+//!   last byte has landed. It never waits: if a stripe is closed it backs out, and the command becomes a
+//!   waiting task;
+//! - a section *closes* its stripes, waits until the writes inside have left, reads, decides, writes, and
+//!   opens them.
 //!
-//! Closing before draining is what makes it fair: new writers stay out, so a section cannot starve. Sections take their
-//! stripes in ascending order and entering never waits while it holds something, so nothing can wait in a circle.
-//! Plain reads do not take part: a read that overlaps a section may see blocks of both sides of it, as SBC allows.
+//! Closing before draining is what makes it fair: new writers stay out, so a section cannot starve. Sections
+//! take their stripes in ascending order and entering never waits while it holds something, so nothing can
+//! wait in a circle. Plain reads do not take part: a read that overlaps a section may see blocks of both
+//! sides of it, as SBC allows.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

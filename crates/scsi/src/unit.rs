@@ -74,8 +74,8 @@ pub struct LogicalUnit {
     state: Mutex<State>,
 }
 
-/// What the commands of a unit share. Changed rarely and behind the unit's mutex; what plain reads and writes need of
-/// it is pushed into the gate word of every [`Itl`] by [`State::refresh`].
+/// What the commands of a unit share. Changed rarely and behind the unit's mutex; what plain reads and writes
+/// need of it is pushed into the gate word of every [`Itl`] by [`State::refresh`].
 #[derive(Debug)]
 pub(crate) struct State {
     members: Vec<Member>,
@@ -120,7 +120,8 @@ impl LogicalUnit {
         }))
     }
 
-    /// What the unit was made from. The capacity may have changed since: see [`LogicalUnit::capacity_blocks`].
+    /// What the unit was made from. The capacity may have changed since: see
+    /// [`LogicalUnit::capacity_blocks`].
     pub fn config(&self) -> &UnitConfig {
         &self.config
     }
@@ -132,7 +133,8 @@ impl LogicalUnit {
 
     /// Announces a new capacity: every nexus gets CAPACITY DATA HAS CHANGED.
     ///
-    /// The caller makes the volume larger before this call, or smaller after it once its commands have drained.
+    /// The caller makes the volume larger before this call, or smaller after it once its commands have
+    /// drained.
     pub fn resize(&self, capacity_blocks: u64) -> Result<(), UnitError> {
         check_capacity(capacity_blocks, self.config.block_bytes)?;
         self.capacity_blocks.store(capacity_blocks, Ordering::Release);
@@ -140,7 +142,8 @@ impl LogicalUnit {
         Ok(())
     }
 
-    /// LOGICAL UNIT RESET (SAM-5 6.3.3): aborts every task, drops the SCSI-2 reservation, restores mode pages, starts.
+    /// LOGICAL UNIT RESET (SAM-5 6.3.3): aborts every task, drops the SCSI-2 reservation, restores mode
+    /// pages, starts.
     pub fn reset(&self) {
         self.change(|state| {
             state.abort(|_| true);

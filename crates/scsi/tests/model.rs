@@ -30,7 +30,8 @@ fn any_command() -> impl Strategy<Value = Command> {
     let lba = || 0..MODEL_BLOCKS + 2;
     let bytes = || proptest::collection::vec(0_u8..4, 1..5);
     prop_oneof![
-        4 => (lba(), bytes(), any::<bool>()).prop_map(|(lba, bytes, verify)| Command::Write { lba, bytes, verify }),
+        4 => (lba(), bytes(), any::<bool>())
+            .prop_map(|(lba, bytes, verify)| Command::Write { lba, bytes, verify }),
         3 => (lba(), 0_u8..9).prop_map(|(lba, blocks)| Command::Read { lba, blocks }),
         2 => (lba(), 0_u16..400, 0_u8..4, any::<bool>())
             .prop_map(|(lba, blocks, byte, unmap)| Command::WriteSame { lba, blocks, byte, unmap }),
@@ -53,6 +54,23 @@ fn current(model: &Model, lba: u64, blocks: u64) -> Vec<u8> {
 
 fn inside(lba: u64, blocks: u64) -> bool {
     lba + blocks <= MODEL_BLOCKS
+}
+
+/// Runs an UNMAP on the unit and on the model.
+fn unmap(session: &Session, model: &mut Model, ranges: &[(u64, u16)]) -> (Status, bool) {
+    let fits = ranges.iter().all(|(lba, blocks)| inside(*lba, u64::from(*blocks)));
+    let mut list = vec![0; 8];
+    list[2..4].copy_from_slice(&(ranges.len() as u16 * 16).to_be_bytes());
+    for (lba, blocks) in ranges {
+        list.extend_from_slice(&lba.to_be_bytes());
+        list.extend_from_slice(&u32::from(*blocks).to_be_bytes());
+        list.extend_from_slice(&[0; 4]);
+        if fits {
+            model.retain(|at, _| !(*lba..*lba + u64::from(*blocks)).contains(at));
+        }
+    }
+    let [high, low] = (list.len() as u16).to_be_bytes();
+    (session.write(&[0x42, 0, 0, 0, 0, 0, 0, high, low, 0], &list).status, fits)
 }
 
 /// Runs a command on the unit and on the model; whether it ought to be GOOD comes from the model alone.
@@ -85,21 +103,7 @@ fn step(session: &Session, model: &mut Model, command: &Command) -> Result<(), T
             }
             (session.write(&cdb, &spread(&[*byte])).status, fits)
         }
-        Command::Unmap { ranges } => {
-            let fits = ranges.iter().all(|(lba, blocks)| inside(*lba, u64::from(*blocks)));
-            let mut list = vec![0; 8];
-            list[2..4].copy_from_slice(&(ranges.len() as u16 * 16).to_be_bytes());
-            for (lba, blocks) in ranges {
-                list.extend_from_slice(&lba.to_be_bytes());
-                list.extend_from_slice(&u32::from(*blocks).to_be_bytes());
-                list.extend_from_slice(&[0; 4]);
-                if fits {
-                    model.retain(|at, _| !(*lba..*lba + u64::from(*blocks)).contains(at));
-                }
-            }
-            let [high, low] = (list.len() as u16).to_be_bytes();
-            (session.write(&[0x42, 0, 0, 0, 0, 0, 0, high, low, 0], &list).status, fits)
-        }
+        Command::Unmap { ranges } => unmap(session, model, ranges),
         Command::CompareAndWrite { lba, guess, bytes } => {
             let fits = inside(*lba, bytes.len() as u64);
             let have = current(model, *lba, bytes.len() as u64);
@@ -162,9 +166,10 @@ proptest! {
     fn no_command_falls_over(
         mut cdb: [u8; 16],
         opcode in proptest::sample::select(vec![
-            0x00_u8, 0x03, 0x08, 0x0A, 0x12, 0x15, 0x1A, 0x1B, 0x25, 0x28, 0x2A, 0x2E, 0x2F, 0x34, 0x35, 0x37, 0x41,
-            0x42, 0x4D, 0x55, 0x5A, 0x5E, 0x5F, 0x83, 0x84, 0x88, 0x89, 0x8A, 0x8B, 0x8E, 0x8F, 0x90, 0x91, 0x93,
-            0x9E, 0xA0, 0xA3, 0xA8, 0xAA, 0xAE, 0xAF, 0xB7, 0xFF,
+            0x00_u8, 0x03, 0x08, 0x0A, 0x12, 0x15, 0x1A, 0x1B, 0x25, 0x28, 0x2A, 0x2E, 0x2F, 0x34,
+            0x35, 0x37, 0x41, 0x42, 0x4D, 0x55, 0x5A, 0x5E, 0x5F, 0x83, 0x84, 0x88, 0x89, 0x8A,
+            0x8B, 0x8E, 0x8F, 0x90, 0x91, 0x93, 0x9E, 0xA0, 0xA3, 0xA8, 0xAA, 0xAE, 0xAF, 0xB7,
+            0xFF,
         ]),
         keep in proptest::collection::vec(any::<bool>(), 15),
         out in proptest::collection::vec(any::<u8>(), 0..3000),

@@ -50,7 +50,8 @@ pub(crate) fn mode_sense(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
     mode::mode_sense(cdb, current, itl.unit().default_mode(), &medium(itl))
 }
 
-/// START STOP UNIT. Power conditions other than `START_VALID` change nothing; stopping first syncs the medium.
+/// START STOP UNIT. Power conditions other than `START_VALID` change nothing; stopping first syncs the
+/// medium.
 pub(crate) fn start_stop(itl: &Arc<Itl>, request: &Request<'_>) -> Plan {
     const NO_FLUSH: u8 = 0x04;
     const START: u8 = 0x01;

@@ -1,7 +1,8 @@
 //! The command table: everything this device server can do, one row per command.
 //!
-//! A row's usage mask is what REPORT SUPPORTED OPERATION CODES shows and also what a CDB is checked against: a one bit
-//! may be used, a zero bit must be zero. So protection fields, ANCHOR, NACA and the like are refused by not being here.
+//! A row's usage mask is what REPORT SUPPORTED OPERATION CODES shows and also what a CDB is checked against:
+//! a one bit may be used, a zero bit must be zero. So protection fields, ANCHOR, NACA and the like are
+//! refused by not being here.
 
 use super::{Handler, report_opcodes};
 use crate::{
@@ -162,7 +163,7 @@ static COMMANDS: &[Command] = &[
     command(0x5A, &[0, 0x18, 0xFF, 0xFF, 0, 0, 0, 0xFF, 0xFF, 0], Read, data!(control::mode_sense)),
     command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x00), // READ KEYS
     command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x01), // READ RESERVATION
-    command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x02), // REPORT CAPABILITIES
+    command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x02), // CAPABILITIES
     command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x03), // READ FULL STATUS
     command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x00),           // REGISTER
     command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x01),           // RESERVE

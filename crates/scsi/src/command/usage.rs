@@ -4,7 +4,8 @@ use super::{Command, visible};
 use crate::{itl::Itl, sense::Sense, wire::be16, wire::be32};
 
 const TIMEOUTS_LEN: u16 = 10;
-/// Nominal time is not given (0); after 60 seconds without an answer an initiator may look what became of a command.
+/// Nominal time is not given (0); after 60 seconds without an answer an initiator may look what became of a
+/// command.
 const TIMEOUTS: [u8; 12] = [0, TIMEOUTS_LEN as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 60];
 
 pub(crate) fn report_opcodes(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {

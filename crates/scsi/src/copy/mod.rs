@@ -1,8 +1,9 @@
 //! Third-party copy: EXTENDED COPY (LID1) and its reports (SPC-4 6.4, 6.18).
 //!
-//! A parameter list names units by NAA designator and what to move between them. Units are looked up among those that
-//! the asking nexus sees, so a copy reaches nothing that its sender could not read or write itself; reservations, write
-//! protection and stopped units are checked for every unit of the copy, at the time of every piece.
+//! A parameter list names units by NAA designator and what to move between them. Units are looked up among
+//! those that the asking nexus sees, so a copy reaches nothing that its sender could not read or write
+//! itself; reservations, write protection and stopped units are checked for every unit of the copy, at the
+//! time of every piece.
 
 mod list;
 mod results;

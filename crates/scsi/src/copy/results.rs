@@ -77,7 +77,8 @@ pub(crate) fn operating_parameters(_: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
 /// Body of the third-party copy VPD page (SPC-4 7.8.17).
 pub(crate) fn third_party_copy_page() -> Vec<u8> {
     let mut out = Vec::new();
-    // Supported commands: EXTENDED COPY (LID1); RECEIVE COPY STATUS (LID1), RECEIVE COPY OPERATING PARAMETERS.
+    // Supported commands: EXTENDED COPY (LID1); RECEIVE COPY STATUS (LID1), RECEIVE COPY OPERATING
+    // PARAMETERS.
     push(&mut out, 0x0001, &[7, 0x83, 1, 0x00, 0x84, 2, 0x00, 0x03]);
     let mut parameters = vec![0; 28];
     parameters[4..6].copy_from_slice(&(MAX_TARGETS as u16).to_be_bytes());

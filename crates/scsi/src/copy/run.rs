@@ -148,7 +148,8 @@ const fn aborted(code: u16) -> Sense {
     Sense::new(Key::CopyAborted, code)
 }
 
-/// Whether the copying nexus may touch this unit in this way, now. Its own unit attentions do not matter here.
+/// Whether the copying nexus may touch this unit in this way, now. Its own unit attentions do not matter
+/// here.
 fn may(itl: &Itl, stops: u32) -> Result<(), Sense> {
     if itl.gate() & stops & !gate::ATTENTION == 0 {
         Ok(())

@@ -1,7 +1,8 @@
 //! Mode pages: the settings of a unit that initiators may see, and the three that they may change.
 //!
-//! Changeable: WCE (caching page), `D_SENSE` and SWP (control page). Pages are shared by all initiators and not saved.
-//! A page exists once, as bytes built from [`ModeValues`]; MODE SENSE shows it, MODE SELECT compares against it.
+//! Changeable: WCE (caching page), `D_SENSE` and SWP (control page). Pages are shared by all initiators and
+//! not saved. A page exists once, as bytes built from [`ModeValues`]; MODE SENSE shows it, MODE SELECT
+//! compares against it.
 
 mod select;
 mod sense;

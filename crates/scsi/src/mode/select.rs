@@ -15,7 +15,8 @@ pub(crate) enum SelectLayout {
 
 const LENGTH_ERROR: Sense = Sense::illegal(code::PARAMETER_LIST_LENGTH);
 
-/// Checks a whole parameter list and returns the values it asks for. Nothing is applied unless all of it is right.
+/// Checks a whole parameter list and returns the values it asks for. Nothing is applied unless all of it is
+/// right.
 pub(crate) fn parse(
     list: &[u8],
     layout: SelectLayout,

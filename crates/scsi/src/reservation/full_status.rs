@@ -20,7 +20,8 @@ pub(crate) fn read_reservation(state: &Persistent) -> Vec<u8> {
     with_header(state, &body)
 }
 
-/// REPORT CAPABILITIES: `ALL_TG_PT` yes; `SPEC_I_PT`, APTPL and compatible reservation handling no; all six types.
+/// REPORT CAPABILITIES: `ALL_TG_PT` yes; `SPEC_I_PT`, APTPL and compatible reservation handling no; all six
+/// types.
 pub(crate) fn report_capabilities() -> Vec<u8> {
     const ATP_C: u8 = 0x04;
     const TMV: u8 = 0x80;

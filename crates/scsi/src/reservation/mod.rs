@@ -1,11 +1,12 @@
 //! Reservations: who may use the unit while somebody else has it.
 //!
-//! Two independent kinds exist. SCSI-2 RESERVE/RELEASE belongs to one `I_T` nexus and vanishes with it; persistent
-//! reservations belong to registered initiator ports and survive logout, but not power loss (APTPL is refused).
-//! While anybody is registered, RESERVE and RELEASE conflict (SPC-2 5.5.1), so the two never overlap.
+//! Two independent kinds exist. SCSI-2 RESERVE/RELEASE belongs to one `I_T` nexus and vanishes with it;
+//! persistent reservations belong to registered initiator ports and survive logout, but not power loss (APTPL
+//! is refused). While anybody is registered, RESERVE and RELEASE conflict (SPC-2 5.5.1), so the two never
+//! overlap.
 //!
-//! The rules are data: every row of the command table names an [`Access`], and [`Reservations::conflicts`] turns it
-//! into a verdict (SPC-4 table 65, SBC-3 table 13).
+//! The rules are data: every row of the command table names an [`Access`], and [`Reservations::conflicts`]
+//! turns it into a verdict (SPC-4 table 65, SBC-3 table 13).
 
 mod full_status;
 mod persistent;

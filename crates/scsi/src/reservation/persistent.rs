@@ -1,7 +1,7 @@
 //! Persistent reservations: registrations, the reservation, and the PERSISTENT RESERVE OUT service actions.
 //!
-//! Every action is a function from state to state that either refuses and changes nothing, or applies and reports in
-//! [`Changes`] whom the unit must tell (SPC-4 5.13).
+//! Every action is a function from state to state that either refuses and changes nothing, or applies and
+//! reports in [`Changes`] whom the unit must tell (SPC-4 5.13).
 
 use crate::{
     nexus::PortPair,
@@ -119,7 +119,8 @@ impl Persistent {
         if self.key_of(port) == Some(key) { Ok(()) } else { Err(Refusal::Conflict) }
     }
 
-    /// REGISTER (`key` is checked) and REGISTER AND IGNORE EXISTING KEY (`key` is `None`), through each of `ports`.
+    /// REGISTER (`key` is checked) and REGISTER AND IGNORE EXISTING KEY (`key` is `None`), through each of
+    /// `ports`.
     pub(crate) fn register(&mut self, ports: &[PortPair], key: Option<u64>, new_key: u64) -> Outcome {
         if key.is_some_and(|key| ports.iter().any(|port| self.key_of(port).unwrap_or(0) != key)) {
             return Err(Refusal::Conflict);
@@ -248,8 +249,8 @@ impl Persistent {
         Ok(changes)
     }
 
-    /// Removes the registrations that PREEMPT names. The sender stays when it takes the reservation over; otherwise a
-    /// sender that names its own key removes itself too.
+    /// Removes the registrations that PREEMPT names. The sender stays when it takes the reservation over;
+    /// otherwise a sender that names its own key removes itself too.
     fn remove_victims(&mut self, port: &PortPair, victim: u64, takes_over: bool) -> Vec<PortPair> {
         let mut removed = Vec::new();
         self.registrants.retain(|registrant| {

@@ -10,7 +10,8 @@ use crate::{
 };
 use std::{mem, sync::Arc};
 
-/// COMPARE AND WRITE: data-out is the blocks to compare with, then the blocks to write. It is never cut short.
+/// COMPARE AND WRITE: data-out is the blocks to compare with, then the blocks to write. It is never cut
+/// short.
 pub(crate) fn compare_and_write(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
     check_protection(itl)?;
     let extent = itl.extent(be64(request.cdb, 2), u32::from(request.cdb[13]))?;
@@ -66,8 +67,8 @@ impl ReadModifyWrite {
         Self { rule, offset_bytes, out_bytes, durable, state: State::Collecting, section: None }
     }
 
-    /// Length on the medium of what `data` still covers, at most one chunk. A comparison is never split: its longest
-    /// data is 255 blocks.
+    /// Length on the medium of what `data` still covers, at most one chunk. A comparison is never split: its
+    /// longest data is 255 blocks.
     fn chunk_bytes(&self, data: &[u8]) -> usize {
         match self.rule {
             Rule::Compare => data.len() / 2,

@@ -1,7 +1,7 @@
 //! Commands of several steps, as state machines that the caller drives.
 //!
-//! One file per family; each implements [`Steps`], which sees only what went right. What went wrong (the medium, an abort
-//! by somebody else, a caller that answers what was not asked) is handled here, once.
+//! One file per family; each implements [`Steps`], which sees only what went right. What went wrong (the
+//! medium, an abort by somebody else, a caller that answers what was not asked) is handled here, once.
 
 mod compare;
 mod parameters;
@@ -29,8 +29,8 @@ use crate::{
 use std::{fmt, sync::Arc};
 use thiserror::Error;
 
-/// A command in progress. Drive it: `next(Input::Start)`, then answer what each [`TaskStep`] asks until `Done`.
-/// Dropping a task at any point aborts it and frees what it holds.
+/// A command in progress. Drive it: `next(Input::Start)`, then answer what each [`TaskStep`] asks until
+/// `Done`. Dropping a task at any point aborts it and frees what it holds.
 pub struct Task {
     itl: Arc<Itl>,
     steps: Box<dyn Steps>,
@@ -88,11 +88,13 @@ pub enum TaskStep {
         /// The operation.
         op: MediumOp,
     },
-    /// Other commands hold the blocks: call `next(Input::Resume)` after the next turn of the loop, within about 100 us.
+    /// Other commands hold the blocks: call `next(Input::Resume)` after the next turn of the loop, within
+    /// about 100 us.
     Wait,
     /// The command is over.
     Done(Reply),
-    /// The command was aborted by someone who must not see a response (LUN RESET, PREEMPT AND ABORT): send nothing.
+    /// The command was aborted by someone who must not see a response (LUN RESET, PREEMPT AND ABORT): send
+    /// nothing.
     Aborted,
 }
 
@@ -140,7 +142,8 @@ pub enum MediumOp {
         /// Length.
         len_bytes: u64,
     },
-    /// Provisioning state at `offset_bytes`; answer [`MediumResult::Mapped`]. A volume that cannot tell says mapped.
+    /// Provisioning state at `offset_bytes`; answer [`MediumResult::Mapped`]. A volume that cannot tell says
+    /// mapped.
     Mapped {
         /// First byte.
         offset_bytes: u64,

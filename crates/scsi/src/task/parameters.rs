@@ -1,4 +1,5 @@
-//! Commands whose data-out is a parameter list that changes the unit's state: MODE SELECT, PERSISTENT RESERVE OUT.
+//! Commands whose data-out is a parameter list that changes the unit's state: MODE SELECT, PERSISTENT RESERVE
+//! OUT.
 
 use super::{Event, Steps, out_of_turn, plan};
 use crate::{
@@ -160,7 +161,8 @@ impl ReserveOut {
     }
 }
 
-/// The nexuses that a REGISTER is for: this one, or this initiator through every target port with `ALL_TG_PT`.
+/// The nexuses that a REGISTER is for: this one, or this initiator through every target port with
+/// `ALL_TG_PT`.
 fn registered_ports(itl: &Itl, flags: u8) -> Result<Vec<PortPair>, Sense> {
     const ALL_TG_PT: u8 = 0x04;
     // SPEC_I_PT and APTPL are not supported, as REPORT CAPABILITIES says.

@@ -24,8 +24,8 @@ fn range_to_end(itl: &Itl, cdb: &[u8; 16]) -> Result<(u64, u64), Sense> {
     Ok((itl.offset(lba, blocks)?, blocks * u64::from(itl.block_bytes())))
 }
 
-/// PRE-FETCH (10), (16): the host's page cache is the only cache, and it fetches for itself. GOOD, not CONDITION MET,
-/// because nobody promises that the blocks stay.
+/// PRE-FETCH (10), (16): the host's page cache is the only cache, and it fetches for itself. GOOD, not
+/// CONDITION MET, because nobody promises that the blocks stay.
 pub(crate) fn prefetch(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
     range_to_end(itl, request.cdb)?;
     Ok(Plan::Reply(Reply::good()))

@@ -1,4 +1,5 @@
-//! VERIFY and WRITE AND VERIFY (SBC-3 5.33, 5.49): read blocks back, and compare them with data-out if BYTCHK says so.
+//! VERIFY and WRITE AND VERIFY (SBC-3 5.33, 5.49): read blocks back, and compare them with data-out if BYTCHK
+//! says so.
 
 use super::{Entry, Event, Steps, lba_and_blocks, out_of_turn, plan, write::check_protection};
 use crate::{

@@ -1,4 +1,5 @@
-//! WRITE off the hot path: six- and twelve-byte CDBs, and writes that must wait for a read-modify-write section.
+//! WRITE off the hot path: six- and twelve-byte CDBs, and writes that must wait for a read-modify-write
+//! section.
 
 use super::{Entry, Event, Steps, lba_and_blocks, out_of_turn, plan};
 use crate::{

@@ -1,4 +1,5 @@
-//! A target in memory: drives plans and tasks to completion the way a real target does, one command at a time.
+//! A target in memory: drives plans and tasks to completion the way a real target does, one command at a
+//! time.
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "every test binary uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "test code outside test functions")]
