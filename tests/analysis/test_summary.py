@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from linerate.analysis import StepSummary, summarise, summarise_interval
 from linerate.analysis.summary import MIB, outstanding_asked, quantiles_of
 from linerate.results import Event, Interval, Latency, Row, RunWriter, Usage, WorkloadSource
+from linerate.results.histogram import decode
 
 from tests.samples.hdr import PlainHistogram
 from tests.samples.synthetic import TSC_HZ, Clock, Load, make_run, spec_of
@@ -78,7 +80,8 @@ def assert_sums_are_right(step: StepSummary) -> None:
 
 
 def test_an_interval_comes_down_to_its_sums() -> None:
-    assert_sums_are_right(summarise_interval(INTERVAL))
+    decoded = (replace(item, histogram=decode(item.histogram.encode())) for item in INTERVAL.latencies)
+    assert_sums_are_right(summarise_interval(replace(INTERVAL, latencies=tuple(decoded))))
 
 
 def test_a_stored_step_says_the_same_as_its_interval(tmp_path: Path) -> None:
