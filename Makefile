@@ -58,7 +58,7 @@ fuzz-smoke: ## the fuzz targets' bodies over random bytes on the stable toolchai
 	cargo test --locked -p linerate-sim fuzz
 
 sim: ## the pair harness under a virtual clock; SEED=n replays one seed
-	LINERATE_SEED=$(SEED) cargo test --locked -p linerate-sim -- --nocapture
+	LINERATE_SIM_SEED=$(SEED) cargo test --locked -p linerate-sim -- --nocapture
 
 PIN := uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
        --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build
