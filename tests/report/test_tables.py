@@ -69,7 +69,13 @@ def test_a_comparison_tells_ratio_and_difference(tmp_path: Path) -> None:
 def test_figures_have_just_enough_digits() -> None:
     assert [rate(v) for v in (None, 0.0, 12.345, 1234.5)] == ["-", "0.0", "12.3", "1,234"]
     assert [mib_s(v) for v in (0.5, 12.345, 1234.5)] == ["0.50", "12.3", "1,234"]
-    assert [ms(v) for v in (0.1234, 12.345, 123.45)] == ["0.123", "12.35", "123.5"]
+    assert [ms(v) for v in (0.0, 0.00312, 0.1234, 12.345, 123.45)] == [
+        "0.000",
+        "0.0031",
+        "0.123",
+        "12.35",
+        "123.5",
+    ]
     assert [percent(v) for v in (None, 99.99, 0.04)] == ["-", "100.0", "0.0"]
     assert [significant(v) for v in (0.01234, 12.345, 12345.6)] == ["0.0123", "12.3", "12,346"]
     assert [size(v) for v in (512, 8192, 1536 << 20, 3 << 40)] == ["512 B", "8 KiB", "1.5 GiB", "3 TiB"]

@@ -31,6 +31,8 @@ def ms(value: float | None) -> str:
     """Milliseconds with microseconds where they count."""
     if value is None:
         return NOTHING
+    if 0 < value < 0.1:
+        return f"{value:.4f}"
     return f"{value:.3f}" if value < 10 else f"{value:.2f}" if value < 100 else f"{value:,.1f}"
 
 

@@ -120,7 +120,7 @@ class Interval:
 
 
 def interval_from_core(core: _core.Interval) -> Interval:
-    """The one adapter from the compiled module's interval (or summary) to `Interval`."""
+    """The one adapter from the compiled module's interval (a summary's `total` too) to `Interval`."""
     rows = core.rows
     columns = [rows[name] for name in _ROW_FIELDS]  # type: ignore[literal-required]
     return Interval(
