@@ -97,7 +97,13 @@ fn one(c: &mut Connection, source: &mut Source, data: &[u8], end: f64, ios: &mut
     Ok(())
 }
 
-fn several(all: &mut [Connection], source: &mut Source, data: &[u8], end: f64, ios: &mut u64) -> io::Result<()> {
+fn several(
+    all: &mut [Connection],
+    source: &mut Source,
+    data: &[u8],
+    end: f64,
+    ios: &mut u64,
+) -> io::Result<()> {
     let mut readiness = Readiness::new(source.options.waiting)?;
     for (index, c) in all.iter_mut().enumerate() {
         readiness.add(&c.socket, index)?;

@@ -83,7 +83,11 @@ pub(super) struct Readiness {
 
 impl Readiness {
     pub(super) fn new(waiting: Waiting) -> io::Result<Self> {
-        Ok(Self { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, waiting, events: Vec::with_capacity(64) })
+        Ok(Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            waiting,
+            events: Vec::with_capacity(64),
+        })
     }
 
     pub(super) fn add(&self, socket: &TcpStream, index: usize) -> io::Result<()> {

@@ -125,9 +125,11 @@ impl Connection {
     fn receive(&mut self, region: &mut [u8], flags: RecvFlags) -> io::Result<bool> {
         let direct = self.missing.map_or(0..0, |write| write.at..write.at + write.left);
         let room = direct.len();
-        let mut slices = [IoSliceMut::new(&mut region[direct]), IoSliceMut::new(&mut self.buffer[self.held..])];
+        let mut slices =
+            [IoSliceMut::new(&mut region[direct]), IoSliceMut::new(&mut self.buffer[self.held..])];
         let skip = usize::from(room == 0);
-        let got = match recvmsg(&self.socket, &mut slices[skip..], &mut RecvAncillaryBuffer::default(), flags) {
+        let got = match recvmsg(&self.socket, &mut slices[skip..], &mut RecvAncillaryBuffer::default(), flags)
+        {
             Ok(message) => message.bytes,
             Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
             Err(Errno::CONNRESET) => return Ok(false),

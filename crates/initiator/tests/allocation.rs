@@ -1,0 +1,79 @@
+//! Once warm, an I/O allocates nothing: counted, on the thread that runs the initiator.
+
+mod fake;
+
+use fake::Fake;
+use linerate_initiator::{
+    DeviceId, Initiator, IoDone, IoOp, IoRequest, LunAddress, ReadInto, SessionOptions, Sharing,
+};
+use linerate_io::{Completion, Driver, EpollDriver, Region, Seg, Wait};
+
+const DEPTH: u32 = 16;
+const LEN: u32 = 4096;
+
+/// A closed loop of reads of every kind and writes.
+struct Loop {
+    driver: EpollDriver,
+    initiator: Initiator,
+    device: DeviceId,
+    region: linerate_io::RegionId,
+    done: Vec<IoDone>,
+    completions: Vec<Completion<<EpollDriver as Driver>::Socket>>,
+}
+
+impl Loop {
+    fn submit(&mut self, slot: u32, round: u32) {
+        let seg = Seg { region: self.region, offset: u64::from(slot * LEN), len: LEN };
+        let op = match round % 4 {
+            0 => IoOp::Read(ReadInto::Nothing),
+            1 => IoOp::Read(ReadInto::Shown),
+            2 => IoOp::Read(ReadInto::Segment(seg)),
+            _ => IoOp::Write(seg),
+        };
+        let request = IoRequest { slot, op, offset_bytes: u64::from(slot * LEN), len_bytes: LEN };
+        self.initiator.submit(self.device, &request).unwrap();
+    }
+
+    fn run(&mut self, ios: u32) {
+        let mut started = DEPTH.min(ios);
+        let mut ended = 0;
+        (0..started).for_each(|slot| self.submit(slot, slot));
+        while ended < ios {
+            self.initiator.flush(&mut self.driver);
+            let until = self.driver.now() + 10_000_000;
+            self.driver.poll(Wait::Until(until), &mut self.completions).unwrap();
+            while let Some(completion) = self.completions.pop() {
+                self.initiator.handle_completion(&mut self.driver, completion, &mut self.done);
+            }
+            while let Some(done) = self.done.pop() {
+                assert_eq!(done.result, Ok(()));
+                ended += 1;
+                if started < ios {
+                    self.submit(done.slot, started);
+                    started += 1;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_allocation_per_io_once_warm() {
+    let fake = Fake::start(|peer, _| {
+        peer.login()?;
+        peer.serve()
+    });
+    let mut driver = EpollDriver::new().unwrap();
+    let mut initiator = Initiator::new();
+    let region = Region::anonymous(u64::from(DEPTH * LEN)).unwrap();
+    let region = initiator.attach(&mut driver, &region);
+    let (address, credentials) = LunAddress::parse(&fake.url()).unwrap();
+    let options = SessionOptions::default();
+    let device = initiator.open(&mut driver, &address, &options, &credentials, Sharing::Own).unwrap();
+    initiator.wait_ready(&mut driver, &mut Vec::<IoDone>::new()).unwrap();
+    let (done, completions) = (Vec::with_capacity(64), Vec::with_capacity(64));
+    let mut cycle = Loop { driver, initiator, device, region, done, completions };
+    cycle.run(500);
+    let counted = allocation_counter::measure(|| cycle.run(2000));
+    assert_eq!((counted.count_total, counted.bytes_total), (0, 0));
+}
