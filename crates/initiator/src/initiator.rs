@@ -111,7 +111,7 @@ pub struct Initiator {
     /// The random part of every ISID of this initiator.
     isid_random: [u8; 3],
     wake_at: Nanos,
-    /// SendTargets text per session that asked for it.
+    /// `SendTargets` text per session that asked for it.
     targets: Vec<(SessionId, Vec<u8>)>,
 }
 
@@ -123,7 +123,7 @@ impl Initiator {
     }
 
     /// An initiator that takes randomness from `random`: for repeatable simulations.
-    pub fn with_random(mut random: Box<dyn FnMut(&mut [u8]) + Send>) -> Self {
+    pub fn with_random(mut random: Box<Random>) -> Self {
         let mut isid_random = [0; 3];
         random(&mut isid_random);
         Self {
@@ -411,12 +411,12 @@ impl Initiator {
         result
     }
 
-    /// The SendTargets text of a discovery session is complete.
+    /// The `SendTargets` text of a discovery session is complete.
     pub(crate) fn has_targets(&self, session: SessionId) -> bool {
         self.targets.iter().any(|(id, _)| *id == session)
     }
 
-    /// SendTargets text of a discovery session, once it is complete.
+    /// `SendTargets` text of a discovery session, once it is complete.
     pub(crate) fn take_targets(&mut self, session: SessionId) -> Option<Vec<u8>> {
         let at = self.targets.iter().position(|(id, _)| *id == session)?;
         Some(self.targets.swap_remove(at).1)

@@ -15,7 +15,7 @@
 //! # How one read travels
 //!
 //! [`Initiator::submit`] takes a task slot and queues its index: no system call, no PDU yet. [`Initiator::flush`] gives
-//! every queued command its CmdSN and ExpStatSN, appends 48 bytes per command to the session's gather list and hands
+//! every queued command its `CmdSN` and `ExpStatSN`, appends 48 bytes per command to the session's gather list and hands
 //! the list to the driver in *one* send. What arrives is parsed where the kernel put it: a read's payload is never
 //! copied, the caller sees it as a slice or not at all. The status that rides in the last Data-In frees the slot and
 //! becomes an [`IoDone`]. Nothing on this path allocates, locks, hashes or reads a clock (one reading per flush).
@@ -42,4 +42,5 @@ pub use device::{DeviceFacts, DeviceId, DeviceState};
 pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink, SenseData};
 pub use initiator::{Initiator, IoOp, IoRequest, ReadInto, SessionFacts, SessionId, Sharing, SubmitError};
 pub use options::{Credentials, DigestChoice, OptionsError, Secret, SessionOptions};
+pub use session::Random;
 pub use tools::{Disk, LunInfo, TargetInfo, ToolError, discover, discover_with};

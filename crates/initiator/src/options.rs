@@ -26,29 +26,29 @@ pub enum DigestChoice {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionOptions {
-    /// HeaderDigest (RFC 7143 13.1).
+    /// `HeaderDigest` (RFC 7143 13.1).
     pub header_digest: DigestChoice,
-    /// DataDigest (RFC 7143 13.1).
+    /// `DataDigest` (RFC 7143 13.1).
     pub data_digest: DigestChoice,
-    /// ImmediateData: write data may ride in the command PDU (13.11).
+    /// `ImmediateData`: write data may ride in the command PDU (13.11).
     pub immediate_data: bool,
-    /// InitialR2T: the target must ask for the first burst (13.10).
+    /// `InitialR2T`: the target must ask for the first burst (13.10).
     pub initial_r2t: bool,
-    /// FirstBurstLength (13.14).
+    /// `FirstBurstLength` (13.14).
     pub first_burst_bytes: u32,
-    /// MaxBurstLength (13.13).
+    /// `MaxBurstLength` (13.13).
     pub max_burst_bytes: u32,
-    /// MaxRecvDataSegmentLength that this side declares (13.12).
+    /// `MaxRecvDataSegmentLength` that this side declares (13.12).
     pub max_recv_data_segment_bytes: u32,
-    /// MaxOutstandingR2T (13.17).
+    /// `MaxOutstandingR2T` (13.17).
     pub max_outstanding_r2t: u16,
-    /// TCP_NODELAY.
+    /// `TCP_NODELAY`.
     pub nodelay: bool,
-    /// SO_SNDBUF; none leaves the kernel's autotuning on.
+    /// `SO_SNDBUF`; none leaves the kernel's autotuning on.
     pub send_buffer_bytes: Option<u32>,
-    /// SO_RCVBUF; none leaves the kernel's autotuning on.
+    /// `SO_RCVBUF`; none leaves the kernel's autotuning on.
     pub recv_buffer_bytes: Option<u32>,
-    /// TCP_CONGESTION by name, such as "cubic"; none is the host's default.
+    /// `TCP_CONGESTION` by name, such as "cubic"; none is the host's default.
     pub congestion_control: Option<String>,
     /// Limit of TCP connect and login together.
     pub login_timeout_s: f64,
@@ -230,9 +230,9 @@ pub enum OptionsError {
     /// First burst above max burst.
     #[error("first_burst_bytes = {first} is larger than max_burst_bytes = {max}")]
     BurstOrder {
-        /// FirstBurstLength.
+        /// `FirstBurstLength`.
         first: u32,
-        /// MaxBurstLength.
+        /// `MaxBurstLength`.
         max: u32,
     },
     /// `MaxOutstandingR2T` of zero.

@@ -1,5 +1,7 @@
 //! Once warm, an I/O allocates nothing: counted, on the thread that runs the initiator.
 
+#![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
+
 mod fake;
 
 use fake::Fake;

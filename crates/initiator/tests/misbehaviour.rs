@@ -1,6 +1,8 @@
 //! What a hostile or broken target may send: every case ends with a result or a message, never with a hang, a panic or
 //! memory without bound. Where a second connection behaves, the I/O succeeds on it.
 
+#![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
+
 mod fake;
 
 use fake::{Fake, Peer, is, scsi};
@@ -284,8 +286,8 @@ fn a_wrong_header_digest_or_data_digest_ends_the_connection() {
 #[test]
 fn a_list_of_targets_comes_in_many_pieces() {
     let names: Vec<String> = (0..200).map(|n| format!("iqn.2026-11.lab.linerate:t{n}")).collect();
-    let text: String =
-        names.iter().map(|name| format!("TargetName={name}\0TargetAddress=127.0.0.1:1,1\0")).collect();
+    let pair = |name: &String| format!("TargetName={name}\0TargetAddress=127.0.0.1:1,1\0");
+    let text = names.iter().map(pair).collect::<Vec<_>>().concat();
     let fake = Fake::start(move |peer, _| {
         peer.login()?;
         for (n, piece) in text.as_bytes().chunks(700).enumerate() {

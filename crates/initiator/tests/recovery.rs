@@ -1,5 +1,7 @@
 //! Loss and return: what was in flight is sent again once, in order, under the same ISID; timeouts end what hangs.
 
+#![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
+
 mod fake;
 
 use fake::{Fake, is, scsi};

@@ -1,5 +1,7 @@
 //! Against tgt (Debian package tgt): a private daemon on ports of its own, killed by its process id.
 
+#![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
+
 mod peers;
 
 use linerate_initiator::{Credentials, Disk, LunAddress, SessionOptions, discover};

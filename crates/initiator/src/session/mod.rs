@@ -124,7 +124,7 @@ pub(crate) struct Turn<'a, S> {
 }
 
 /// Fills a slice with unpredictable bytes.
-pub(crate) type Random = dyn FnMut(&mut [u8]) + Send;
+pub type Random = dyn FnMut(&mut [u8]) + Send;
 
 /// News of a session for its owner.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ pub(crate) enum Notice {
     Failed(Failure),
     /// A device's question was answered.
     Answered { device: u32, answer: Answer, reply: Vec<u8> },
-    /// SendTargets text is complete.
+    /// `SendTargets` text is complete.
     Targets(Vec<u8>),
 }
 
@@ -184,7 +184,7 @@ pub(crate) struct Session {
     /// Target pings to answer.
     pongs: Vec<NopIn>,
     recovery: recovery::Recovery,
-    /// The SendTargets exchange, and the request that asks for the rest of its answer.
+    /// The `SendTargets` exchange, and the request that asks for the rest of its answer.
     text: Option<InitiatorText>,
     text_next: Option<TextRequest>,
     /// In the owner's list of sessions to flush.
@@ -362,8 +362,9 @@ impl LossReason {
     fn blame(&self) -> Blame {
         match self {
             LossReason::Address(_)
-            | LossReason::Login(LoginFailure::Refused(LoginStatus { class: 2, .. })) => Blame::User,
-            LossReason::Login(LoginFailure::NotAuthentic(_)) => Blame::User,
+            | LossReason::Login(
+                LoginFailure::Refused(LoginStatus { class: 2, .. }) | LoginFailure::NotAuthentic(_),
+            ) => Blame::User,
             _ => Blame::Peer,
         }
     }

@@ -132,7 +132,7 @@ impl Session {
                     }
                 }
                 Event::Data { payload, offset, complete } => {
-                    self.data(&rest[payload], offset, turn)?;
+                    self.data(&rest[payload], offset, turn);
                     if complete {
                         self.complete(now, turn)?;
                     }
@@ -235,13 +235,8 @@ impl Session {
     }
 
     #[inline]
-    fn data<S: IoSink>(
-        &mut self,
-        bytes: &[u8],
-        offset: u32,
-        turn: &mut Turn<'_, S>,
-    ) -> Result<(), LossReason> {
-        let Some(link) = &mut self.link else { return Ok(()) };
+    fn data<S: IoSink>(&mut self, bytes: &[u8], offset: u32, turn: &mut Turn<'_, S>) {
+        let Some(link) = &mut self.link else { return };
         match &link.current {
             Current::Nothing | Current::Read { place: Place::Nowhere, .. } => {}
             Current::Read { place: Place::Shown { device, slot, base }, .. } => {
@@ -251,12 +246,11 @@ impl Session {
             }
             Current::Read { place: Place::Segment(seg), .. } => copy_in(turn.regions, *seg, offset, bytes),
             Current::Read { place: Place::Kept, task, .. } => {
-                self.tasks[*task].reply.extend_from_slice(bytes)
+                self.tasks[*task].reply.extend_from_slice(bytes);
             }
             // Bounded: the receiver refuses segments longer than we declared.
             Current::Whole(_) => link.scratch.extend_from_slice(bytes),
         }
-        Ok(())
     }
 
     /// The PDU is complete, its digests are right.

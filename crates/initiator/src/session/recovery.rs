@@ -7,7 +7,7 @@
 //!
 //! 1. *The old try must be dead before the new one starts.* The new login carries the old ISID with TSIH 0, so the
 //!    target ends the old session and all its tasks before it completes the login (RFC 7143 6.3.5).
-//! 2. *Retries go first, in the order of their CmdSN.* They stand at the head of the queue.
+//! 2. *Retries go first, in the order of their `CmdSN`.* They stand at the head of the queue.
 //! 3. *Nothing overtakes a retry.* A command whose blocks overlap those of an unfinished retry, where one of the two
 //!    writes, waits until the retry has ended. The queue is first in, first out, so what stands behind it waits too.
 //! 4. *What the caller was told has failed is not sent again.*
@@ -313,7 +313,7 @@ impl Session {
                     return Err(LossReason::Silence("the target did not send its list of targets"));
                 }
                 (Owner::Io { .. } | Owner::Script { .. }, Stage::Sent) if age >= command_ns => {
-                    late.push(index)
+                    late.push(index);
                 }
                 _ => {}
             }

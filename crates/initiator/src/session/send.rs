@@ -1,6 +1,6 @@
 //! Sending: everything queued becomes one gather list.
 //!
-//! CmdSN and ExpStatSN are given here, at the moment of sending and not when a command is queued: a command that is
+//! `CmdSN` and `ExpStatSN` are given here, at the moment of sending and not when a command is queued: a command that is
 //! cancelled while it waits leaves no hole in the numbering, and no PDU carries an old acknowledgement. Order in the
 //! list: login, answers to the target's pings, write data that the target waits for, control PDUs, commands.
 
@@ -18,7 +18,7 @@ use linerate_iscsi::send_targets::InitiatorText;
 use linerate_iscsi::transfer::{Burst, InitiatorRead, InitiatorWrite};
 use std::io;
 
-/// SendTargets text that is accepted from one portal: some 100,000 targets.
+/// `SendTargets` text that is accepted from one portal: some 100,000 targets.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
 impl Session {
@@ -210,14 +210,13 @@ impl Session {
 
     /// The question, or an empty request for the rest of the answer.
     fn send_text(&mut self, index: TaskIndex, out: &mut Outgoing, framer: Framer) {
-        let (mut pdu, text) = match self.text_next.take() {
-            Some(next) => (next, Vec::new()),
-            None => {
-                let exchange = InitiatorText::new(self.tasks.itt(index), TEXT_BYTES_MAX);
-                let first = exchange.start("All");
-                self.text = Some(exchange);
-                first
-            }
+        let (mut pdu, text) = if let Some(next) = self.text_next.take() {
+            (next, Vec::new())
+        } else {
+            let exchange = InitiatorText::new(self.tasks.itt(index), TEXT_BYTES_MAX);
+            let first = exchange.start("All");
+            self.text = Some(exchange);
+            first
         };
         pdu.cmd_sn = self.window.immediate();
         pdu.exp_stat_sn = self.window.exp_stat_sn();

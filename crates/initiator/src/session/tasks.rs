@@ -27,7 +27,7 @@ pub(crate) enum Owner {
     Ping,
     /// ABORT TASK of the task with this tag.
     Abort { itt: u32 },
-    /// SendTargets.
+    /// `SendTargets`.
     Text,
     /// Logout.
     Logout,

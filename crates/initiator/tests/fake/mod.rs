@@ -133,7 +133,7 @@ impl Peer {
 
     /// Agrees to everything that is offered.
     pub(crate) fn login(&mut self) -> io::Result<()> {
-        self.login_with(|offer| offer.to_owned())
+        self.login_with(std::borrow::ToOwned::to_owned)
     }
 
     /// Agrees to `answer(offer)` for every `key=value` offered.
