@@ -31,6 +31,7 @@ def tracked(*suffixes: str) -> list[str]:
     return [path for path in present if not suffixes or path.endswith(suffixes)]
 
 
+@cache
 def text(path: str) -> str:
     """The file's text, or nothing for a binary file."""
     raw = (ROOT / path).read_bytes()
@@ -55,6 +56,13 @@ def bare_rust(source: str) -> str:
     return _RUST_HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
 
 
+@cache
+def bare_rust_file(path: str) -> str:
+    """The same for a file of the repository."""
+    return bare_rust(text(path))
+
+
+_RUST_PUNCTUATION = re.compile(r"[()\[\]{};]")
 _RUST_FN = re.compile(r"\bfn\s+(\w+)")
 
 
@@ -72,8 +80,8 @@ def _rust_body_end(bare: str, start: int) -> int | None:
     """Where the body that follows a signature ends; None for a declaration without a body."""
     depth = 0
     parens = 0
-    for at in range(start, len(bare)):
-        match bare[at]:
+    for mark in _RUST_PUNCTUATION.finditer(bare, start):
+        match mark[0]:
             case "(" | "[":
                 parens += 1
             case ")" | "]":
@@ -85,7 +93,7 @@ def _rust_body_end(bare: str, start: int) -> int | None:
             case "}":
                 depth -= 1
                 if depth == 0 and parens == 0:
-                    return at
+                    return mark.start()
     return None
 
 
