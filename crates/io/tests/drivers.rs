@@ -54,6 +54,7 @@ suite! {
     a_closed_file_finishes_its_operations,
     many_file_operations_at_once,
     a_taken_port_is_an_error,
+    dropping_the_driver_ends_what_is_in_flight,
 }
 
 #[test]

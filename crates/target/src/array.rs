@@ -38,9 +38,13 @@ struct Seat {
 
 impl Array {
     /// Opens the volumes, starts the workers and listens. When it returns, initiators can log in.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the array takes the configuration over, secrets and all"
+    )]
     pub fn start(config: ArrayConfig) -> Result<Self, ArrayError> {
         let portals = parse_portals(&config.portals)?;
-        let mut driver = EpollDriver::new().map_err(|error| OpenDriverError::Epoll(error))?;
+        let mut driver = EpollDriver::new().map_err(OpenDriverError::Epoll)?;
         let service = Arc::new(open_service(&config, &mut driver)?);
         drop(driver);
         let workers = match config.workers {
@@ -83,7 +87,7 @@ impl Array {
         let builder = thread::Builder::new().name(format!("array-{}", seat.index));
         let thread = builder.spawn(move || match open_driver(seat.driver) {
             Ok(driver) => {
-                with_driver!(driver, |driver| serve(driver, &service, &seat, &ready, &may_go, &listening))
+                with_driver!(driver, |driver| serve(driver, &service, &seat, &ready, &may_go, &listening));
             }
             Err(error) => {
                 let _ = ready.send(Err(error.into()));

@@ -188,10 +188,10 @@ impl<D: Driver> Worker<D> {
     fn complete(&mut self, completion: Completion<D::Socket>) {
         match completion {
             Completion::Received { stream, result, buffer } => {
-                self.with_stream(stream, |connection, core| connection.received(core, result, buffer));
+                self.with_stream(stream, |connection, core| connection.received(core, &result, buffer));
             }
             Completion::Sent { stream, result, outgoing } => {
-                self.with_stream(stream, |connection, core| connection.sent(core, result, outgoing));
+                self.with_stream(stream, |connection, core| connection.sent(core, &result, outgoing));
             }
             Completion::File { tag, result, .. } => {
                 let (place, slot) = ((tag >> 32) as u32, tag as u32);

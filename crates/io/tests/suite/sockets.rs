@@ -228,3 +228,20 @@ pub(crate) fn a_taken_port_is_an_error<D: Driver<Socket = TcpStream>>(mut bench:
     bench.driver.poll(Wait::Never, &mut Vec::new()).unwrap();
     bench.driver.listen(addr, &SocketOptions::default()).unwrap();
 }
+
+pub(crate) fn dropping_the_driver_ends_what_is_in_flight<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {
+    let (stream, mut peer) = bench.pair();
+    let region = Region::anonymous(16 << 20).unwrap();
+    let id = bench.driver.attach(region.clone());
+    let mut outgoing = Box::new(Outgoing::new());
+    outgoing.push_seg(Seg { region: id, offset: 0, len: 16 << 20 });
+    bench.driver.send(stream, outgoing);
+    bench.driver.recv(stream, &[Seg { region: id, offset: 0, len: 4096 }], Buffer::new(100), 0);
+    bench.expect_nothing();
+    drop(bench);
+    // The region is ours alone again, and nothing writes to it any more.
+    assert_eq!(std::sync::Arc::strong_count(&region), 1);
+    let _ = peer.write_all(&[0xFF; 4096]);
+    thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(region.compare(0, &[0; 4096]), None);
+}

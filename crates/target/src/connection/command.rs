@@ -177,14 +177,12 @@ impl Connection {
     /// Takes I/O buffers for a task. If none are free, the connection waits for them and parses nothing more.
     fn take_buffers<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, len: u32) -> bool {
         let Some(entry) = self.tasks.get_mut(slot) else { return false };
-        match core.pool.take(&mut core.driver, len, &mut entry.segs) {
-            Ok(true) => true,
-            Ok(false) | Err(_) => {
-                self.starved = Some(slot);
-                core.starved.push_back(self.key.index);
-                false
-            }
+        if matches!(core.pool.take(&mut core.driver, len, &mut entry.segs), Ok(true)) {
+            return true;
         }
+        self.starved = Some(slot);
+        core.starved.push_back(self.key.index);
+        false
     }
 
     /// I/O buffers may be free again: tries to go on with the command that waits for them.
@@ -192,18 +190,17 @@ impl Connection {
         let Some(slot) = self.starved.take() else { return };
         let Some(entry) = self.tasks.live(slot) else { return self.resume(core) };
         let data_comes = self.sink == Sink::Task { slot, base: 0 };
-        match entry.work {
-            Work::FileRead(extent) => {
-                if self.take_buffers(core, slot, extent.len_bytes) {
-                    self.start_file_read(core, slot, extent);
-                }
+        let (extent, writes) = match entry.work {
+            Work::FileRead(extent) => (extent, false),
+            Work::FileWrite(extent) => (extent, true),
+            _ => return self.resume(core),
+        };
+        if self.take_buffers(core, slot, extent.len_bytes) {
+            if writes {
+                self.go_on_writing(core, slot, data_comes);
+            } else {
+                self.start_file_read(core, slot, extent);
             }
-            Work::FileWrite(extent) => {
-                if self.take_buffers(core, slot, extent.len_bytes) {
-                    self.go_on_writing(core, slot, data_comes);
-                }
-            }
-            _ => {}
         }
         self.resume(core);
     }
@@ -239,7 +236,7 @@ impl Connection {
         begun: &Begun,
         task: Box<Task>,
     ) {
-        let steps = Steps { task: *task, data: Vec::new(), operation: None };
+        let steps = Steps { task, data: Vec::new(), operation: None };
         let slot = self.tasks.next_slot();
         self.tasks.insert(Self::entry(begun, Work::Steps(Box::new(steps)), None));
         core.counters.tasks += 1;

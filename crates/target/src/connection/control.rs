@@ -47,7 +47,7 @@ impl Connection {
     ) {
         match (self.sink, self.phase) {
             (Sink::Task { slot, base }, _) => {
-                self.task_payload(core, (slot, base), payload, offset, complete)
+                self.task_payload(core, (slot, base), payload, offset, complete);
             }
             (Sink::Whole, Phase::Login) => self.login_payload(core, payload, complete),
             (Sink::Whole, _) => {

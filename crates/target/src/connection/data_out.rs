@@ -10,7 +10,7 @@ use crate::{pool::pieces, volume::Medium, worker::Core};
 use linerate_io::{Driver, Seg};
 use linerate_iscsi::{
     pdu::{DataOut, R2t, RESERVED_TAG},
-    transfer::ttt_slot,
+    transfer::{TargetWrite, ttt_slot},
 };
 use linerate_scsi::{Extent, Input};
 
@@ -138,7 +138,7 @@ impl Connection {
         }
         let (lun, itt) = (linerate_iscsi::pdu::Lun(u64::from_be_bytes(entry.lun)), entry.itt);
         while let Some(entry) = self.tasks.live(slot)
-            && let Some(grant) = entry.write.as_mut().and_then(|write| write.next_r2t())
+            && let Some(grant) = entry.write.as_mut().and_then(TargetWrite::next_r2t)
         {
             let Some(mut answers) = self.answers() else { return };
             let pdu = R2t {
@@ -190,7 +190,7 @@ impl Connection {
     /// All bytes of a write are on the medium.
     pub(super) fn write_is_done<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, extent: &Extent) {
         let Some(entry) = self.tasks.get_mut(slot) else { return };
-        let (asked, r2ts) = (Asked::from(&*entry), entry.write.as_ref().map_or(0, |write| write.r2ts()));
+        let (asked, r2ts) = (Asked::from(&*entry), entry.write.as_ref().map_or(0, TargetWrite::r2ts));
         let silent = self.end_write(slot);
         if let Some(mut answers) = self.answers() {
             if silent {

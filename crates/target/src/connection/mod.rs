@@ -129,22 +129,16 @@ impl Connection {
     pub(crate) fn received<D: Driver>(
         &mut self,
         core: &mut Core<D>,
-        result: io::Result<usize>,
+        result: &io::Result<usize>,
         buffer: Buffer,
     ) {
-        let direct = self.inbound.received(buffer, *result.as_ref().unwrap_or(&0));
-        let ended = match result {
-            Ok(0) => true,
-            Ok(count) => {
-                core.counters.receives += 1;
-                core.counters.bytes_received += count as u64;
-                false
-            }
-            Err(_) => true,
-        };
-        if ended {
+        let count = *result.as_ref().unwrap_or(&0);
+        let direct = self.inbound.received(buffer, count);
+        if count == 0 {
             return self.close(core);
         }
+        core.counters.receives += 1;
+        core.counters.bytes_received += count as u64;
         self.heard = core.now;
         if direct > 0 {
             self.received_direct(direct);
@@ -156,7 +150,7 @@ impl Connection {
     pub(crate) fn sent<D: Driver>(
         &mut self,
         core: &mut Core<D>,
-        result: io::Result<()>,
+        result: &io::Result<()>,
         outgoing: Box<Outgoing>,
     ) {
         self.outbound.sent(outgoing, &mut core.pool);

@@ -191,7 +191,7 @@ impl Answers<'_> {
     }
 
     fn padding(&mut self, len: u32) {
-        if len % 4 != 0 {
+        if !len.is_multiple_of(4) {
             self.out.list.push_bytes(&self.session.framer.trailer(len, || Crc32c::EMPTY));
         }
     }

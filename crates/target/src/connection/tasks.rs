@@ -25,7 +25,7 @@ pub(super) enum Work {
 /// A command of several steps and what it is in the middle of.
 #[derive(Debug)]
 pub(super) struct Steps {
-    pub(super) task: Task,
+    pub(super) task: Box<Task>,
     /// Data-out that is being collected.
     pub(super) data: Vec<u8>,
     /// The volume operation under way, or to be tried again when I/O buffers are free.
