@@ -45,7 +45,9 @@ def main() -> int:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the time: shows that everything runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the time: shows that everything runs"
+    )
     parser.add_argument("--rounds", type=int, help="rounds of A and B (default 5, quick 1)")
     parser.add_argument("--seconds", type=float, help="time of one measurement (default 5, quick 0.5)")
     parser.add_argument("--json", type=Path, help="write the results there too")

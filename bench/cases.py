@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import resource
 import shutil
 import statistics
 import subprocess
@@ -10,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,20 +86,32 @@ def against_limit(setting: Setting) -> Iterator[Result]:
         size = VOLUME_BYTES // shape.volumes
         with processes.array(setting.directory, shape, size) as server:
             ratios = interleaved(
-                setting,
-                lambda shape=shape, server=server: measure(setting, shape, server).iops,  # type: ignore[misc]
-                lambda shape=shape: processes.measure_raw(shape, setting.seconds, VOLUME_BYTES).iops,  # type: ignore[misc]
+                setting, partial(our_iops, setting, shape, server), partial(raw_iops, setting, shape)
             )
         yield Result(f"{shape.name}: array + initiator / raw TCP", bar, ratios)
     blocking = Shape("depth 1", 4096, 1)
     polling = Shape("depth 1", 4096, 1, wait="spin")
     with processes.array(setting.directory, polling, VOLUME_BYTES, wait="spin") as server:
         ratios = interleaved(
-            setting,
-            lambda: measure(setting, polling, server).iops,
-            lambda: processes.measure_raw(blocking, setting.seconds, VOLUME_BYTES).iops,
+            setting, partial(our_iops, setting, polling, server), partial(raw_iops, setting, blocking)
         )
     yield Result("4K random read, depth 1: polling / blocking raw TCP", 1.0, ratios)
+
+
+def our_iops(setting: Setting, shape: Shape, server: processes.Server) -> float:
+    """IOPS of our load engine and initiator."""
+    return measure(setting, shape, server).iops
+
+
+def raw_iops(setting: Setting, shape: Shape) -> float:
+    """IOPS of the raw TCP pair."""
+    return processes.measure_raw(shape, setting.seconds, VOLUME_BYTES).iops
+
+
+def cpu_us(setting: Setting, shape: Shape, server: processes.Server) -> float:
+    """CPU microseconds per I/O of both sides."""
+    got = measure(setting, shape, server)
+    return got.server_cpu_us + got.client_cpu_us
 
 
 def measure(setting: Setting, shape: Shape, server: processes.Server) -> Measure:
@@ -113,7 +128,7 @@ TGT_SHAPES = (
 
 
 def against_tgt(setting: Setting) -> Iterator[Result]:
-    """Compare our array with tgt under our initiator: small I/O per CPU second of the server, large I/O by throughput."""
+    """Compare our array with tgt: small I/O per CPU second of the server, large I/O by throughput."""
     with processes.tgt(setting.directory, VOLUME_BYTES) as peer:
         if peer is None:
             yield skipped("array / tgt", "tgtd is not installed (Debian package tgt)")
@@ -126,7 +141,7 @@ def against_tgt(setting: Setting) -> Iterator[Result]:
                 return 1.0 / got.server_cpu_us if small else got.mb_s
 
             with processes.array(setting.directory, shape, VOLUME_BYTES) as ours:
-                ratios = interleaved(setting, lambda ours=ours, value=value: value(ours), lambda value=value: value(peer))  # type: ignore[misc]
+                ratios = interleaved(setting, partial(value, ours), partial(value, peer))
             unit = "IOPS per array CPU second" if small else "MB/s"
             yield Result(f"{shape.name}: array / tgt, {unit}", bar, ratios)
 
@@ -142,7 +157,18 @@ def against_iscsi_perf(setting: Setting) -> Iterator[Result]:
     with processes.array(setting.directory, shape, VOLUME_BYTES) as server:
 
         def perf() -> float:
-            arguments = ["timeout", "--signal=INT", str(setting.seconds), tool, "-b", "8", "-m", "32", "-r"]
+            # It prints a line per second; less than three tell nothing.
+            arguments = [
+                "timeout",
+                "--signal=INT",
+                str(max(3.0, setting.seconds)),
+                tool,
+                "-b",
+                "8",
+                "-m",
+                "32",
+                "-r",
+            ]
             arguments.append(server.urls[0])
             return peer_cpu_us(arguments, server)
 
@@ -152,16 +178,15 @@ def against_iscsi_perf(setting: Setting) -> Iterator[Result]:
 
 def peer_cpu_us(arguments: list[str], server: processes.Server) -> float:
     """CPU microseconds per I/O of a client that prints its IOPS on lines of its own."""
-    import re
-    import resource
-
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     process = processes.pinned(CLIENT_CPU, arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     output, _ = process.communicate(timeout=120)
     seconds = time.monotonic() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    rates = [float(rate) for rate in re.findall(r"iops(?: average)?\s*[:=]?\s*([0-9.]+)", output, re.IGNORECASE)]
+    rates = [
+        float(rate) for rate in re.findall(r"iops(?: average)?\s*[:=]?\s*([0-9.]+)", output, re.IGNORECASE)
+    ]
     if not rates:
         raise RuntimeError(f"{arguments[3]} printed no IOPS: {output[-200:]!r}")
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -186,8 +211,21 @@ def generator(setting: Setting) -> Iterator[Result]:
     spec = processes.run_spec(Shape("file", 4096, 32), [f"file:{file}"], setting.seconds)
     spec["volumes"][0]["direct"] = False
     spec["driver"] = "io_uring"
-    command = [fio, "--name=x", f"--filename={file}", "--ioengine=io_uring", "--iodepth=32", "--rw=randread", "--bs=4k"]
-    command += ["--time_based", f"--runtime={setting.seconds}", "--output-format=json", "--direct=0"]
+    command = [
+        fio,
+        "--name=x",
+        f"--filename={file}",
+        "--ioengine=io_uring",
+        "--iodepth=32",
+        "--rw=randread",
+        "--bs=4k",
+    ]
+    command += [
+        "--time_based",
+        f"--runtime={max(1, round(setting.seconds))}",
+        "--output-format=json",
+        "--direct=0",
+    ]
     command += [f"--size={VOLUME_BYTES}", "--invalidate=0", "--norandommap", "--thread"]
 
     def fio_iops() -> float:
@@ -217,15 +255,8 @@ def scaling(setting: Setting) -> Iterator[Result]:
             processes.array(setting.directory, one, VOLUME_BYTES) as single,
             processes.array(setting.directory, shape, size) as plenty,
         ):
-
-            def cpu(shape: Shape, server: processes.Server) -> float:
-                got = measure(setting, shape, server)
-                return got.server_cpu_us + got.client_cpu_us
-
             ratios = interleaved(
-                setting,
-                lambda cpu=cpu, shape=shape, plenty=plenty: cpu(shape, plenty),  # type: ignore[misc]
-                lambda cpu=cpu, single=single: cpu(one, single),  # type: ignore[misc]
+                setting, partial(cpu_us, setting, shape, plenty), partial(cpu_us, setting, one, single)
             )
         yield Result(f"{name}: CPU per I/O of both sides, against one of 32", 1.2, ratios, at_most=True)
     yield idle_memory(setting)
@@ -275,7 +306,9 @@ def python_side(setting: Setting) -> Iterator[Result]:
         path = processes.write_json(setting.directory, spec)
 
         def from_python() -> float:
-            process = processes.pinned(CLIENT_CPU, [sys.executable, "-c", PYTHON_RUN, path], stdout=subprocess.PIPE)
+            process = processes.pinned(
+                CLIENT_CPU, [sys.executable, "-c", PYTHON_RUN, path], stdout=subprocess.PIPE
+            )
             output, _ = process.communicate(timeout=setting.seconds + 60)
             return float(output)
 

@@ -96,7 +96,8 @@ class Server:
 def array(directory: Path, shape: Shape, volume_bytes: int, wait: str = "block") -> Iterator[Server]:
     """Our array with memory volumes that have been written once."""
     volumes = [
-        {"lun": lun, "name": f"v{lun}", "kind": "memory", "size_bytes": volume_bytes} for lun in range(shape.volumes)
+        {"lun": lun, "name": f"v{lun}", "kind": "memory", "size_bytes": volume_bytes}
+        for lun in range(shape.volumes)
     ]
     config = {
         "portals": ["127.0.0.1:0"],
@@ -211,7 +212,7 @@ def tgt(directory: Path, volume_bytes: int) -> Iterator[Server | None]:
     control = str(port % 32_768)  # tgt's control "port" is a number below 32768
     memory = Path("/dev/shm") / f"linerate-bench-{port}"
     memory.write_bytes(b"\x5a" * volume_bytes)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     arguments = ["/usr/sbin/tgtd", "-f", "-C", control, "--iscsi", f"portal=127.0.0.1:{port}"]
     process = pinned(SERVER_CPU, arguments, **quiet)
 
