@@ -7,6 +7,8 @@ mod peers;
 use linerate_initiator::{Credentials, Disk, LunAddress, SessionOptions, discover};
 use linerate_io::EpollDriver;
 use peers::Tgt;
+use std::io::Write;
+use std::process::Command;
 
 fn options() -> SessionOptions {
     SessionOptions { login_timeout_s: 5.0, command_timeout_s: 5.0, ..SessionOptions::default() }
@@ -62,4 +64,43 @@ fn what_is_written_is_read_back_under_every_way_of_moving_data() {
         disk.sync().unwrap();
         disk.close().unwrap();
     }
+}
+
+/// Runs one qemu-io command on the LUN; none, with a word, if qemu-io cannot speak iSCSI here.
+fn qemu_io(tgt: &Tgt, command: &str) -> Option<String> {
+    let output = Command::new("qemu-io").args(["-f", "raw", "-c", command, &tgt.url()]).output();
+    let text = match output {
+        Ok(output) => {
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        }
+        Err(error) => format!("Unknown protocol: {error}"),
+    };
+    if text.contains("Unknown protocol") {
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: qemu-io with iSCSI (packages qemu-utils, qemu-block-extra)"
+        );
+        return None;
+    }
+    Some(text)
+}
+
+#[test]
+fn qemu_reads_what_was_written_here_and_the_reverse() {
+    let Some(tgt) = Tgt::start() else { return };
+    let (address, _) = LunAddress::parse(&tgt.url()).unwrap();
+    let mut disk =
+        Disk::open(EpollDriver::new().unwrap(), &address, &options(), &Credentials::default()).unwrap();
+    disk.write(8192, &[0xa7; 300 * 512]).unwrap();
+    disk.sync().unwrap();
+    let Some(right) = qemu_io(&tgt, "read -P 0xa7 8192 153600") else { return };
+    assert!(right.contains("read 153600/153600") && !right.contains("failed"), "{right}");
+    let wrong = qemu_io(&tgt, "read -P 0xa8 8192 153600").unwrap();
+    assert!(wrong.contains("Pattern verification failed"), "the check can fail: {wrong}");
+    let written = qemu_io(&tgt, "write -P 0x3c 1048576 262144").unwrap();
+    assert!(written.contains("wrote 262144/262144"), "{written}");
+    let mut back = vec![0; 262_144];
+    disk.read(1 << 20, &mut back).unwrap();
+    assert!(back.iter().all(|byte| *byte == 0x3c));
+    assert_eq!(disk.session_facts().unwrap().logins, 1);
 }
