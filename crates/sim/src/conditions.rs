@@ -53,7 +53,7 @@ impl Conditions {
             jitter_ns,
             ns_per_byte: choose(&[0, 0, 1, 8]),
             window_bytes: choose(&[3_000, 65_536, 1 << 20]) as usize,
-            segment_bytes: choose(&[47, 1460, 1460, 65_536]) as usize,
+            segment_bytes: choose(&[200, 1460, 8_192, 65_536]) as usize,
             short_receive_percent: choose(&[0, 10, 60]) as u32,
             refuse_percent: if lossy { choose(&[0, 0, 30]) as u32 } else { 0 },
             life_ns: if lossy { life_ns } else { 0 },

@@ -15,7 +15,9 @@ fn smoke(name: &str, body: impl Fn(&[u8])) {
     files.sort();
     let corpus: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
     assert!(!corpus.is_empty(), "{} has no inputs", folder.display());
-    corpus.iter().for_each(|input| body(input));
+    for input in &corpus {
+        body(input);
+    }
     for_each_seed(20_000, |seed| {
         let mut rng = Rng::new(seed);
         let mut input = if rng.chance(30) {
