@@ -13,7 +13,10 @@ from typing import Any
 
 HIDDEN = "***"
 _SECRET_KEY = re.compile(r"secret|password|passwd", re.IGNORECASE)
-_URL_SECRET = re.compile(r"(?P<user>[a-z][a-z0-9+.-]*://[^\s/@%\"']*)%[^\s/@\"']*@", re.IGNORECASE)
+# After `%` a secret may hold anything but `@`, blanks and slashes too; after `:` it ends like a host's port would.
+_URL_SECRET = re.compile(
+    r"""(?P<user>[a-z][a-z0-9+.-]*://[^\s/@%:"']*)(?:%[^@\n"']*|:[^\s/@"']*)@""", re.IGNORECASE
+)
 _ASSIGNED_SECRET = re.compile(
     r"""(?P<key>\b[\w-]*(?:secret|password|passwd)[\w-]*["']?\s*[=:]\s*)"""
     r"""(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s,)#]+)""",
