@@ -14,6 +14,9 @@ pub(crate) enum Transfer {
     Write,
 }
 
+/// Force unit access, in byte 1 of WRITE (10) and WRITE (16).
+pub(crate) const FUA: u8 = 0x08;
+
 /// READ (16) or WRITE (16) if `long`, else READ (10) or WRITE (10), whose fields the range must fit.
 #[inline]
 pub(crate) fn transfer(kind: Transfer, long: bool, block: u64, blocks: u32) -> Cdb {

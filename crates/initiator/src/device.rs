@@ -194,9 +194,12 @@ impl Device {
                 let cdb = commands::transfer(Transfer::Read, long, start, blocks);
                 (cdb, Payload::In(into), false, len_bytes)
             }
-            IoOp::Write(seg) => {
+            IoOp::Write(seg) | IoOp::WriteDurable(seg) => {
                 check_segment(seg, len_bytes, regions)?;
-                let cdb = commands::transfer(Transfer::Write, long, start, blocks);
+                let mut cdb = commands::transfer(Transfer::Write, long, start, blocks);
+                if matches!(request.op, IoOp::WriteDurable(_)) {
+                    cdb[1] |= commands::FUA;
+                }
                 (cdb, Payload::Out(seg), true, len_bytes)
             }
             IoOp::Discard if !self.facts.unmap => return Err(SubmitError::NoDiscard),

@@ -50,6 +50,8 @@ pub enum IoOp {
     Read(ReadInto),
     /// WRITE of this segment's first `len_bytes` bytes, which must not change until the I/O is done.
     Write(Seg),
+    /// The same with FUA: the data are on stable storage when it is done.
+    WriteDurable(Seg),
     /// SYNCHRONIZE CACHE of the whole LUN; offset and length are ignored.
     Sync,
     /// UNMAP of the range.

@@ -27,6 +27,8 @@ pub(crate) struct Io {
     pub(crate) data: Seg,
     /// Somebody looks at the data of a read.
     pub(crate) keep: bool,
+    /// A write is on stable storage when it is done.
+    pub(crate) durable: bool,
 }
 
 /// The end of an I/O.

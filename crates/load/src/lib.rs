@@ -1,4 +1,35 @@
 //! Makes I/O and times it.
+//!
+//! A [`RunSpec`] says what to do: volumes, streams of I/O over them, shares or rates, for how long. [`Run::start`] opens
+//! the volumes and starts worker threads; [`Run::next_interval`] gives what each interval measured, [`Run::finish`] the
+//! whole. Nothing here decides what to test: plans, loops and verdicts belong to the lab plane.
+//!
+//! # How one I/O travels
+//!
+//! A worker (`worker`) owns its volumes with all their slots, a driver, and its books; it shares nothing with other workers
+//! but a few relaxed counters. A free slot asks for the next I/O: which stream (`stream::share`), how large, read or write,
+//! where (`stream`), and in an open loop when it was meant to start (`stream::arrival`). The slot hands it to a backend
+//! (`backend`: null, file, iSCSI). One flush and one wait per turn of the worker carry everything. A completion is
+//! counted (`worker::ledger`) into arrays of its worker, and the slot is free again. No lock, no allocation, no
+//! system call of its own: the null backend shows what is left, about a tenth of a microsecond.
+//!
+//! # What the times mean
+//!
+//! *Service time* is submit to complete. *Response time* is intended start to complete; in a closed loop they are the same.
+//! In an open loop the intended starts are fixed by the seed before the run, so a device that stands still for a while
+//! shows in the response times of everything that was due meanwhile (no coordinated omission). Both are kept as HDR
+//! histograms of three digits per stream and operation and interval; they are merged, never averaged.
+//!
+//! # How shares are kept
+//!
+//! vdbench's two ways and one more; see [`spec::ShareMode`]. *Uncontrolled*: the streams of a volume take turns, volumes run
+//! freely. *Controlled*: proportions hold per stream and volume, so the slowest volume gates the run. *Total*: streams keep
+//! their proportions over all volumes together, and a slow volume slows only itself.
+//!
+//! # Where to read on
+//!
+//! `spec` (the order), `run` (threads, start and end), `worker` (the loop), `stream` (what the next I/O is), `record` (what is
+//! measured), `verify` (checked data), `facts` (what was really used).
 
 mod backend;
 pub mod facts;

@@ -260,7 +260,15 @@ impl<D: Driver> Worker<D> {
             intended: start.intended,
         };
         let offset = volume.first_byte + shot.offset;
-        let io = Io { slot, unit: volume.unit, op: shot.op, offset, data, keep: volume.expected.is_some() };
+        let io = Io {
+            slot,
+            unit: volume.unit,
+            op: shot.op,
+            offset,
+            data,
+            keep: volume.expected.is_some(),
+            durable: volume.durable_writes,
+        };
         match self.media[index as usize] {
             Medium::Null => self.backends.null.submit(&mut self.driver, &io, &mut self.reports),
             Medium::File => self.backends.files.submit(&mut self.driver, &io, &mut self.reports),

@@ -77,7 +77,7 @@ fn data_come_back_as_written() {
     let mixed = json!({"read_percent": 50, "sizes": sizes, "align_bytes": 512});
     let order = spec(
         &json!([
-            volume(&array, 0, &json!({"outstanding": 16})),
+            volume(&array, 0, &json!({"outstanding": 16, "durable_writes": true})),
             volume(&array, 1, &json!({"session": "shared"}))
         ]),
         &json!([stream("s", &["sd0", "sd1"], &mixed)]),

@@ -15,15 +15,9 @@ use std::{
 /// The open files of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    files: Vec<File>,
+    files: Vec<Handle>,
     /// Length of the I/O in flight, by slot: a transfer that moves less has failed.
     lens: Vec<u32>,
-}
-
-#[derive(Debug)]
-struct File {
-    handle: Handle,
-    durable_writes: bool,
 }
 
 impl Files {
@@ -51,7 +45,7 @@ impl Files {
         let capacity_bytes = driver.file_size(handle).map_err(|error| explain(path, &error, spec))?;
         let metadata = fs::metadata(path).map_err(|error| explain(path, &error, spec))?;
         let is_block = metadata.file_type().is_block_device();
-        self.files.push(File { handle, durable_writes: spec.durable_writes });
+        self.files.push(handle);
         Ok(Opened {
             unit: self.files.len() as u32 - 1,
             kind: if is_block { "block" } else { "file" },
@@ -65,15 +59,15 @@ impl Files {
 
 impl<D: Driver> Backend<D> for Files {
     fn submit(&mut self, driver: &mut D, io: &Io, _: &mut Reports) {
-        let file = &self.files[io.unit as usize];
+        let file = self.files[io.unit as usize];
         if self.lens.len() <= io.slot as usize {
             self.lens.resize(io.slot as usize + 1, 0);
         }
         self.lens[io.slot as usize] = io.data.len;
         match io.op {
-            Op::Read => driver.read_at(file.handle, io.slot.into(), &[io.data], io.offset),
+            Op::Read => driver.read_at(file, io.slot.into(), &[io.data], io.offset),
             Op::Write => {
-                driver.write_at(file.handle, io.slot.into(), &[io.data], io.offset, file.durable_writes);
+                driver.write_at(file, io.slot.into(), &[io.data], io.offset, io.durable);
             }
         }
     }
@@ -104,7 +98,7 @@ impl<D: Driver> Backend<D> for Files {
 
     fn close(&mut self, driver: &mut D, _: Nanos) {
         for file in self.files.drain(..) {
-            driver.close(file.handle);
+            driver.close(file);
         }
     }
 }

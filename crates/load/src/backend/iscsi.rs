@@ -165,6 +165,7 @@ impl<D: Driver> Backend<D> for Iscsi {
         let op = match io.op {
             Op::Read if io.keep => IoOp::Read(ReadInto::Segment(io.data)),
             Op::Read => IoOp::Read(ReadInto::Nothing),
+            Op::Write if io.durable => IoOp::WriteDurable(io.data),
             Op::Write => IoOp::Write(io.data),
         };
         let request = IoRequest { slot: io.slot, op, offset_bytes: io.offset, len_bytes: io.data.len };

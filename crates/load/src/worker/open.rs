@@ -10,7 +10,7 @@ use super::{
 use crate::{
     backend::{OpenError, Opened, file::Files, null::Null},
     facts::VolumeFacts,
-    payload::Buffers,
+    payload::{Buffers, Place},
     record::{
         Blame, Op,
         merge::Message,
@@ -62,110 +62,20 @@ pub(crate) type Prepared<D> = (Worker<D>, Vec<(u32, VolumeFacts)>);
 
 /// Opens a worker's volumes. Returns the worker and the facts of its volumes with their indices.
 pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>, RunError> {
-    let Order { spec, plan, control, index, hooks, sender, returned } = order;
     let mut backends = Backends::default();
-    let mut media = Vec::new();
-    let mut opened = Vec::new();
-    for volume in plan.volumes_of(index) {
-        let (medium, one) = open_volume(&mut backends, &mut driver, &spec, volume)?;
-        media.push(medium);
-        opened.push(one);
+    let opened = open_volumes(&mut backends, &mut driver, &order)?;
+    let mut opening = Opening::new(&order);
+    for (index, _, volume) in &opened {
+        opening.add_volume(*index, volume)?;
     }
-    let at_volume = |volume: u32, error| failed(&spec.volumes[volume as usize], error);
-    if media.contains(&Medium::Iscsi) {
-        backends.iscsi.wait_ready(&mut driver).map_err(|error| RunError::Host(error.message))?;
-        for ((opened, medium), volume) in opened.iter_mut().zip(&media).zip(plan.volumes_of(index)) {
-            if *medium == Medium::Iscsi {
-                *opened =
-                    backends.iscsi.opened(&driver, opened.unit).map_err(|error| at_volume(volume, error))?;
-            }
-        }
-    }
-    let mut lanes = Vec::new();
-    let mut volumes = Vec::new();
-    let mut slot_sizes = Vec::new();
-    let mut facts = Vec::new();
-    let ratios = ratios(&spec.streams);
-    for (opened, volume) in opened.iter().zip(plan.volumes_of(index)) {
-        let this = &spec.volumes[volume as usize];
-        let size_bytes = usable_bytes(this, opened).map_err(|error| failed(this, error))?;
-        let first_lane = lanes.len() as u32;
-        let mut largest = (0, 0);
-        for lane in plan.lanes_of(index).iter().filter(|lane| lane.volume == volume) {
-            let stream = &spec.streams[lane.stream as usize];
-            check_blocks(stream, opened).map_err(|error| failed(this, error))?;
-            let name = (spec.seed, lane.stream, volume);
-            let sequence = Sequence::new(stream, name, size_bytes, opened.block_bytes)
-                .map_err(|error| failed(this, user(format!("stream {}: {error}", stream.name))))?;
-            let bytes = stream.sizes.bounds().1;
-            largest.0 = if stream.read_percent > 0.0 { bytes.max(largest.0) } else { largest.0 };
-            largest.1 = if stream.read_percent < 100.0 { bytes.max(largest.1) } else { largest.1 };
-            lanes.push(Lane {
-                stream: lane.stream,
-                volume: volumes.len() as u32,
-                sequence,
-                arrivals: None,
-                priority: lane.priority,
-                timed: false,
-                stops_at_end: stream.stop_at_end,
-                at_end: false,
-                in_flight: 0,
-                backlog: 0,
-                ratio: ratios.iter().position(|ratio| ratio.total_cmp(&ratio_of(stream)).is_eq()).unwrap_or(0)
-                    as u32,
-            });
-        }
-        // Without promised shares the streams take even turns.
-        let weigh = |lane: &LanePlan| if spec.shares == ShareMode::Uncontrolled { 1.0 } else { lane.weight };
-        let closed = plan.lanes_of(index).into_iter().filter(|l| l.volume == volume && l.arrival.is_none());
-        let mine: Vec<f64> = closed.map(|lane| weigh(&lane)).collect();
-        let first_slot = slot_sizes.len() as u32;
-        slot_sizes.extend((0..this.outstanding).map(|_| largest));
-        let slots = first_slot..slot_sizes.len() as u32;
-        let verify = spec.verify == VerifyMode::On;
-        volumes.push(Volume {
-            index: volume,
-            unit: opened.unit,
-            first_byte: this.first_byte,
-            lanes: first_lane..lanes.len() as u32,
-            closed: mine.len() as u32,
-            free: slots.clone().rev().collect(),
-            slots,
-            listed: false,
-            parked: None,
-            expected: verify.then(|| expected(size_bytes, opened.block_bytes, spec.seed)),
-            live: mine.len() as u32,
-            turns: Turns::new(mine),
-            started: 0,
-            errors_in_a_row: 0,
-        });
-        facts.push((volume, facts_of(this, opened, size_bytes, index)));
-    }
+    let Opening { lanes, volumes, slot_sizes, facts, ratios, .. } = opening;
+    let Order { spec, plan, control, index, hooks, sender, returned } = order;
     let own = spec.verify == VerifyMode::On;
-    let (buffers, places) = Buffers::new(
-        |region| backends.iscsi.attach(&mut driver, region),
-        &slot_sizes,
-        &ratios,
-        own,
-        (spec.seed, index as u32),
-    )
-    .map_err(|error| {
-        RunError::Host(format!("no memory for I/O buffers: {error}; lower outstanding or I/O sizes"))
-    })?;
-    let slots = places
-        .into_iter()
-        .map(|place| Slot {
-            volume: 0,
-            place,
-            busy: false,
-            lane: 0,
-            op: Op::Read,
-            offset: 0,
-            len: 0,
-            submitted: 0,
-            intended: None,
-        })
-        .collect();
+    let attach = |region: &_| backends.iscsi.attach(&mut driver, region);
+    let (buffers, places) = Buffers::new(attach, &slot_sizes, &ratios, own, (spec.seed, index as u32))
+        .map_err(|error| {
+            RunError::Host(format!("no memory for I/O buffers: {error}; lower outstanding or I/O sizes"))
+        })?;
     let mut needs = vec![Needs::default(); spec.streams.len()];
     for lane in plan.lanes_of(index) {
         needs[lane.stream as usize] = Needs { served: true, open_loop: lane.arrival.is_some() };
@@ -184,10 +94,10 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>
         index,
         hooks,
         backends,
-        media,
+        media: opened.iter().map(|(_, medium, _)| *medium).collect(),
         volumes,
         lanes,
-        slots,
+        slots: places.into_iter().map(Slot::free).collect(),
         buffers,
         limit: 0.0,
         in_flight: 0,
@@ -199,6 +109,142 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>
         untold: [0; 2],
     };
     Ok((worker, facts))
+}
+
+impl Slot {
+    /// Room for an I/O with its buffers here.
+    fn free(place: Place) -> Self {
+        Self {
+            volume: 0,
+            place,
+            busy: false,
+            lane: 0,
+            op: Op::Read,
+            offset: 0,
+            len: 0,
+            submitted: 0,
+            intended: None,
+        }
+    }
+}
+
+/// Opens all volumes of a worker; LUNs log in side by side.
+fn open_volumes<D: Driver>(
+    backends: &mut Backends,
+    driver: &mut D,
+    order: &Order,
+) -> Result<Vec<(u32, Medium, Opened)>, RunError> {
+    let mut all = Vec::new();
+    for index in order.plan.volumes_of(order.index) {
+        let (medium, opened) = open_volume(backends, driver, &order.spec, index)?;
+        all.push((index, medium, opened));
+    }
+    if all.iter().any(|(_, medium, _)| *medium == Medium::Iscsi) {
+        backends.iscsi.wait_ready(driver).map_err(|error| RunError::Host(error.message))?;
+    }
+    for (index, _, opened) in all.iter_mut().filter(|(_, medium, _)| *medium == Medium::Iscsi) {
+        let read_back = backends.iscsi.opened(driver, opened.unit);
+        *opened = read_back.map_err(|error| failed(&order.spec.volumes[*index as usize], error))?;
+    }
+    Ok(all)
+}
+
+/// A worker's volumes and lanes while they are put together.
+struct Opening<'a> {
+    order: &'a Order,
+    plans: Vec<LanePlan>,
+    /// Compression ratios in use.
+    ratios: Vec<f64>,
+    lanes: Vec<Lane>,
+    volumes: Vec<Volume>,
+    /// Largest read and write of every slot.
+    slot_sizes: Vec<(u32, u32)>,
+    facts: Vec<(u32, VolumeFacts)>,
+}
+
+impl<'a> Opening<'a> {
+    fn new(order: &'a Order) -> Self {
+        Self {
+            order,
+            plans: order.plan.lanes_of(order.index),
+            ratios: ratios(&order.spec.streams),
+            lanes: Vec::new(),
+            volumes: Vec::new(),
+            slot_sizes: Vec::new(),
+            facts: Vec::new(),
+        }
+    }
+
+    fn add_volume(&mut self, index: u32, opened: &Opened) -> Result<(), RunError> {
+        let spec = &self.order.spec;
+        let this = &spec.volumes[index as usize];
+        let size_bytes = usable_bytes(this, opened).map_err(|error| failed(this, error))?;
+        let first_lane = self.lanes.len() as u32;
+        let mut largest = (0, 0);
+        let mut turns = Vec::new();
+        // The plans lie in the order of volumes.
+        let from = self.plans.partition_point(|lane| lane.volume < index);
+        let to = self.plans.partition_point(|lane| lane.volume <= index);
+        for at in from..to {
+            let lane = self.plans[at];
+            self.add_lane(&lane, size_bytes, opened).map_err(|error| failed(this, error))?;
+            let stream = &spec.streams[lane.stream as usize];
+            let bytes = stream.sizes.bounds().1;
+            largest.0 = if stream.read_percent > 0.0 { bytes.max(largest.0) } else { largest.0 };
+            largest.1 = if stream.read_percent < 100.0 { bytes.max(largest.1) } else { largest.1 };
+            if lane.arrival.is_none() {
+                // Without promised shares the streams take even turns.
+                turns.push(if spec.shares == ShareMode::Uncontrolled { 1.0 } else { lane.weight });
+            }
+        }
+        let first_slot = self.slot_sizes.len() as u32;
+        self.slot_sizes.extend((0..this.outstanding).map(|_| largest));
+        let slots = first_slot..self.slot_sizes.len() as u32;
+        let verify = spec.verify == VerifyMode::On;
+        self.volumes.push(Volume {
+            index,
+            unit: opened.unit,
+            first_byte: this.first_byte,
+            durable_writes: this.durable_writes,
+            lanes: first_lane..self.lanes.len() as u32,
+            closed: turns.len() as u32,
+            free: slots.clone().rev().collect(),
+            slots,
+            listed: false,
+            parked: None,
+            expected: verify.then(|| expected(size_bytes, opened.block_bytes, spec.seed)),
+            live: turns.len() as u32,
+            turns: Turns::new(turns),
+            started: 0,
+            errors_in_a_row: 0,
+        });
+        self.facts.push((index, facts_of(this, opened, size_bytes, self.order.index)));
+        Ok(())
+    }
+
+    fn add_lane(&mut self, plan: &LanePlan, size_bytes: u64, opened: &Opened) -> Result<(), OpenError> {
+        let spec = &self.order.spec;
+        let stream = &spec.streams[plan.stream as usize];
+        check_blocks(stream, opened)?;
+        let name = (spec.seed, plan.stream, plan.volume);
+        let sequence = Sequence::new(stream, name, size_bytes, opened.block_bytes)
+            .map_err(|error| user(format!("stream {}: {error}", stream.name)))?;
+        let ratio = self.ratios.iter().position(|ratio| ratio.total_cmp(&ratio_of(stream)).is_eq());
+        self.lanes.push(Lane {
+            stream: plan.stream,
+            volume: self.volumes.len() as u32,
+            sequence,
+            arrivals: None,
+            priority: plan.priority,
+            timed: false,
+            stops_at_end: stream.stop_at_end,
+            at_end: false,
+            in_flight: 0,
+            backlog: 0,
+            ratio: ratio.unwrap_or(0) as u32,
+        });
+        Ok(())
+    }
 }
 
 impl<D: Driver> Worker<D> {

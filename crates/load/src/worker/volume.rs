@@ -57,6 +57,7 @@ pub(crate) struct Volume {
     pub(crate) unit: u32,
     /// First byte of the device that is used.
     pub(crate) first_byte: u64,
+    pub(crate) durable_writes: bool,
     /// Indices of its lanes among the worker's, closed-loop lanes first.
     pub(crate) lanes: std::ops::Range<u32>,
     /// How many of them run in a closed loop.
