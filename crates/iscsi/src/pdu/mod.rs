@@ -16,6 +16,7 @@ mod fields;
 mod header;
 mod request;
 mod response;
+mod status;
 
 pub use fields::{
     AsyncEvent, LoginStatus, LogoutReason, LogoutResult, Lun, RejectReason, SnackKind, Stage, TaskAttribute,
@@ -26,9 +27,10 @@ pub use request::{
     DataOut, LoginRequest, LogoutRequest, NopOut, Request, ScsiCommand, Snack, TaskManagement, TextRequest,
 };
 pub use response::{
-    AsyncMessage, DataIn, DataInStatus, LoginResponse, LogoutResponse, NopIn, R2t, Reject, Residual,
-    Response, ScsiResponse, StatusNumbers, TaskManagementResponse, TextResponse, sense_data,
+    AsyncMessage, DataIn, DataInStatus, LoginResponse, LogoutResponse, NopIn, R2t, Reject, Response,
+    ScsiResponse, TaskManagementResponse, TextResponse, sense_data,
 };
+pub use status::{Residual, StatusNumbers};
 
 /// Length in bytes of a basic header segment.
 pub const BHS_BYTES: usize = 48;
