@@ -22,14 +22,14 @@
 //!
 //! # How shares are kept
 //!
-//! vdbench's two ways and one more; see [`spec::ShareMode`]. *Uncontrolled*: the streams of a volume take turns, volumes run
-//! freely. *Controlled*: proportions hold per stream and volume, so the slowest volume gates the run. *Total*: streams keep
+//! vdbench's two ways and one more; see [`spec::ShareMode`]. *Uncontrolled*: the streams of a volume take turns, volumes
+//! run freely. *Controlled*: proportions hold per stream and volume, so the slowest volume gates the run. *Total*: streams keep
 //! their proportions over all volumes together, and a slow volume slows only itself.
 //!
 //! # Where to read on
 //!
-//! `spec` (the order), `run` (threads, start and end), `worker` (the loop), `stream` (what the next I/O is), `record` (what is
-//! measured), `verify` (checked data), `facts` (what was really used).
+//! `spec` (the order), `run` (threads, start and end), `worker` (the loop), `stream` (what the next I/O is), `record`
+//! (what is measured), `verify` (checked data), `facts` (what was really used).
 
 mod backend;
 pub mod facts;

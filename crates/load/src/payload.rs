@@ -59,7 +59,8 @@ impl Pool {
 
 impl Buffers {
     /// For slots with these largest read and write sizes. `ratios` are the compression ratios in use (1 = incompressible);
-    /// `own` = no sharing; `attach` makes the region known to whoever does the I/O. Returns each slot's place. Errors: not enough memory.
+    /// `own` = no sharing; `attach` makes the region known to whoever does the I/O. Returns each slot's
+    /// place. Errors: not enough memory.
     pub(crate) fn new(
         attach: impl FnOnce(&Arc<Region>) -> RegionId,
         slots: &[(u32, u32)],

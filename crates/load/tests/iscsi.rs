@@ -14,7 +14,10 @@ const TARGET: &str = "iqn.2026-11.lab.linerate:load";
 
 /// An array with three memory LUNs of 4 MiB.
 fn array(chap: &Value) -> Array {
-    let volume = |lun: u32| json!({"lun": lun, "name": format!("vol{lun}"), "kind": "memory", "size_bytes": 4 << 20, "sector_bytes": 512});
+    let volume = |lun: u32| {
+        let name = format!("vol{lun}");
+        json!({"lun": lun, "name": name, "kind": "memory", "size_bytes": 4 << 20, "sector_bytes": 512})
+    };
     let targets = json!([{"name": TARGET, "chap": chap, "volumes": [volume(0), volume(1), volume(2)]}]);
     let config = json!({"name": "lab", "portals": ["127.0.0.1:0"], "workers": 1, "targets": targets});
     Array::start(serde_json::from_value(config).unwrap()).unwrap()

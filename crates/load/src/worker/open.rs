@@ -307,8 +307,8 @@ fn usable_bytes(volume: &VolumeSpec, opened: &Opened) -> Result<u64, OpenError> 
     let wanted = volume.size_bytes.unwrap_or(rest);
     if rest == 0 || wanted > rest {
         return Err(user(format!(
-            "the volume has {capacity} bytes, too few for {wanted} bytes from byte {first} on; lower size_bytes, or let the \
-             run create the file"
+            "the volume has {capacity} bytes, too few for {wanted} bytes from byte {first} on; lower \
+             size_bytes, or let the run create the file"
         )));
     }
     Ok(wanted / block * block)
