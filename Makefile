@@ -55,10 +55,10 @@ fuzz: ## fuzz every target for SECONDS each (needs cargo-fuzz and a nightly tool
 	 done
 
 fuzz-smoke: ## the fuzz targets' bodies over random bytes on the stable toolchain, seconds
-	cargo test --locked -p linerate-sim fuzz
+	cargo test --locked -p linerate-sim --test fuzz_smoke
 
 sim: ## the pair harness under a virtual clock; SEED=n replays one seed
-	LINERATE_SIM_SEED=$(SEED) cargo test --locked -p linerate-sim -- --nocapture
+	$(if $(SEED),LINERATE_SIM_SEED=$(SEED)) cargo test --locked -p linerate-sim -- --nocapture
 
 PIN := uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
        --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build
