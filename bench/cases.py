@@ -285,8 +285,8 @@ run = _core.Run.start(open(sys.argv[1]).read())
 while run.next_interval(1.0) is not None or not run.finished:
     pass
 summary = run.finish()
-total = getattr(summary, "total", summary)
-ios = sum(row.ios for row in total.rows)
+total = summary.total
+ios = sum(total.rows["ios"])
 print(ios / (total.end_s - total.start_s))
 """
 
