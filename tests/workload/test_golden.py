@@ -33,7 +33,7 @@ def test_appendix_c_gives_three_runs_of_eight_volumes_with_five_outstanding() ->
     ]
     assert random.streams[0].sizes.model_dump()["parts"] == ((8192, 100.0),)
     assert random.shares == "controlled"
-    assert runs[0].banner == "Starting RD=rd1; I/O rate: Controlled MAX; elapsed=1200; For loops: None"
+    assert runs[0].banner == "Starting RD=8k-random; I/O rate: Controlled MAX; elapsed=1200; For loops: None"
     for spec, percent in ((read, 100), (write, 0)):
         (stream,) = spec.streams
         assert (stream.read_percent, stream.random_percent, stream.share_percent) == (percent, 0, None)

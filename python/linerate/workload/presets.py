@@ -67,4 +67,4 @@ def _named(step: Step, stem: str) -> Step:
     run: PlannedRun = step.run
     label = run.label.replace(run.name, stem, 1)
     spec = run.spec.model_copy(update={"name": label})
-    return replace(step, run=replace(run, label=label, spec=spec))
+    return replace(step, run=replace(run, name=stem, label=label, spec=spec))
