@@ -156,7 +156,8 @@ pub trait Driver {
 
     /// Receives at least one byte into `direct` (in order) and then `buffer[at..]`. One receive per stream at a time.
     fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer, at: usize);
-    /// Sends the whole list, resuming after short sends. One send per stream at a time.
+    /// Sends the whole list, resuming after short sends. One send per stream at a time. The bytes are on their way at
+    /// the next [`Driver::poll`] at the latest.
     fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>);
 
     /// Opens a file or block device.
