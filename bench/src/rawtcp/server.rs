@@ -4,7 +4,7 @@ use super::connection::{Outbox, Readiness};
 use super::{HEADER_BYTES, Request, Waiting};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, recvmsg};
-use std::io::{self, IoSliceMut};
+use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 /// Receive memory per connection.
@@ -67,9 +67,16 @@ impl Server {
             socket.set_nodelay(true)?;
             connections.push(Connection::new(socket));
         }
-        match (&mut connections[..], self.waiting) {
+        let served = match (&mut connections[..], self.waiting) {
             ([only], Waiting::Block) => self.serve_one(only),
             (many, _) => self.serve_many(many),
+        };
+        match served {
+            // The client leaves when its time is over, in the middle of answers.
+            Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+                Ok(())
+            }
+            other => other,
         }
     }
 
