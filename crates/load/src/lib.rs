@@ -23,8 +23,8 @@
 //! # How shares are kept
 //!
 //! vdbench's two ways and one more; see [`spec::ShareMode`]. *Uncontrolled*: the streams of a volume take turns, volumes
-//! run freely. *Controlled*: proportions hold per stream and volume, so the slowest volume gates the run. *Total*: streams keep
-//! their proportions over all volumes together, and a slow volume slows only itself.
+//! run freely. *Controlled*: proportions hold per stream and volume, so the slowest volume gates the run. *Total*:
+//! streams keep their proportions over all volumes together, and a slow volume slows only itself.
 //!
 //! # Where to read on
 //!

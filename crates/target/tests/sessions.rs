@@ -11,7 +11,8 @@ use linerate_iscsi::pdu::{
 use support::{Client, IQN, array, array_of, wait_for, write10};
 
 /// Keys that make a small write need immediate, unsolicited and solicited data.
-const PIECEMEAL: &str = "InitialR2T=No\0ImmediateData=Yes\0FirstBurstLength=1024\0MaxBurstLength=2048\0MaxRecvDataSegmentLength=4096\0";
+const PIECEMEAL: &str = "InitialR2T=No\0ImmediateData=Yes\0FirstBurstLength=1024\0MaxBurstLength=2048\0\
+    MaxRecvDataSegmentLength=4096\0";
 
 fn pattern(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|at| (at / 512) as u8 ^ at as u8 ^ seed).collect()

@@ -34,7 +34,7 @@ fn wire(pdus: &[Whole], framer: Framer) -> Vec<u8> {
     out
 }
 
-/// Collects whole PDUs from a receiver that is fed in pieces; with `direct`, payload that can go straight to its place does.
+/// Collects whole PDUs from a receiver that is fed in pieces; with `direct`, payload goes straight to its place.
 fn collect(stream: &[u8], cuts: &[usize], framer: Framer, direct: bool) -> Result<Vec<Whole>, FrameError> {
     let mut receiver = Receiver::new(1 << 20);
     receiver.negotiated(framer.header_digest, framer.data_digest, 1 << 20);
@@ -128,7 +128,8 @@ proptest! {
 
     #[test]
     fn noise_never_panics(
-        noise in prop::collection::vec(any::<u8>(), 0..400), cut in 1usize..100, header in any::<bool>(), data in any::<bool>(),
+        noise in prop::collection::vec(any::<u8>(), 0..400), cut in 1usize..100,
+        header in any::<bool>(), data in any::<bool>(),
     ) {
         let mut receiver = Receiver::new(256);
         receiver.negotiated(digests(header), digests(data), 256);
