@@ -1,8 +1,9 @@
 //! One TCP connection: two ends, and what lies between them.
 
-use linerate_io::{Buffer, Handle, Nanos, Outgoing, Seg};
+use linerate_io::{Buffer, Handle, Nanos, Outgoing, Region, Seg};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Which end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,25 @@ impl Recv {
     pub(crate) fn room(&self) -> usize {
         let direct: usize = self.direct.iter().map(|seg| seg.len as usize).sum();
         direct + self.buffer.len().saturating_sub(self.at)
+    }
+
+    /// Places bytes that come after the first `done` of this receive: into its segments, then into its buffer. Returns how
+    /// many it has got then.
+    pub(crate) fn put(&mut self, done: usize, mut bytes: &[u8], regions: &[Arc<Region>]) -> usize {
+        let whole = done + bytes.len();
+        let mut skip = done;
+        for seg in &self.direct {
+            let room = (seg.len as usize).saturating_sub(skip);
+            let (head, tail) = bytes.split_at(bytes.len().min(room));
+            if !head.is_empty() {
+                regions[seg.region.index() as usize].write(seg.offset + skip as u64, head);
+            }
+            skip = skip.saturating_sub(seg.len as usize);
+            bytes = tail;
+        }
+        let at = self.at + skip;
+        self.buffer.as_mut_slice()[at..at + bytes.len()].copy_from_slice(bytes);
+        whole
     }
 }
 

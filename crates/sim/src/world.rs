@@ -69,23 +69,28 @@ impl SimNetwork {
         world.run_due();
     }
 
-    /// Moves the clock to the next moment at which anything happens: an event, or the end of a driver's wait. Call when
-    /// every driver's owner has had its turn. `false` if nothing will ever happen again.
+    /// Moves the clock to the next moment at which a driver has something for its owner: a completion, a wake, or the end
+    /// of its wait. What the network does in between happens on the way. Call when every driver's owner has had its
+    /// turn. `false` if nothing will ever happen again.
     pub fn advance(&self) -> bool {
         let mut world = self.lock();
-        if world.stations.iter().any(|station| station.woken || !station.ready.is_empty()) {
-            return true;
+        loop {
+            if world.stations.iter().any(|station| station.woken || !station.ready.is_empty()) {
+                return true;
+            }
+            let event = world.events.first_key_value().map(|((at, _), _)| *at);
+            let wake = world.stations.iter().filter_map(|station| station.wake_at).min();
+            let Some(next) = [event, wake].into_iter().flatten().min() else { return false };
+            world.now = world.now.max(next);
+            let now = world.now;
+            world.run_due();
+            if wake.is_some_and(|at| at <= now) {
+                for station in &mut world.stations {
+                    station.wake_at = station.wake_at.filter(|at| *at > now);
+                }
+                return true;
+            }
         }
-        let event = world.events.keys().next().map(|(at, _)| *at);
-        let wake = world.stations.iter().filter_map(|station| station.wake_at).min();
-        let Some(next) = [event, wake].into_iter().flatten().min() else { return false };
-        world.now = world.now.max(next);
-        let now = world.now;
-        for station in &mut world.stations {
-            station.wake_at = station.wake_at.filter(|at| *at > now);
-        }
-        world.run_due();
-        true
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, World> {
@@ -295,14 +300,12 @@ impl World {
             if self.rng.chance(short) {
                 len = self.rng.range(1, len as u64) as usize;
             }
-            let bytes: Vec<u8> = end.inbox.drain(..len).collect();
-            let mut rest = &bytes[..];
-            for seg in &recv.direct {
-                let (head, tail) = rest.split_at(rest.len().min(seg.len as usize));
-                self.stations[station].regions[seg.region.index() as usize].write(seg.offset, head);
-                rest = tail;
-            }
-            recv.buffer.as_mut_slice()[recv.at..recv.at + rest.len()].copy_from_slice(rest);
+            let (front, back) = end.inbox.as_slices();
+            let front = &front[..front.len().min(len)];
+            let back = &back[..len - front.len()];
+            let done = recv.put(0, front, &self.stations[station].regions);
+            recv.put(done, back, &self.stations[station].regions);
+            end.inbox.drain(..len);
             Ok(len)
         };
         let received = Completion::Received { stream, result, buffer: recv.buffer };

@@ -24,6 +24,9 @@ const GRACE_NS: Nanos = 500_000_000;
 /// Receive buffers of each size that a worker keeps for reuse.
 const SPARE_BUFFERS: usize = 64;
 
+/// Fills a slice with bytes that peers cannot predict.
+pub(crate) type Random = dyn FnMut(&mut [u8]) + Send;
+
 /// What connections need from their worker.
 pub(crate) struct Core<D: Driver> {
     pub(crate) driver: D,
@@ -42,6 +45,8 @@ pub(crate) struct Core<D: Driver> {
     pub(crate) starved: VecDeque<u32>,
     /// Tasks that wait for others: connection and task slot.
     pub(crate) waiting: Vec<(u32, u32)>,
+    /// For challenges.
+    pub(crate) random: Box<Random>,
 }
 
 impl<D: Driver> Core<D> {
@@ -77,12 +82,18 @@ pub struct Worker<D: Driver> {
 }
 
 impl<D: Driver> Worker<D> {
-    /// An array of one worker, on the caller's driver and thread: for simulators. Drive it with [`Worker::turn`].
-    pub fn alone(mut driver: D, config: &ArrayConfig) -> Result<Self, ArrayError> {
+    /// An array of one worker, on the caller's driver and thread and with the caller's randomness: for simulators. Drive it
+    /// with [`Worker::turn`].
+    pub fn alone(
+        mut driver: D,
+        config: &ArrayConfig,
+        random: impl FnMut(&mut [u8]) + Send + 'static,
+    ) -> Result<Self, ArrayError> {
         let portals = parse_portals(&config.portals)?;
         let (targets, volumes) = open_targets(config, &mut driver)?;
         let service = Arc::new(Service::new(config, targets, volumes));
         let mut worker = Self::new(driver, Arc::clone(&service), 0).map_err(ArrayError::Host)?;
+        worker.core.random = Box::new(random);
         service.introduce(vec![worker.mailbox()]);
         for portal in portals {
             worker.listen(portal).map_err(|error| ArrayError::Listen { portal, error })?;
@@ -109,6 +120,8 @@ impl<D: Driver> Worker<D> {
             counters: Counters::default(),
             starved: VecDeque::new(),
             waiting: Vec::new(),
+            // Without random bytes no challenge is safe. The host has them from its first seconds on.
+            random: Box::new(|bytes| getrandom::fill(bytes).expect("the host gives random bytes")),
         };
         Ok(Self {
             next_tick: core.now + TICK_NS,

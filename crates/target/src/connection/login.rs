@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     service::{ConnectionKey, PORTAL_GROUP, Service},
-    worker::Core,
+    worker::{Core, Random},
 };
 use linerate_io::Driver;
 use linerate_iscsi::{
@@ -51,6 +51,7 @@ struct Host<'a, S> {
     service: &'a Service<S>,
     worker: usize,
     key: ConnectionKey,
+    random: &'a mut Random,
 }
 
 impl<S> TargetHost for Host<'_, S> {
@@ -72,8 +73,7 @@ impl<S> TargetHost for Host<'_, S> {
     }
 
     fn random(&mut self, bytes: &mut [u8]) {
-        // Without random bytes no challenge is safe. The host has them from its first seconds on.
-        getrandom::fill(bytes).expect("the host gives random bytes");
+        (self.random)(bytes);
     }
 
     fn admit(&mut self, request: &SessionRequest) -> Result<u16, LoginStatus> {
@@ -105,7 +105,8 @@ impl Connection {
         };
         let Some(login) = &mut self.login else { return };
         let data = std::mem::take(&mut login.data);
-        let mut host = Host { service: &*core.service, worker: core.index, key: self.key };
+        let mut host =
+            Host { service: &*core.service, worker: core.index, key: self.key, random: &mut *core.random };
         let mut reply = login.machine.receive(&request, &data, &mut host);
         let mut bhs = [0; BHS_BYTES];
         reply.response.data_len = reply.data.len() as u32;

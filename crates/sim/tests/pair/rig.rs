@@ -1,0 +1,332 @@
+//! One target, one initiator, a model of what every block must hold, and the jobs that are under way.
+
+use crate::choices::{BLOCK, BLOCKS, Choices, LUNS, TARGET};
+use linerate_initiator::{
+    DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoError, IoOp, IoRequest, IoSink, LunAddress,
+    PortalAddress, ReadInto, Sharing,
+};
+use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
+use linerate_sim::{Conditions, Rng, SimDriver, SimNetwork};
+use linerate_target::Worker;
+use std::sync::Arc;
+
+const SLOTS: usize = 8;
+const BLOCKS_MAX: u64 = 48;
+const SLOT_BYTES: u64 = BLOCKS_MAX * BLOCK;
+const HOUR_NS: Nanos = 3_600_000_000_000;
+
+/// What a job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Into a region.
+    Read,
+    /// Shown in the receive buffer.
+    Show,
+    Write,
+    WriteDurable,
+    Discard,
+    Sync,
+}
+
+/// What a slot is doing.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    kind: Kind,
+    lun: usize,
+    first: u64,
+    blocks: u64,
+    /// What the blocks hold after a write; 0 is what a discarded block holds.
+    fill: u64,
+}
+
+impl Job {
+    fn changes(&self) -> bool {
+        matches!(self.kind, Kind::Write | Kind::WriteDurable | Kind::Discard)
+    }
+
+    fn conflicts(&self, other: &Job) -> bool {
+        let overlaps = self.first < other.first + other.blocks && other.first < self.first + self.blocks;
+        self.lun == other.lun && overlaps && (self.changes() || other.changes())
+    }
+}
+
+/// What the initiator reported.
+#[derive(Default)]
+pub(crate) struct Heard {
+    done: Vec<IoDone>,
+    /// Read data by slot.
+    shown: Vec<Vec<u8>>,
+    /// Why sessions were lost.
+    pub(crate) lost: Vec<String>,
+    pub(crate) timeouts: u64,
+}
+
+impl IoSink for Heard {
+    fn done(&mut self, done: IoDone) {
+        self.done.push(done);
+    }
+
+    fn read_data(&mut self, _device: DeviceId, slot: u32, offset_bytes: u32, bytes: &[u8]) {
+        let at = offset_bytes as usize;
+        self.shown[slot as usize][at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn event(&mut self, event: Event) {
+        match event.kind {
+            EventKind::SessionLost(why) => self.lost.push(why),
+            EventKind::CommandTimeout => self.timeouts += 1,
+            EventKind::DeviceFailed(failure) => panic!("{failure}"),
+            _ => {}
+        }
+    }
+}
+
+/// The bytes of a block that holds `fill`: no two words of any two blocks are alike, so that nothing can be out of place.
+fn content(fill: u64) -> [u8; BLOCK as usize] {
+    let mut bytes = [0; BLOCK as usize];
+    if fill != 0 {
+        for (index, word) in bytes.chunks_exact_mut(8).enumerate() {
+            let value = (fill << 8 | index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            word.copy_from_slice(&value.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// See the file's text.
+pub(crate) struct Pair {
+    pub(crate) network: SimNetwork,
+    pub(crate) rng: Rng,
+    worker: Worker<SimDriver>,
+    driver: SimDriver,
+    pub(crate) initiator: Initiator,
+    pub(crate) devices: Vec<DeviceId>,
+    memory: Arc<Region>,
+    region: RegionId,
+    jobs: [Option<Job>; SLOTS],
+    /// By LUN, what each block must hold; unknown after a write that failed.
+    model: Vec<[Option<u64>; BLOCKS as usize]>,
+    next_fill: u64,
+    pub(crate) acknowledged: u64,
+    pub(crate) failed: u64,
+    pub(crate) heard: Heard,
+}
+
+impl Pair {
+    pub(crate) fn new(seed: u64, impatient: bool) -> Self {
+        let mut rng = Rng::new(seed);
+        let network = SimNetwork::new(seed, Conditions::random(&mut rng, false));
+        let choices = Choices::new(&mut rng, impatient);
+        let mut chance = Rng::new(rng.next_u64());
+        let random = move |bytes: &mut [u8]| chance.fill(bytes);
+        let worker = Worker::alone(network.driver(), &choices.array, random).unwrap();
+        let mut driver = network.driver();
+        let mut chance = rng.clone();
+        let mut initiator = Initiator::with_random(Box::new(move |bytes| chance.fill(bytes)));
+        let memory = Region::anonymous(SLOTS as u64 * SLOT_BYTES).unwrap();
+        let region = initiator.attach(&mut driver, &memory);
+        let sharing = if choices.shared { Sharing::Shared } else { Sharing::Own };
+        let mut open = |lun: &u16| {
+            let portal = PortalAddress { host: "127.0.0.1".into(), port: 3260 };
+            let address = LunAddress { portal, target: TARGET.into(), lun: *lun };
+            let Choices { options, credentials, .. } = &choices;
+            initiator.open(&mut driver, &address, options, credentials, sharing).unwrap()
+        };
+        let devices: Vec<DeviceId> = LUNS[..choices.luns].iter().map(&mut open).collect();
+        let shown = vec![vec![0; SLOT_BYTES as usize]; SLOTS];
+        Pair {
+            network,
+            rng,
+            worker,
+            driver,
+            initiator,
+            model: vec![[Some(0); BLOCKS as usize]; devices.len()],
+            devices,
+            memory,
+            region,
+            jobs: [None; SLOTS],
+            next_fill: 1,
+            acknowledged: 0,
+            failed: 0,
+            heard: Heard { shown, ..Heard::default() },
+        }
+    }
+
+    /// Waits until every device can be used.
+    pub(crate) fn open(&mut self) {
+        let ready = |pair: &Pair| {
+            pair.devices.iter().all(|device| *pair.initiator.state(*device) == DeviceState::Ready)
+        };
+        self.wait_until("opening", ready);
+    }
+
+    /// One turn for everybody, then time moves on.
+    fn turn(&mut self) {
+        // Twice: what the first turn did may change until when the target wants to wait.
+        self.worker.turn(Wait::Forever).unwrap();
+        self.worker.turn(Wait::Forever).unwrap();
+        let mut completions = Vec::new();
+        loop {
+            self.initiator.flush(&mut self.driver);
+            let wait = self.initiator.next_deadline().map_or(Wait::Forever, Wait::Until);
+            self.driver.poll(wait, &mut completions).unwrap();
+            if completions.is_empty() {
+                break;
+            }
+            for completion in completions.drain(..) {
+                self.initiator.handle_completion(&mut self.driver, completion, &mut self.heard);
+            }
+        }
+        let now = self.driver.now();
+        self.initiator.on_time(&mut self.driver, now, &mut self.heard);
+        self.initiator.flush(&mut self.driver);
+        for done in std::mem::take(&mut self.heard.done) {
+            self.judge(done);
+        }
+        assert!(self.network.advance(), "nothing will ever happen again; jobs {:?}", self.jobs);
+    }
+
+    fn wait_until(&mut self, what: &str, ready: impl Fn(&Self) -> bool) {
+        let limit = self.network.now() + HOUR_NS;
+        while !ready(self) {
+            self.turn();
+            assert!(self.network.now() < limit, "{what}: nothing for an hour; jobs {:?}", self.jobs);
+        }
+    }
+
+    /// Submits a job in a free slot, on blocks that no running job conflicts with.
+    fn submit(&mut self, slot: usize, job: Job) -> bool {
+        if self.jobs.iter().flatten().any(|other| job.conflicts(other)) {
+            return false;
+        }
+        let offset = slot as u64 * SLOT_BYTES;
+        let len_bytes = (job.blocks * BLOCK) as u32;
+        let seg = Seg { region: self.region, offset, len: len_bytes };
+        let op = match job.kind {
+            Kind::Write | Kind::WriteDurable => {
+                for block in 0..job.blocks {
+                    self.memory.write(offset + block * BLOCK, &content(job.fill + block));
+                }
+                if job.kind == Kind::Write { IoOp::Write(seg) } else { IoOp::WriteDurable(seg) }
+            }
+            Kind::Read => {
+                self.memory.write(offset, &[0xee; SLOT_BYTES as usize][..len_bytes as usize]);
+                IoOp::Read(ReadInto::Segment(seg))
+            }
+            Kind::Show => {
+                self.heard.shown[slot].fill(0xee);
+                IoOp::Read(ReadInto::Shown)
+            }
+            Kind::Discard => IoOp::Discard,
+            Kind::Sync => IoOp::Sync,
+        };
+        let request = IoRequest { slot: slot as u32, op, offset_bytes: job.first * BLOCK, len_bytes };
+        self.initiator.submit(self.devices[job.lun], &request).unwrap();
+        self.jobs[slot] = Some(job);
+        true
+    }
+
+    fn judge(&mut self, done: IoDone) {
+        let slot = done.slot as usize;
+        let job = self.jobs[slot].take().expect("an I/O ends once");
+        assert_eq!(done.device, self.devices[job.lun]);
+        let blocks = job.first as usize..(job.first + job.blocks) as usize;
+        if let Err(error) = done.result {
+            let passes = matches!(error, IoError::Timeout | IoError::SessionLost);
+            assert!(passes, "{job:?} ended with {error}");
+            self.failed += 1;
+            if job.changes() {
+                self.model[job.lun][blocks].fill(None);
+            }
+            return;
+        }
+        self.acknowledged += 1;
+        match job.kind {
+            Kind::Sync => {}
+            Kind::Discard => self.model[job.lun][blocks].fill(Some(0)),
+            Kind::Write | Kind::WriteDurable => {
+                for (index, block) in blocks.enumerate() {
+                    self.model[job.lun][block] = Some(job.fill + index as u64);
+                }
+            }
+            Kind::Read | Kind::Show => self.compare(slot, &job),
+        }
+    }
+
+    fn compare(&self, slot: usize, job: &Job) {
+        let len = (job.blocks * BLOCK) as usize;
+        let mut found = vec![0; len];
+        match job.kind {
+            Kind::Show => found.copy_from_slice(&self.heard.shown[slot][..len]),
+            _ => self.memory.read(slot as u64 * SLOT_BYTES, &mut found),
+        }
+        for (index, found) in found.chunks_exact(BLOCK as usize).enumerate() {
+            let block = job.first as usize + index;
+            let Some(expected) = self.model[job.lun][block] else { continue };
+            let differs = content(expected).iter().zip(found).position(|(a, b)| a != b);
+            if let Some(at) = differs {
+                panic!(
+                    "{job:?}: block {block} differs from {expected} at byte {at}: {:?}",
+                    &found[at..][..8]
+                );
+            }
+        }
+    }
+
+    fn random_job(&mut self) -> Job {
+        use Kind::{Discard, Read, Show, Sync, Write, WriteDurable};
+        const KINDS: [Kind; 16] = [
+            Read,
+            Read,
+            Read,
+            Read,
+            Show,
+            Show,
+            Write,
+            Write,
+            Write,
+            Write,
+            Write,
+            Write,
+            Write,
+            WriteDurable,
+            Discard,
+            Sync,
+        ];
+        let kind = KINDS[self.rng.range(0, KINDS.len() as u64 - 1) as usize];
+        let blocks = if self.rng.chance(40) { self.rng.range(1, 8) } else { self.rng.range(1, BLOCKS_MAX) };
+        let first = self.rng.range(0, BLOCKS - blocks);
+        let fill = self.next_fill;
+        self.next_fill += BLOCKS_MAX;
+        Job { kind, lun: self.rng.range(0, self.devices.len() as u64 - 1) as usize, first, blocks, fill }
+    }
+
+    /// Keeps random jobs going until `count` have ended.
+    pub(crate) fn work(&mut self, count: u64) {
+        let end = self.acknowledged + self.failed + count;
+        let limit = self.network.now() + HOUR_NS;
+        while self.acknowledged + self.failed < end {
+            for slot in 0..SLOTS {
+                if self.jobs[slot].is_none() {
+                    let job = self.random_job();
+                    self.submit(slot, job);
+                }
+            }
+            self.turn();
+            assert!(self.network.now() < limit, "no progress for an hour; jobs {:?}", self.jobs);
+        }
+    }
+
+    /// Reads every LUN back.
+    pub(crate) fn verify(&mut self) {
+        let idle = |pair: &Pair| pair.jobs.iter().all(Option::is_none);
+        self.wait_until("draining", idle);
+        for lun in 0..self.devices.len() {
+            for (slot, first) in (0..BLOCKS).step_by(BLOCKS_MAX as usize).enumerate() {
+                let blocks = BLOCKS_MAX.min(BLOCKS - first);
+                assert!(self.submit(slot, Job { kind: Kind::Read, lun, first, blocks, fill: 0 }));
+            }
+            self.wait_until("verifying", idle);
+        }
+    }
+}
