@@ -71,16 +71,18 @@ impl SimNetwork {
 
     /// Moves the clock to the next moment at which a driver has something for its owner: a completion, a wake, or the end
     /// of its wait. What the network does in between happens on the way. Call when every driver's owner has had its
-    /// turn. `false` if nothing will ever happen again.
+    /// turn. `false` if nothing happened and nothing will ever happen again.
     pub fn advance(&self) -> bool {
         let mut world = self.lock();
+        let mut happened = false;
         loop {
             if world.stations.iter().any(|station| station.woken || !station.ready.is_empty()) {
                 return true;
             }
             let event = world.events.first_key_value().map(|((at, _), _)| *at);
             let wake = world.stations.iter().filter_map(|station| station.wake_at).min();
-            let Some(next) = [event, wake].into_iter().flatten().min() else { return false };
+            let Some(next) = [event, wake].into_iter().flatten().min() else { return happened };
+            happened = true;
             world.now = world.now.max(next);
             let now = world.now;
             world.run_due();

@@ -210,7 +210,7 @@ impl Pair {
                 if job.kind == Kind::Write { IoOp::Write(seg) } else { IoOp::WriteDurable(seg) }
             }
             Kind::Read => {
-                self.memory.write(offset, &[0xee; SLOT_BYTES as usize][..len_bytes as usize]);
+                self.memory.fill(offset, len_bytes.into(), &[0xee]);
                 IoOp::Read(ReadInto::Segment(seg))
             }
             Kind::Show => {
