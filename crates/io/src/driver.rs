@@ -147,7 +147,8 @@ pub trait Driver {
     fn listen(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle>;
     /// The address that a listener or stream is bound to.
     fn local_addr(&self, handle: Handle) -> io::Result<SocketAddr>;
-    /// Starts a connection; ends in [`Completion::Connected`]. The caller limits its time by closing the handle.
+    /// Starts a connection; ends in [`Completion::Connected`], and only then may it send or receive. The caller limits
+    /// its time by closing the handle.
     fn connect(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle>;
     /// Takes over an accepted socket.
     fn add_stream(&mut self, socket: Self::Socket, options: &SocketOptions) -> io::Result<Handle>;

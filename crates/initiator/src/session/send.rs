@@ -4,6 +4,7 @@
 //! cancelled while it waits leaves no hole in the numbering, and no PDU carries an old acknowledgement. Order in the
 //! list: login, answers to the target's pings, write data that the target waits for, control PDUs, commands.
 
+use super::state::State;
 use super::tasks::{Owner, Payload, Progress, Stage, TaskIndex};
 use super::{LossReason, Regions, Session};
 use linerate_io::{Driver, Nanos, Outgoing, Seg};
@@ -25,6 +26,10 @@ impl Session {
     /// Hands what is queued to the driver and receives again. While a send is under way new work waits for its end, so
     /// that it leaves in one piece.
     pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D, regions: &Regions, now: Nanos) {
+        // A receive before the connection stands would take the reason why it cannot.
+        if self.state == State::Connecting {
+            return;
+        }
         let Some(link) = &mut self.link else { return };
         if let Some(mut outgoing) = link.outgoing.take() {
             self.fill(&mut outgoing, regions, now);
