@@ -3,10 +3,12 @@
 #![allow(dead_code)] // each test program uses its part
 
 use linerate_iscsi::{
+    digest::digest,
     frame::Framer,
+    params::DigestKind,
     pdu::{
-        BHS_BYTES, Bhs, DataOut, LoginRequest, Lun, NopOut, RESERVED_TAG, Response, ScsiCommand, Stage,
-        TaskAttribute, data_len,
+        BHS_BYTES, Bhs, DataOut, LoginRequest, Lun, NopOut, R2t, RESERVED_TAG, Response, ScsiCommand, Stage,
+        TaskAttribute, TaskFunction, TaskManagement, TaskResult, TextRequest, data_len,
     },
 };
 use linerate_target::{Array, ArrayConfig, ArrayStats};
@@ -59,6 +61,8 @@ pub(crate) struct Client {
     pub(crate) cmd_sn: u32,
     pub(crate) exp_stat_sn: u32,
     next_itt: u32,
+    /// Digests of the session, which are put on what is sent and checked on what is received.
+    pub(crate) framer: Framer,
 }
 
 impl Client {
@@ -67,7 +71,7 @@ impl Client {
         let socket = TcpStream::connect(addr).unwrap();
         socket.set_nodelay(true).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        Self { socket, cmd_sn: 1, exp_stat_sn: 0, next_itt: 1 }
+        Self { socket, cmd_sn: 1, exp_stat_sn: 0, next_itt: 1, framer: Framer::default() }
     }
 
     /// Logs in to the test target with the operational keys `keys`.
@@ -106,16 +110,33 @@ impl Client {
         let mut bhs = [0; BHS_BYTES];
         emit(&mut bhs);
         let mut bytes = Vec::new();
-        Framer::default().write(&bhs, data, &mut bytes);
+        self.framer.write(&bhs, data, &mut bytes);
         self.socket.write_all(&bytes).unwrap();
+    }
+
+    /// Turns both digests on, which `login` must have agreed upon.
+    pub(crate) fn use_digests(&mut self) {
+        self.framer = Framer { header_digest: DigestKind::Crc32c, data_digest: DigestKind::Crc32c };
+    }
+
+    fn check_digest(&mut self, bytes: &[u8]) {
+        let mut sent = [0; 4];
+        self.socket.read_exact(&mut sent).unwrap();
+        assert_eq!(sent, digest(bytes), "a wrong digest");
     }
 
     /// The next PDU; `None` when the target has closed the connection.
     pub(crate) fn receive(&mut self) -> Option<Pdu> {
         let mut bhs = [0; BHS_BYTES];
         self.socket.read_exact(&mut bhs).ok()?;
+        if self.framer.header_digest == DigestKind::Crc32c {
+            self.check_digest(&bhs);
+        }
         let mut data = vec![0; data_len(&bhs).next_multiple_of(4) as usize];
         self.socket.read_exact(&mut data).ok()?;
+        if self.framer.data_digest == DigestKind::Crc32c && !data.is_empty() {
+            self.check_digest(&data);
+        }
         data.truncate(data_len(&bhs) as usize);
         Some(Pdu { response: Response::parse(&bhs).unwrap(), data })
     }
@@ -203,6 +224,71 @@ impl Client {
             data.extend_from_slice(&pdu.data);
         }
         data
+    }
+
+    /// A write of any length, sent the way the target asks for it.
+    pub(crate) fn write_as_asked(&mut self, lba: u32, bytes: &[u8], segment_len: u32) {
+        let command = self.command(write10(lba, bytes.len()), false, true, bytes.len() as u32);
+        self.send(|bhs| command.emit(bhs), &[]);
+        loop {
+            let pdu = self.receive().expect("an R2T or the end");
+            match pdu.response {
+                Response::R2t(r2t) => self.answer_r2t(&r2t, bytes, segment_len),
+                Response::Scsi(response) => return assert_eq!(response.status, 0, "{pdu:?}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    pub(crate) fn answer_r2t(&mut self, r2t: &R2t, bytes: &[u8], segment_len: u32) {
+        let (mut at, end, mut data_sn) = (r2t.buffer_offset, r2t.buffer_offset + r2t.desired_len, 0);
+        while at < end {
+            let len = segment_len.min(end - at);
+            let piece = self.data_out(r2t.itt, r2t.ttt, data_sn, at, len, at + len == end);
+            self.send(|bhs| piece.emit(bhs), &bytes[at as usize..(at + len) as usize]);
+            (at, data_sn) = (at + len, data_sn + 1);
+        }
+    }
+
+    /// A task management request and its result.
+    pub(crate) fn manage(&mut self, function: TaskFunction, referenced_itt: u32) -> TaskResult {
+        let request = TaskManagement {
+            immediate: true,
+            function,
+            lun: Lun(0),
+            itt: self.itt(),
+            referenced_itt,
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: self.exp_stat_sn,
+            ref_cmd_sn: 0,
+            exp_data_sn: 0,
+        };
+        self.send(|bhs| request.emit(bhs), &[]);
+        match self.receive().expect("a task management response").response {
+            Response::TaskManagement(response) => response.result,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Opens a discovery session and asks it for everything.
+    pub(crate) fn discover(addr: SocketAddr) -> String {
+        let mut client = Self::connect(addr);
+        let pdu = client.log_in(1, "InitiatorName=iqn.2026-11.lab.linerate:host\0SessionType=Discovery\0");
+        assert!(matches!(pdu.response, Response::Login(response) if response.status.class == 0), "{pdu:?}");
+        let question = b"SendTargets=All\0";
+        let request = TextRequest {
+            immediate: true,
+            final_pdu: true,
+            cont: false,
+            lun: Lun(0),
+            itt: 3,
+            ttt: RESERVED_TAG,
+            cmd_sn: client.cmd_sn,
+            exp_stat_sn: 0,
+            data_len: question.len() as u32,
+        };
+        client.send(|bhs| request.emit(bhs), question);
+        String::from_utf8(client.receive().expect("a text response").data).unwrap()
     }
 
     pub(crate) fn ping(&mut self, data: &[u8]) -> Pdu {
