@@ -227,7 +227,11 @@ fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {
         ("idle_timeout_s", limits.idle_timeout_s),
         ("nop_interval_s", limits.nop_interval_s),
         ("nop_timeout_s", limits.nop_timeout_s),
+        ("stall_timeout_s", limits.stall_timeout_s),
     ];
+    if limits.stall_timeout_s == 0.0 {
+        return wrong("stall_timeout_s", "more than 0: others may wait for what a stalled peer holds");
+    }
     match times.iter().find(|(_, time)| !(0.0..=1e6).contains(time)) {
         Some((key, _)) => wrong(key, "0 to 1000000 seconds"),
         None => Ok(()),

@@ -85,6 +85,9 @@ pub struct Limits {
     pub nop_interval_s: f64,
     /// A ping that is unanswered for this long closes the session.
     pub nop_timeout_s: f64,
+    /// A peer that owes us something for this long loses its session: all data of a write, or room for our answers. Others
+    /// may wait for what it holds, so this is more than 0.
+    pub stall_timeout_s: f64,
     /// Commands that a session may have outstanding.
     pub commands_per_session: u32,
     /// Largest data segment that the target takes.
@@ -106,6 +109,7 @@ impl Default for Limits {
             idle_timeout_s: 0.0,
             nop_interval_s: 0.0,
             nop_timeout_s: 30.0,
+            stall_timeout_s: 60.0,
             commands_per_session: 128,
             max_recv_data_segment_bytes: 262_144,
             max_burst_bytes: 1_048_576,

@@ -9,6 +9,7 @@ pub(crate) const CHUNK_BYTES: u32 = 32 * 1024;
 const CHUNKS_PER_REGION: u32 = 256;
 /// Most regions: 64 MiB, several times the largest command.
 const REGIONS_MAX: usize = 8;
+const CHUNKS_MAX: usize = REGIONS_MAX * CHUNKS_PER_REGION as usize;
 
 /// Chunks of memory that a driver can read into and send from. Grows when needed, up to a limit.
 #[derive(Debug, Default)]
@@ -19,6 +20,9 @@ pub(crate) struct ChunkPool {
 }
 
 impl ChunkPool {
+    /// What one connection may hold when chunks are short: 8 MiB, the largest command.
+    pub(crate) const SHARE_CHUNKS: usize = CHUNKS_MAX / 8;
+
     /// Lends chunks for `len` bytes; the last one is cut to what is needed. `Ok(false)`: not enough free now.
     pub(crate) fn take<D: Driver>(
         &mut self,
@@ -41,6 +45,16 @@ impl ChunkPool {
         }
         self.lent += wanted;
         Ok(true)
+    }
+
+    /// Whether chunks for `len` bytes are free or can still be made.
+    pub(crate) fn has(&self, len: u32) -> bool {
+        CHUNKS_MAX - self.lent >= len.div_ceil(CHUNK_BYTES) as usize
+    }
+
+    /// Whether so much is lent that connections have to share.
+    pub(crate) fn is_short(&self) -> bool {
+        self.lent >= CHUNKS_MAX / 4
     }
 
     /// Takes chunks back.

@@ -128,6 +128,8 @@ class Limits(_Frozen):
     """Ping a quiet initiator this often; 0: never."""
     nop_timeout_s: PositiveFloat = 30.0
     """An unanswered ping closes the session after this time."""
+    stall_timeout_s: PositiveFloat = 60.0
+    """A peer loses its session that owes all data of a write, or room for answers, for this long."""
     commands_per_session: PositiveInt = 128
     """Command window (MaxCmdSN - ExpCmdSN + 1)."""
     max_recv_data_segment_bytes: PositiveInt = 262144

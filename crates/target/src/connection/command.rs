@@ -6,14 +6,14 @@ use super::{
     reply::{Answers, Asked},
     tasks::{Entry, Steps, Work},
 };
-use crate::{volume::Medium, worker::Core};
+use crate::{pool::ChunkPool, volume::Medium, worker::Core};
 use linerate_io::{Driver, Seg};
 use linerate_iscsi::{
     pdu::{RejectReason, ScsiCommand},
     transfer::TargetWrite,
     window::Admission,
 };
-use linerate_scsi::{Expected, Extent, Input, MediumError, Nexus, Plan, Reply, Task};
+use linerate_scsi::{Expected, Extent, Input, MediumError, Nexus, Plan, Reply, Status, Task};
 use std::sync::Arc;
 
 /// A command that has been admitted, and where it leads.
@@ -126,6 +126,12 @@ impl Connection {
         wanted: u32,
         work: Work,
     ) {
+        if let Work::FileWrite(extent) = &work
+            && self.must_not_wait(core, wanted)
+        {
+            begun.nexus.end_write(begun.lun, extent);
+            return self.reply_after_data(core, command, begun, Reply::status(Status::TaskSetFull));
+        }
         let Some(session) = self.session.as_ref() else { return };
         let slot = self.tasks.next_slot();
         let write = match TargetWrite::begin(command, wanted, &session.params, slot) {
@@ -143,7 +149,7 @@ impl Connection {
             }
         };
         let needs_buffers = matches!(work, Work::FileWrite(_)).then_some(wanted);
-        let entry = Self::entry(begun, work, Some(write));
+        let entry = Self::entry(core, begun, work, Some(write));
         self.tasks.insert(entry);
         core.counters.tasks += 1;
         if command.data_len > 0 {
@@ -157,7 +163,7 @@ impl Connection {
         self.go_on_writing(core, slot, command.data_len > 0);
     }
 
-    fn entry(begun: &Begun, work: Work, write: Option<TargetWrite>) -> Entry {
+    fn entry<D: Driver>(core: &Core<D>, begun: &Begun, work: Work, write: Option<TargetWrite>) -> Entry {
         Entry {
             itt: begun.asked.itt,
             immediate: begun.asked.immediate,
@@ -169,15 +175,30 @@ impl Connection {
             write,
             segs: Vec::new(),
             epoch: begun.nexus.abort_epoch(begun.lun),
+            since: core.now,
             operating: false,
             aborted: false,
         }
     }
 
+    /// Whether waiting for `len` bytes of I/O buffers could be for ever: a connection that waits parses nothing, so the
+    /// data of its writes that hold buffers would never be taken in. Such a command is answered TASK SET FULL.
+    fn must_not_wait<D: Driver>(&self, core: &Core<D>, len: u32) -> bool {
+        !self.may_take(core, len) && self.tasks.holds_for_peer()
+    }
+
+    /// Whether I/O buffers may be taken now. Once they run short, a connection that holds its share waits, so that one
+    /// slow peer does not stop the others.
+    fn may_take<D: Driver>(&self, core: &Core<D>, len: u32) -> bool {
+        let has_share = || self.tasks.chunks() + self.outbound.chunks() >= ChunkPool::SHARE_CHUNKS;
+        core.pool.has(len) && !(core.pool.is_short() && has_share())
+    }
+
     /// Takes I/O buffers for a task. If none are free, the connection waits for them and parses nothing more.
     fn take_buffers<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, len: u32) -> bool {
+        let may_take = self.may_take(core, len);
         let Some(entry) = self.tasks.get_mut(slot) else { return false };
-        if matches!(core.pool.take(&mut core.driver, len, &mut entry.segs), Ok(true)) {
+        if may_take && matches!(core.pool.take(&mut core.driver, len, &mut entry.segs), Ok(true)) {
             return true;
         }
         self.starved = Some(slot);
@@ -196,6 +217,8 @@ impl Connection {
             _ => return self.resume(core),
         };
         if self.take_buffers(core, slot, extent.len_bytes) {
+            // Nothing was read from the peer meanwhile: its time begins anew.
+            self.tasks.entries_mut().for_each(|entry| entry.since = core.now);
             if writes {
                 self.go_on_writing(core, slot, data_comes);
             } else {
@@ -213,7 +236,10 @@ impl Connection {
                 &Reply { asked_out_bytes: extent.asked_bytes, ..Reply::good() },
             );
         }
-        let slot = self.tasks.insert(Self::entry(begun, Work::FileRead(extent), None));
+        if self.must_not_wait(core, extent.len_bytes) {
+            return self.reply(core, begun.asked, &Reply::status(Status::TaskSetFull));
+        }
+        let slot = self.tasks.insert(Self::entry(core, begun, Work::FileRead(extent), None));
         core.counters.tasks += 1;
         if self.take_buffers(core, slot, extent.len_bytes) {
             self.start_file_read(core, slot, extent);
@@ -238,14 +264,14 @@ impl Connection {
     ) {
         let steps = Steps { task, data: Vec::new(), operation: None };
         let slot = self.tasks.next_slot();
-        self.tasks.insert(Self::entry(begun, Work::Steps(Box::new(steps)), None));
+        self.tasks.insert(Self::entry(core, begun, Work::Steps(Box::new(steps)), None));
         core.counters.tasks += 1;
         self.drive(core, slot, Input::Start, Some(command));
     }
 
     /// Answers with what the unit said.
     pub(super) fn reply<D: Driver>(&mut self, core: &mut Core<D>, asked: Asked, reply: &Reply) {
-        if reply.status == linerate_scsi::Status::CheckCondition {
+        if reply.status == Status::CheckCondition {
             core.counters.check_conditions += 1;
         }
         if let Some(mut answers) = self.answers() {

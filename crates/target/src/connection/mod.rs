@@ -134,6 +134,9 @@ impl Connection {
     ) {
         let count = *result.as_ref().unwrap_or(&0);
         let direct = self.inbound.received(buffer, count);
+        if self.phase == Phase::Closed {
+            return self.end_late_write(core);
+        }
         if count == 0 {
             return self.close(core);
         }
@@ -256,7 +259,7 @@ impl Connection {
     fn receive_more<D: Driver>(&mut self, core: &mut Core<D>) {
         if self.may_parse() && self.inbound.is_drained() {
             let direct = self.direct_target(core);
-            self.inbound.receive(self.stream, core, direct, !self.tasks.is_empty());
+            self.inbound.receive(self.stream, core, direct);
         }
     }
 
@@ -267,6 +270,13 @@ impl Connection {
             Phase::Login => core.counters.logins_failed += 1,
             Phase::Full | Phase::Farewell => {}
         }
+        // What the kernel may still write to must not be given to others before the receive is back.
+        if self.inbound.is_receiving_direct()
+            && let Sink::Task { slot, .. } = self.sink
+            && let Some(entry) = self.tasks.get_mut(slot)
+        {
+            entry.operating = true;
+        }
         if let Some(session) = &self.session {
             session.end(&mut self.tasks);
             core.service.end_session(session.tsih());
@@ -274,6 +284,16 @@ impl Connection {
         core.driver.close(self.stream);
         core.counters.tasks -= self.tasks.clear(&mut core.pool);
         self.outbound.drop_gathered(&mut core.pool);
+    }
+
+    /// The receive that outlived its connection is back: the write that it belonged to is over.
+    fn end_late_write<D: Driver>(&mut self, core: &mut Core<D>) {
+        if let Sink::Task { slot, .. } = std::mem::replace(&mut self.sink, Sink::Discard)
+            && self.tasks.get_mut(slot).is_some_and(|entry| entry.operating && entry.write.is_some())
+        {
+            self.end_write(slot);
+            self.end_task(core, slot);
+        }
     }
 
     /// The answering side of full feature phase.

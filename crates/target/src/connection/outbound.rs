@@ -1,7 +1,7 @@
 //! Answers on their way out: one list is being sent while the next one gathers.
 
 use crate::{pool::ChunkPool, worker::Core};
-use linerate_io::{Driver, Handle, Outgoing, Seg};
+use linerate_io::{Driver, Handle, Nanos, Outgoing, Seg};
 
 /// Answers that may gather before parsing stops.
 const GATHERED_BYTES_MAX: usize = 2 << 20;
@@ -17,7 +17,8 @@ pub(super) struct Outbound {
     /// PDUs in `list`.
     pub(super) pdus: u64,
     spare: Option<Box<Outgoing>>,
-    sending: bool,
+    /// Since when a send is under way.
+    sending: Option<Nanos>,
     sending_held: Vec<Seg>,
 }
 
@@ -28,12 +29,22 @@ impl Outbound {
             held: Vec::new(),
             pdus: 0,
             spare: None,
-            sending: false,
+            sending: None,
             sending_held: Vec::new(),
         }
     }
 
     pub(super) fn is_sending(&self) -> bool {
+        self.sending.is_some()
+    }
+
+    /// I/O buffers that wait to be sent.
+    pub(super) fn chunks(&self) -> usize {
+        self.held.len() + self.sending_held.len()
+    }
+
+    /// Since when the peer has been taking what was sent last.
+    pub(super) fn sending_since(&self) -> Option<Nanos> {
         self.sending
     }
 
@@ -44,7 +55,7 @@ impl Outbound {
 
     /// Sends what has gathered unless a send is under way. Returns whether a send was started.
     pub(super) fn send<D: Driver>(&mut self, stream: Handle, core: &mut Core<D>) -> bool {
-        if self.sending || self.list.is_empty() {
+        if self.sending.is_some() || self.list.is_empty() {
             return false;
         }
         core.counters.sends += 1;
@@ -53,14 +64,14 @@ impl Outbound {
         let next = self.spare.take().unwrap_or_default();
         let list = std::mem::replace(&mut self.list, next);
         std::mem::swap(&mut self.held, &mut self.sending_held);
-        self.sending = true;
+        self.sending = Some(core.now);
         core.driver.send(stream, list);
         true
     }
 
     /// A send has come back.
     pub(super) fn sent(&mut self, mut list: Box<Outgoing>, pool: &mut ChunkPool) {
-        self.sending = false;
+        self.sending = None;
         pool.give_back(&mut self.sending_held);
         list.clear();
         if list.capacity_bytes() <= KEPT_BYTES_MAX {

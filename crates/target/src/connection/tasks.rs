@@ -1,7 +1,7 @@
 //! Commands in progress: a slab, so that a transfer tag leads straight to its task and nothing is allocated once warm.
 
 use crate::pool::ChunkPool;
-use linerate_io::Seg;
+use linerate_io::{Nanos, Seg};
 use linerate_iscsi::transfer::TargetWrite;
 use linerate_scsi::{Extent, Reply, Task};
 
@@ -49,7 +49,9 @@ pub(super) struct Entry {
     pub(super) segs: Vec<Seg>,
     /// The nexus's abort count when the command began.
     pub(super) epoch: u32,
-    /// A volume operation is in flight: the slot must stay.
+    /// When the initiator's turn to send the data began.
+    pub(super) since: Nanos,
+    /// A volume operation, or after the end a receive into its place, is in flight: the slot must stay.
     pub(super) operating: bool,
     /// Aborted: nobody waits for the answer.
     pub(super) aborted: bool,
@@ -69,10 +71,6 @@ impl Tasks {
 
     pub(super) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Slot that the next [`Tasks::insert`] will use.
@@ -130,6 +128,23 @@ impl Tasks {
     /// Every entry, free or not.
     pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.entries.iter_mut().filter(|entry| !matches!(entry.work, Work::Free))
+    }
+
+    /// I/O buffers that tasks hold.
+    pub(super) fn chunks(&self) -> usize {
+        self.entries.iter().map(|entry| entry.segs.len()).sum()
+    }
+
+    /// Since when the oldest write waits for data of the initiator. What waits for a volume waits for us.
+    pub(super) fn oldest_write(&self) -> Option<Nanos> {
+        let waits =
+            |entry: &&Entry| entry.write.is_some() && !entry.operating && !matches!(entry.work, Work::Free);
+        self.entries.iter().filter(waits).map(|entry| entry.since).min()
+    }
+
+    /// Whether a write holds I/O buffers whose data the initiator has yet to send.
+    pub(super) fn holds_for_peer(&self) -> bool {
+        self.entries.iter().any(|entry| entry.write.is_some() && !entry.operating && !entry.segs.is_empty())
     }
 
     /// Ends all tasks but those whose volume operation must come back first. Returns how many were ended.
