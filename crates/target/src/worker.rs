@@ -23,6 +23,8 @@ const RETRY_NS: Nanos = 50_000;
 const GRACE_NS: Nanos = 500_000_000;
 /// Receive buffers of each size that a worker keeps for reuse.
 const SPARE_BUFFERS: usize = 64;
+/// Staging buffers that a worker keeps for reuse; each is as long as the largest data segment at most.
+const SPARE_STAGING: usize = 8;
 
 /// Fills a slice with bytes that peers cannot predict.
 pub(crate) type Random = dyn FnMut(&mut [u8]) + Send;
@@ -38,6 +40,8 @@ pub(crate) struct Core<D: Driver> {
     /// Receive buffers for reuse.
     pub(crate) small_buffers: Vec<Buffer>,
     pub(crate) large_buffers: Vec<Buffer>,
+    /// Memory for payload that waits for its digest, for reuse: sessions that rest keep none.
+    staging: Vec<Vec<u8>>,
     pub(crate) counters: Counters,
     /// Time of the last poll.
     pub(crate) now: Nanos,
@@ -55,6 +59,24 @@ impl<D: Driver> Core<D> {
         let spare = if large { &mut self.large_buffers } else { &mut self.small_buffers };
         if spare.len() < SPARE_BUFFERS {
             spare.push(buffer);
+        }
+    }
+
+    /// Adds payload to what waits for the end of its data segment.
+    pub(crate) fn stage(&mut self, staged: &mut Vec<u8>, payload: &[u8]) {
+        if staged.capacity() == 0
+            && let Some(spare) = self.staging.pop()
+        {
+            *staged = spare;
+        }
+        staged.extend_from_slice(payload);
+    }
+
+    /// Takes memory of [`Core::stage`] back for reuse.
+    pub(crate) fn keep_staging(&mut self, mut staged: Vec<u8>) {
+        if staged.capacity() > 0 && self.staging.len() < SPARE_STAGING {
+            staged.clear();
+            self.staging.push(staged);
         }
     }
 }
@@ -117,6 +139,7 @@ impl<D: Driver> Worker<D> {
             pool: ChunkPool::default(),
             small_buffers: Vec::new(),
             large_buffers: Vec::new(),
+            staging: Vec::new(),
             counters: Counters::default(),
             starved: VecDeque::new(),
             waiting: Vec::new(),

@@ -52,7 +52,7 @@ impl Connection {
             (Sink::Whole, Phase::Login) => self.login_payload(core, payload, complete),
             (Sink::Whole, _) => {
                 if let Some(session) = &mut self.session {
-                    session.staged.extend_from_slice(payload);
+                    core.stage(&mut session.staged, payload);
                 }
                 if complete {
                     self.whole_pdu(core);
@@ -65,16 +65,13 @@ impl Connection {
     /// A ping or a text request is here with all its data.
     fn whole_pdu<D: Driver>(&mut self, core: &mut Core<D>) {
         let Some(session) = &mut self.session else { return };
-        let mut data = std::mem::take(&mut session.staged);
+        let data = std::mem::take(&mut session.staged);
         match Request::parse(self.receiver.bhs()) {
             Ok(Request::NopOut(request)) => self.ping(core, &request, &data),
             Ok(Request::Text(request)) => self.text(core, &request, &data),
             _ => {}
         }
-        data.clear();
-        if let Some(session) = &mut self.session {
-            session.staged = data;
-        }
+        core.keep_staging(data);
     }
 
     /// Whether a request other than a SCSI command may run now. It is over at once, so its place is free again.
@@ -267,9 +264,12 @@ impl Connection {
         answers.data(&bhs);
     }
 
-    /// Looks at the clock: logins that take too long, silent initiators, pings.
+    /// Looks at the clock: logins that take too long, silent initiators, pings, stalled peers.
     pub(crate) fn check_time<D: Driver>(&mut self, core: &mut Core<D>) {
         let limits = &core.limits;
+        // While we wait for I/O buffers we read nothing, and the peer owes no data.
+        let unsent = self.starved.is_none().then(|| self.tasks.oldest_write()).flatten();
+        let owed = unsent.into_iter().chain(self.outbound.sending_since()).min();
         let over = |since: Nanos, limit_s: f64| {
             limit_s > 0.0 && core.now.saturating_sub(since) as f64 > limit_s * 1e9
         };
@@ -281,6 +281,7 @@ impl Connection {
             Phase::Full => {
                 over(self.heard, limits.idle_timeout_s)
                     || self.pinged.is_some_and(|since| over(since, limits.nop_timeout_s))
+                    || owed.is_some_and(|since| over(since, limits.stall_timeout_s))
             }
         };
         if timed_out {

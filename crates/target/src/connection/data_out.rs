@@ -50,14 +50,11 @@ impl Connection {
         let Some(session) = self.session.as_mut() else { return };
         if digests {
             // Nothing may reach a volume before the digest was found right, which is known when it is complete.
-            session.staged.extend_from_slice(payload);
+            core.stage(&mut session.staged, payload);
             if complete {
                 let staged = std::mem::take(&mut session.staged);
                 self.place(core, slot, base, &staged);
-                if let Some(session) = self.session.as_mut() {
-                    session.staged = staged;
-                    session.staged.clear();
-                }
+                core.keep_staging(staged);
             }
         } else {
             self.place(core, slot, base + offset, payload);

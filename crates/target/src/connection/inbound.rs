@@ -4,8 +4,8 @@ use crate::worker::Core;
 use linerate_io::{Buffer, Driver, Handle, Seg};
 use std::ops::Range;
 
-/// Receive buffer of a quiet connection: room for 80 read commands, or a login.
-const SMALL_BYTES: usize = 4096;
+/// Receive buffer of a quiet connection: room for three writes of 4 KiB, 340 reads, or a login.
+const SMALL_BYTES: usize = 16 * 1024;
 /// Receive buffer of a busy one.
 const LARGE_BYTES: usize = 64 * 1024;
 /// Payload that is received straight into its place must be at least this long to be worth an extra piece.
@@ -55,6 +55,11 @@ impl Inbound {
         self.receiving
     }
 
+    /// Payload may be on its way into the place of a task.
+    pub(super) fn is_receiving_direct(&self) -> bool {
+        self.receiving && self.direct_len > 0
+    }
+
     /// Everything that arrived has been parsed.
     pub(super) fn is_drained(&self) -> bool {
         !self.receiving && self.bytes.is_empty()
@@ -80,16 +85,11 @@ impl Inbound {
         list
     }
 
-    /// Starts to receive: payload into `direct`, the rest into the buffer. `busy` keeps a large buffer.
-    pub(super) fn receive<D: Driver>(
-        &mut self,
-        stream: Handle,
-        core: &mut Core<D>,
-        direct: Vec<Seg>,
-        busy: bool,
-    ) {
+    /// Starts to receive: payload into `direct`, the rest into the buffer. Only a peer that has just filled
+    /// the buffer gets a large one, because what is handed out here stays out while the peer rests.
+    pub(super) fn receive<D: Driver>(&mut self, stream: Handle, core: &mut Core<D>, direct: Vec<Seg>) {
         let Some(mut buffer) = self.buffer.take() else { return };
-        let wants_large = self.large || (busy && direct.is_empty());
+        let wants_large = self.large;
         if wants_large != (buffer.len() == LARGE_BYTES) {
             let (spare, wanted) = if wants_large {
                 (core.large_buffers.pop(), LARGE_BYTES)
