@@ -9,6 +9,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 PROGRAM = "iscsi-test-cu"
 TIMEOUT_S = 60.0
@@ -38,23 +39,38 @@ def listed_tests() -> tuple[str, ...]:
 
 
 @cache
-def known_skips() -> dict[str, str]:
+def _table() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("libiscsi.toml").read_text("ascii"))
+
+
+def _known(kind: str, layout: str) -> dict[str, str]:
+    """What holds for every layout and what holds for one."""
+    table = _table()
+    return {**table.get(kind, {}), **table["layouts"].get(layout, {}).get(kind, {})}
+
+
+def known_skips(layout: str) -> dict[str, str]:
     """Names of tests, or of families with a final dot, and why the suite skips them against our array."""
-    table = tomllib.loads(Path(__file__).with_name("libiscsi.toml").read_text("ascii"))
-    return dict(table["skips"])
+    return _known("skips", layout)
 
 
-@cache
-def known_failures() -> dict[str, str]:
+def known_failures(layout: str) -> dict[str, str]:
     """Tests that are wrong themselves in the packaged version of the suite, and how we know."""
-    table = tomllib.loads(Path(__file__).with_name("libiscsi.toml").read_text("ascii"))
-    return dict(table.get("failures", {}))
+    return _known("failures", layout)
 
 
-def known_skip(test: str) -> str | None:
+def listed_names() -> set[str]:
+    """Every name that stands in the list."""
+    layouts = _table()["layouts"]
+    kinds = ("skips", "failures")
+    return {name for layout in layouts for kind in kinds for name in _known(kind, layout)}
+
+
+def known_skip(test: str, layout: str) -> str | None:
     """The listed reason for a test, or None."""
     family = test.partition(".")[0] + "."
-    return known_skips().get(test, known_skips().get(family))
+    skips = known_skips(layout)
+    return skips.get(test, skips.get(family))
 
 
 def run_test(test: str, url: str, second_url: str) -> Verdict:

@@ -1,59 +1,77 @@
-"""libiscsi's suite against our array, on memory and file volumes: no failure, and a listed reason for every skip."""
+"""libiscsi's suite against our array, on volumes of both kinds and every block layout: no failure, and a listed reason for every skip."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
 
 from tests import need
-from tests.conformance.suite import PROGRAM, known_failures, known_skip, known_skips, listed_tests, run_test
+from tests.conformance.suite import PROGRAM, known_failures, known_skip, listed_names, listed_tests, run_test
 
 IQN = "iqn.2026-11.lab.linerate:conformance"
 SIZE_BYTES = 256 << 20
 WRITABLE, READ_ONLY = 0, 1
 
 
-@pytest.fixture(scope="module", params=["memory", "file"])
-def array(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[EmbeddedArray]:
+LAYOUTS = {"512e": (512, 4096), "512n": (512, 512), "4kn": (4096, 4096)}
+"""Logical and physical block size in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """An array under test and the layout of its volumes."""
+
+    array: EmbeddedArray
+    layout: str
+
+
+@pytest.fixture(
+    scope="module", params=[("memory", "512e"), ("file", "512e"), ("memory", "512n"), ("memory", "4kn")], ids="-".join
+)
+def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """An array with a volume of the kind, behind two portals, so that the suite has a second path to it."""
     need.tool(PROGRAM, "libiscsi-bin")
+    kind, layout = request.param
+    sector_bytes, physical_sector_bytes = LAYOUTS[layout]
     folder: Path = tmp_path_factory.mktemp("conformance")
-    path = str(folder / "volume.img") if request.param == "file" else None
     writable = Volume(
         lun=WRITABLE,
         name="vol1",
-        kind=request.param,
-        path=path,
+        kind=kind,
+        path=str(folder / "volume.img") if kind == "file" else None,
         size_bytes=SIZE_BYTES,
-        physical_sector_bytes=4096,  # some tests need physical blocks of several logical ones
+        sector_bytes=sector_bytes,
+        physical_sector_bytes=physical_sector_bytes,
     )
-    read_only = Volume(lun=READ_ONLY, name="vol2", size_bytes=SIZE_BYTES, read_only=True)
+    read_only = Volume(
+        lun=READ_ONLY, name="vol2", size_bytes=SIZE_BYTES, sector_bytes=sector_bytes, read_only=True
+    )
     target = Target(name=IQN, volumes=(writable, read_only))
     with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0", "127.0.0.1:0"), targets=(target,))) as array:
-        yield array
+        yield Bench(array, layout)
 
 
 @pytest.mark.parametrize("test", listed_tests() or ["suite"])
-def test_libiscsi(array: EmbeddedArray, test: str) -> None:
+def test_libiscsi(bench: Bench, test: str) -> None:
     lun = READ_ONLY if test.startswith("ReadOnly.") else WRITABLE
+    array, layout = bench.array, bench.layout
     verdict = run_test(test, array.url(lun), array.url(lun, portal=1))
-    if (why := known_failures().get(test)) is not None:
+    if (why := known_failures(layout).get(test)) is not None:
         assert not verdict.passed, f"{test} passes now: remove it from libiscsi.toml"
         pytest.xfail(why)
     assert verdict.passed, verdict.output
-    if known_skip(test) is None:
+    if known_skip(test, layout) is None:
         assert not verdict.skipped, f"{test} was skipped and stands in no list: {verdict.skipped}"
     else:
         assert verdict.skipped, f"{test} stands in libiscsi.toml but was not skipped: remove it there"
 
 
-def test_listed_skips_exist() -> None:
+def test_listed_names_exist() -> None:
     """A renamed or removed test must not linger in the list."""
     need.tool(PROGRAM, "libiscsi-bin")
     names = set(listed_tests()) | {test.partition(".")[0] + "." for test in listed_tests()}
-    assert not set(known_skips()) - names
+    assert not listed_names() - names
