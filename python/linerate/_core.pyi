@@ -48,6 +48,7 @@ class _Usage(TypedDict):
     host_cpu_wait_s: float
     tsc_hz: float
     retransmits: int
+    data_segments_sent: int
     bytes_sent: int
     bytes_received: int
     busy_us: int

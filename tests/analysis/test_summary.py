@@ -38,6 +38,7 @@ USAGE = Usage(
     host_cpu_wait_s=1.0,
     tsc_hz=2e9,
     retransmits=3,
+    data_segments_sent=1200,
     bytes_sent=3 << 30,
     busy_us=1_000_000,
     rwnd_limited_us=250_000,
@@ -74,7 +75,7 @@ def assert_sums_are_right(step: StepSummary) -> None:
     assert step.usage.cpu_system_percent == pytest.approx(100 * 1.5 / 8)
     assert step.usage.cycles_per_byte == pytest.approx(0.8 * 2e9 / (400 * 8192))
     assert step.usage.cpu_us_per_io == pytest.approx(0.8e6 / 400)
-    assert step.usage.retransmits_per_gib == 1.0
+    assert step.usage.retransmits_percent == 0.25
     assert step.usage.rwnd_limited_percent == 25.0
     assert step.usage.sndbuf_limited_percent == 0.0
 

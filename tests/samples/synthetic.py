@@ -293,6 +293,7 @@ def _usage(load: Load, rows: list[Row], pace: float) -> Usage:
         host_cpu_idle_s=CPUS - 1.5 * pace,
         host_cpu_wait_s=0.02,
         tsc_hz=TSC_HZ,
+        data_segments_sent=moved // 3 // 1448,
         bytes_sent=moved // 3,
         bytes_received=moved * 2 // 3,
         busy_us=450_000,

@@ -48,6 +48,8 @@ impl Default for SocketOptions {
 pub struct TcpInfo {
     /// Segments sent again, over the connection's life.
     pub retransmits: u64,
+    /// Segments with payload sent, first sendings and repeats; those that only acknowledge do not count.
+    pub data_segments_sent: u64,
     /// Payload bytes sent, first sendings and repeats.
     pub bytes_sent: u64,
     /// Payload bytes sent again.

@@ -138,6 +138,7 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     }
     Ok(TcpInfo {
         retransmits: u64::from(raw.words[TOTAL_RETRANS]),
+        data_segments_sent: u64::from(raw.data_segs_out),
         bytes_sent: raw.bytes_sent,
         bytes_retransmitted: raw.bytes_retrans,
         bytes_received: raw.bytes_received,

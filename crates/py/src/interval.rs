@@ -131,6 +131,7 @@ impl Interval {
         usage.set_item("host_cpu_wait_s", host.host_cpu_wait_s)?;
         usage.set_item("tsc_hz", host.tsc_hz)?;
         usage.set_item("retransmits", tcp.retransmits)?;
+        usage.set_item("data_segments_sent", tcp.data_segments_sent)?;
         usage.set_item("bytes_sent", tcp.bytes_sent)?;
         usage.set_item("bytes_received", tcp.bytes_received)?;
         usage.set_item("busy_us", tcp.busy_us)?;

@@ -49,7 +49,7 @@ METRICS = (
     Metric("queue depth", "", 0, lambda step: step.queue_depth),
     Metric("cpu% sys+u", "%", -1, lambda step: step.usage.cpu_busy_percent),
     Metric("cycles/byte", "", -1, lambda step: step.usage.cycles_per_byte),
-    Metric("retransmits/GiB", "", -1, lambda step: step.usage.retransmits_per_gib),
+    Metric("retransmits", "%", -1, lambda step: step.usage.retransmits_percent),
 )
 
 

@@ -88,7 +88,7 @@ class UsageSummary:
     host_cycles_per_byte: float | None
     cpu_us_per_io: float | None
     retransmits: int
-    retransmits_per_gib: float | None
+    retransmits_percent: float | None
     rwnd_limited_percent: float | None
     sndbuf_limited_percent: float | None
     rtt_us_mean: float
@@ -376,7 +376,7 @@ def _usage_summary(usage: Usage, seconds: float, total: OpSummary) -> UsageSumma
         host_cycles_per_byte=host_busy_s * cycles if cycles else None,
         cpu_us_per_io=1e6 * load_cpu_s / total.ios if total.ios else None,
         retransmits=usage.retransmits,
-        retransmits_per_gib=usage.retransmits * GIB / usage.bytes_sent if usage.bytes_sent else None,
+        retransmits_percent=_share(usage.retransmits, usage.data_segments_sent),
         rwnd_limited_percent=_share(usage.rwnd_limited_us, usage.busy_us),
         sndbuf_limited_percent=_share(usage.sndbuf_limited_us, usage.busy_us),
         rtt_us_mean=usage.rtt_us_mean,

@@ -69,6 +69,7 @@ class Usage:
     host_cpu_wait_s: float = 0.0
     tsc_hz: float = 0.0
     retransmits: int = 0
+    data_segments_sent: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0
     busy_us: int = 0

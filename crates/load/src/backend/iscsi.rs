@@ -119,6 +119,7 @@ impl Iscsi {
                 *before = TcpInfo::default();
             }
             tally.retransmits += now.retransmits.saturating_sub(before.retransmits);
+            tally.data_segments_sent += now.data_segments_sent.saturating_sub(before.data_segments_sent);
             tally.bytes_sent += now.bytes_sent - before.bytes_sent;
             tally.bytes_received += now.bytes_received - before.bytes_received;
             tally.busy_us += now.busy_us.saturating_sub(before.busy_us);

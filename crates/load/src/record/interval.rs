@@ -90,6 +90,8 @@ pub struct HostUse {
 pub struct TcpSums {
     /// Segments sent again.
     pub retransmits: u64,
+    /// Segments with payload sent, repeats included: what `retransmits` is a share of.
+    pub data_segments_sent: u64,
     /// Payload bytes acknowledged by the peer.
     pub bytes_sent: u64,
     /// Payload bytes received.

@@ -309,6 +309,7 @@ impl TcpTally {
     /// Adds another worker's or interval's counters.
     pub(crate) fn add(&mut self, other: &Self) {
         self.retransmits += other.retransmits;
+        self.data_segments_sent += other.data_segments_sent;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.busy_us += other.busy_us;
@@ -321,6 +322,7 @@ impl TcpTally {
     fn sums(&self) -> TcpSums {
         TcpSums {
             retransmits: self.retransmits,
+            data_segments_sent: self.data_segments_sent,
             bytes_sent: self.bytes_sent,
             bytes_received: self.bytes_received,
             busy_us: self.busy_us,

@@ -90,6 +90,7 @@ pub(crate) struct Cell {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TcpTally {
     pub(crate) retransmits: u64,
+    pub(crate) data_segments_sent: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     pub(crate) busy_us: u64,

@@ -11,20 +11,27 @@ from collections.abc import Iterator
 
 from linerate.analysis.rules.base import Doubt, StepRule, StepView
 
-RETRANSMITS_PER_GIB_MAX = 750.0  # about 0.1 % of the segments at MTU 1500
+RETRANSMITS_PERCENT_MAX = 0.1
+RETRANSMITS_FEW = 20  # fewer say nothing about a rate, however short the run
 LIMITED_PERCENT_MAX = 10.0
 
 
 def _retransmits(step: StepView) -> Iterator[Doubt]:
+    """Judged by the share of the segments that carried data from here: a reading run sends little but commands."""
     usage = step.summary.usage
-    rate = usage.retransmits_per_gib
-    if usage.retransmits and rate is not None:
-        grave = rate > RETRANSMITS_PER_GIB_MAX
-        yield Doubt(
-            "suspect" if grave else "note",
-            f"{usage.retransmits} TCP segments were sent again ({rate:.1f} per GiB sent)",
-            "look for drops on the switch and the ports, flow control, and MTU mismatch",
-        )
+    if not usage.retransmits:
+        return
+    percent = usage.retransmits_percent
+    if percent is None:  # an older run directory does not say how many segments were sent
+        share, grave = "", False
+    else:
+        share = f", {percent:.2g} % of those with data"
+        grave = percent > RETRANSMITS_PERCENT_MAX and usage.retransmits >= RETRANSMITS_FEW
+    yield Doubt(
+        "suspect" if grave else "note",
+        f"this host sent {usage.retransmits} TCP segments again{share}; the array's repeats show only there",
+        "look for drops on the switch and the ports of both sides, flow control, MTU mismatch, and busy CPUs",
+    )
 
 
 def _receive_window(step: StepView) -> Iterator[Doubt]:
