@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from linerate.analysis import summarise
 from linerate.report import write_vdbench_output
 from linerate.report.vdbench import file_of
 from linerate.report.vdbench.flatfile import COLUMNS
-from linerate.results import RunDirectory
+from linerate.results import RunDirectory, RunWriter, WorkloadSource
 
 from tests.report import vdbench_parser as parser
-from tests.samples.synthetic import WORKLOAD, Load, make_run
+from tests.samples.synthetic import WORKLOAD, Load, intervals_of, make_run, spec_of
 
 MIXED = Load(name="rd1", intervals=8, warmup=2, volumes=3, points=40, spec={"arrival": {"kind": "closed"}})
 READS = replace(MIXED, name="rd2", read_percent=100, warmup=0, iops=4000, size_bytes=262144)
@@ -105,6 +106,24 @@ def test_histogram_buckets_hold_every_io(run: RunDirectory, output: Path) -> Non
     reads = found["rd1", "Reads"]
     writes = found["rd1", "Writes"]
     assert all(a[2] + b[2] == c[2] for a, b, c in zip(reads, writes, buckets, strict=True))
+
+
+def test_histogram_has_the_limits_of_the_workload_file(tmp_path: Path) -> None:
+    with RunWriter.create(tmp_path / "run", name="x", workload=WorkloadSource(name="x")) as writer:
+        writer.begin_step("rd1", spec=spec_of(MIXED), facts={}, histogram_us=(500, 1_000, 2_000_000))
+        for interval in intervals_of(MIXED, random.Random(1)):
+            writer.interval(interval)
+        writer.end_step()
+        run = writer.close("complete")
+    write_vdbench_output(run, tmp_path / "out")
+    buckets = parser.histogram(tmp_path / "out" / "histogram.html")["rd1", "Reads and writes"]
+    assert [(low, high) for low, high, _ in buckets] == [
+        (0.0, 0.5),
+        (0.5, 1.0),
+        (1.0, 2000.0),
+        (2000.0, float("inf")),
+    ]
+    assert sum(count for _, _, count in buckets) == summarise(run)[0].total.ios
 
 
 def test_a_glued_label_is_what_the_parser_can_read(tmp_path: Path) -> None:

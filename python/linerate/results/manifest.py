@@ -38,7 +38,8 @@ class StepRecord(_Record):
     """One step of the run: one vdbench RD at one point of its loops.
 
     `key` is unique in the run and names the step in every table and tag. `spec` is the RunSpec that the data
-    plane got, without secrets; `facts` is what it read back at the start.
+    plane got, without secrets; `facts` is what it read back at the start. `histogram_us` are the bucket limits of
+    vdbench's histogram report, in microseconds; none: vdbench's own.
     """
 
     key: str
@@ -46,6 +47,7 @@ class StepRecord(_Record):
     label: str = ""
     for_loops: str = ""
     requested_rate: str = ""
+    histogram_us: tuple[int, ...] = ()
     spec: dict[str, Any] = Field(default_factory=dict)
     facts: dict[str, Any] = Field(default_factory=dict)
     started_at: datetime

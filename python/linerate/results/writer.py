@@ -109,6 +109,7 @@ class RunWriter:
         label: str = "",
         for_loops: str = "",
         requested_rate: str = "",
+        histogram_us: Sequence[int] = (),
     ) -> str:
         """Start a step and return its key, which is unique in the run.
 
@@ -125,6 +126,7 @@ class RunWriter:
             label=label,
             for_loops=for_loops,
             requested_rate=requested_rate,
+            histogram_us=tuple(histogram_us),
             spec=scrub(spec),
             facts=scrub(facts),
             started_at=self._now(),

@@ -1,14 +1,14 @@
-"""histogram.html: service times in vdbench's default buckets, for reads and writes together and apart."""
+"""histogram.html: service times in buckets, vdbench's or those of histogram=, for all I/Os, reads and writes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from linerate.report.vdbench.layout import banner
 from linerate.results import Histogram, RunDirectory
 from linerate.results.sample import OPS
 
-_LIMITS_US = (
+LIMITS_US = (
     *(20, 40, 60, 80, 100, 200, 400, 600, 800),
     *(ms * 1000 for ms in (1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400, 600, 800)),
     *(1_000_000, 2_000_000),
@@ -19,29 +19,25 @@ _BAR_WIDTH = 50
 def lines(run: RunDirectory) -> Iterable[str]:
     """One section per step and kind of operation that the step did."""
     for record in run.manifest.steps:
+        limits_us = record.histogram_us or LIMITS_US
         by_op = {op: histogram for op in OPS if (histogram := run.latency(record.key, op=op))}
         total = run.latency(record.key)
         if total is None:
             continue
         yield from ("", banner(record), "")
         if len(by_op) > 1:
-            yield from _section("Reads and writes", total)
+            yield from _section("Reads and writes", total, limits_us)
         for op, histogram in by_op.items():
-            yield from _section(
-                ("Only " if len(by_op) == 1 else "") + _title(op, only=len(by_op) == 1), histogram
-            )
+            title = f"Only {op}s done" if len(by_op) == 1 else f"{op.capitalize()}s"
+            yield from _section(title, histogram, limits_us)
 
 
-def _title(op: str, *, only: bool) -> str:
-    return f"{op}s done" if only else f"{op.capitalize()}s"
-
-
-def _section(title: str, histogram: Histogram) -> Iterator[str]:
+def _section(title: str, histogram: Histogram, limits_us: Sequence[int]) -> Iterator[str]:
     yield f"{title}:"
     yield f"{'min(ms)':>12} < {'max(ms)':>12} {'count':>14} {'%%':>10} {'cum%%':>10}"
     total = histogram.count
     cumulated = 0
-    for low, high, count in counts(histogram):
+    for low, high, count in counts(histogram, limits_us):
         cumulated += count
         share = 100 * count / total
         top = "" if high is None else f"{high / 1000:.3f}"
@@ -51,12 +47,12 @@ def _section(title: str, histogram: Histogram) -> Iterator[str]:
     yield ""
 
 
-def counts(histogram: Histogram) -> list[tuple[int, int | None, int]]:
+def counts(histogram: Histogram, limits_us: Sequence[int]) -> list[tuple[int, int | None, int]]:
     """(lower limit, upper limit, count) of every bucket, limits in us; the last has no upper limit.
 
     A bucket of the histogram that spans a limit is counted where its middle lies: it is 0.1 % wide.
     """
-    edges = (0, *_LIMITS_US)
+    edges = (0, *limits_us)
     found = [0] * len(edges)
     place = 0
     for lowest, highest, count in histogram.buckets():
@@ -64,4 +60,4 @@ def counts(histogram: Histogram) -> list[tuple[int, int | None, int]]:
         while place + 1 < len(edges) and middle_us >= edges[place + 1]:
             place += 1
         found[place] += count
-    return [(low, high, count) for low, high, count in zip(edges, (*_LIMITS_US, None), found, strict=True)]
+    return [(low, high, count) for low, high, count in zip(edges, (*limits_us, None), found, strict=True)]
