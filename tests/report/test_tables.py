@@ -57,6 +57,24 @@ def test_a_doubt_about_many_steps_is_told_once() -> None:
     ]
 
 
+def test_a_doubt_with_other_figures_is_the_same_doubt() -> None:
+    reason = "too few I/Os for p99.9, p99.99: fewer than 100 lie beyond"
+    first = Finding(rule="thin-tail", severity="note", reason=reason, advice="run longer", step="rd1")
+    second = first.model_copy(update={"step": "rd2", "reason": reason.replace("p99.9, ", "p99, p99.9, ")})
+    other = first.model_copy(update={"step": "rd3", "reason": "another thing"})
+    validity = Validity(stamp="valid", findings=(first, second, other))
+    lines = validity_lines(validity, brief=True)
+    assert lines == [
+        "result: valid",
+        f"  note     thin-tail: {reason} [rd1; likewise rd2]",
+        "  note     thin-tail: another thing [rd3]",
+    ]
+    cut = validity_lines(validity, brief=True, width=60)
+    assert cut[1] == "  note     thin-tail: too few I/Os... [rd1; likewise rd2]"
+    assert len(cut[1]) <= 60
+    assert validity_lines(validity)[2] == "           -> run longer"
+
+
 def test_a_comparison_tells_ratio_and_difference(tmp_path: Path) -> None:
     a = make_run(tmp_path / "a", [LOAD], judge=check_run)
     b = make_run(tmp_path / "b", [replace(LOAD, iops=80_000, session={"congestion_control": "bbr"})])

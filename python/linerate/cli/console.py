@@ -27,5 +27,6 @@ def show_result(steps: Sequence[StepSummary], validity: Validity | None) -> None
     else:
         for line in result_lines(steps):
             out.print(line, soft_wrap=True, markup=False)
-    for line in validity_lines(validity) if validity is not None else ():
-        out.print(line, soft_wrap=True, markup=False)
+    if validity is not None:
+        for line in validity_lines(validity, brief=True, width=out.width if out.is_terminal else None):
+            out.print(line, soft_wrap=True, markup=False)

@@ -5,12 +5,17 @@ Enough digits to compare, none to impress. Used by the terminal tables and the H
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from linerate.analysis import Quantile
 from linerate.results import Finding
 
 NOTHING = "-"
+_FIGURE = r"[+-]?\w*\d(?:[\w%]|[.,](?=\d))*"
+_FIGURES = re.compile(f"{_FIGURE}(?:, {_FIGURE})*")
+"""A word with a digit in it, or a list of such words."""
 
 
 def rate(value: float | None) -> str:
@@ -75,15 +80,35 @@ def size(value: int) -> str:
     return f"{amount:.4g} TiB"
 
 
-def grouped_findings(findings: Iterable[Finding]) -> list[tuple[Finding, list[str]]]:
-    """Findings with the steps they hold for, the gravest first.
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """One doubt that may hold for several steps, told in the words of the first."""
 
-    The same doubt about fifty steps is told once.
-    """
-    groups: dict[tuple[str, str, str], tuple[Finding, list[str]]] = {}
+    finding: Finding
+    steps: tuple[str, ...]
+    same: bool
+    """The figures in the reason hold for all of the steps, not for the first alone."""
+
+    def where(self, most: int = 8) -> str:
+        """The steps, as they stand behind the reason."""
+        named = [*self.steps[:most], *([f"{len(self.steps) - most} more"] if len(self.steps) > most else [])]
+        if self.same or len(named) < 2:
+            return ", ".join(named)
+        return f"{named[0]}; likewise {', '.join(named[1:])}"
+
+
+def grouped_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
+    """The gravest first. Findings that differ in nothing but figures and the step are one group."""
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
-        _, steps = groups.setdefault((finding.rule, finding.severity, finding.reason), (finding, []))
-        if finding.step:
-            steps.append(finding.step)
+        words = _FIGURES.sub("#", finding.reason)
+        groups.setdefault((finding.severity, finding.rule, words), []).append(finding)
     order = {"void": 0, "suspect": 1, "note": 2}
-    return sorted(groups.values(), key=lambda group: order[group[0].severity])
+    return [
+        FindingGroup(
+            finding=group[0],
+            steps=tuple(dict.fromkeys(finding.step for finding in group if finding.step)),
+            same=len({finding.reason for finding in group}) == 1,
+        )
+        for group in sorted(groups.values(), key=lambda group: order[group[0].severity])
+    ]

@@ -113,13 +113,21 @@ def aligned(rows: Sequence[Sequence[str]], *, last_left: bool = False) -> list[s
     ]
 
 
-def validity_lines(validity: Validity) -> list[str]:
-    """The stamp, and each finding with the steps it holds for, its reason and its advice."""
+def validity_lines(validity: Validity, *, brief: bool = False, width: int | None = None) -> list[str]:
+    """The stamp, and each doubt with the steps it holds for, its reason and its advice.
+
+    `brief` keeps a note to one line, of at most `width` characters, and leaves its advice out.
+    """
     lines = [f"result: {validity.stamp}"]
-    for finding, steps in figures.grouped_findings(validity.findings):
-        where = f" [{', '.join(steps)}]" if steps else ""
-        lines.append(f"  {finding.severity:<7}  {finding.rule}: {finding.reason}{where}")
-        if finding.advice:
+    for group in figures.grouped_findings(validity.findings):
+        finding = group.finding
+        short = brief and finding.severity == "note"
+        where = f" [{group.where()}]" if group.steps else ""
+        line = f"  {finding.severity:<7}  {finding.rule}: {finding.reason}"
+        if short and width is not None and len(line + where) > width:
+            line = line[: max(width - len(where) - 2, 0)].rpartition(" ")[0].rstrip(" ,;:(") + "..."
+        lines.append(line + where)
+        if finding.advice and not short:
             lines.append(f"           -> {finding.advice}")
     return lines
 
