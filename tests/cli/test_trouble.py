@@ -15,7 +15,7 @@ from linerate.array import ArrayConfig, Chap, EmbeddedArray, Target, Volume, eig
 from linerate.results import RunDirectory
 from pydantic import SecretStr
 
-from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
+from tests.cli.conftest import COMMAND, TIMEOUT_S, Done, environment, linerate
 
 WORKLOAD = """\
 warm_up = "0s"
@@ -37,9 +37,9 @@ def workload(tmp_path: Path) -> Path:
     return path
 
 
-def _run(workload: Path, url: str) -> subprocess.CompletedProcess[str]:
+def _run(workload: Path, url: str) -> Done:
     directory = workload.parent / "run"
-    done = linerate("run", workload, "--target", url, "--elapsed", "1", "--output", directory, *IMPATIENT)
+    done = linerate("run", workload, "--target", url, "--elapsed", "0.5", "--output", directory, *IMPATIENT)
     assert "Traceback" not in done.stderr
     assert done.stderr.count("  -> ") == 1, done.stderr
     return done

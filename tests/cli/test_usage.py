@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from linerate import _core
 from linerate.array import ArrayConfig, example_text
 
@@ -40,9 +41,10 @@ def test_array_example_is_printed() -> None:
     assert linerate("array", "serve", "--example").stdout == example_text()
 
 
-@pytest.mark.parametrize("subject", ["run", "array", "events", "manifest"])
+@pytest.mark.parametrize("subject", ["workload", "run", "array", "events", "manifest"])
 def test_schemas_are_json(subject: str) -> None:
     schema = json.loads(linerate("schema", subject).stdout)
+    Draft202012Validator.check_schema(schema)
     assert schema.get("properties") or schema.get("oneOf")
 
 

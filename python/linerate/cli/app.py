@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 import traceback
@@ -55,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     LINERATE_DEBUG=1 shows the traceback as well.
     """
+    # Nothing has to be taken apart at the end: a last search for garbage would keep the prompt back for half a second.
+    atexit.register(gc.freeze)
     try:
         code = app(args=argv, prog_name="linerate", standalone_mode=False)
     except LinerateError as error:

@@ -28,7 +28,7 @@ def demo(
     """
     from linerate.array import EmbeddedArray, eight_volumes
     from linerate.cli.job.options import Asked
-    from linerate.cli.run import run_plan
+    from linerate.cli.run import Keep, run_plan
     from linerate.workload import LunMap, Overrides
 
     with EmbeddedArray(eight_volumes(VOLUME_BYTES)) as array:
@@ -40,4 +40,4 @@ def demo(
             size_bytes=VOLUME_BYTES,
             luns=LunMap({"*": array.url("{n-1}")}),
         )
-        run_plan(Asked.of([], PRESET), overrides, output=output, json=json)
+        run_plan(Asked.of([], PRESET), overrides, Keep(output), json=json)

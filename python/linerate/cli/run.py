@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ def run(
     cpus: flags.Cpus = None,
     workers: flags.Workers = None,
     output: flags.Output = None,
+    no_report: flags.NoReport = False,
     vdbench_output: flags.VdbenchOutput = None,
     json: flags.Json = False,
 ) -> None:
@@ -62,17 +64,21 @@ def run(
         iscsi=options.session_options(set_ or []),
     )
     overrides = options.with_targets(asked, overrides, target or [], map_ or [], lenient)
-    run_plan(asked, overrides, lenient=lenient, output=output, vdbench_output=vdbench_output, json=json)
+    keep = Keep(output, not no_report, vdbench_output)
+    run_plan(asked, overrides, keep, lenient=lenient, json=json)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What is written besides the screen: the run directory (None: a new one under `runs`) and reports."""
+
+    directory: Path | None = None
+    report: bool = True
+    vdbench_output: Path | None = None
 
 
 def run_plan(
-    asked: Asked,
-    overrides: Overrides,
-    *,
-    lenient: Lenient = "auto",
-    output: Path | None = None,
-    vdbench_output: Path | None = None,
-    json: bool = False,
+    asked: Asked, overrides: Overrides, keep: Keep, *, lenient: Lenient = "auto", json: bool = False
 ) -> None:
     """Loads the workload, runs it, and leaves by typer.Exit when the exit code is not 0."""
     from linerate.cli.job.execute import Job, execute
@@ -82,7 +88,7 @@ def run_plan(
     plan = load_workload(
         asked.source, substitutions=asked.substitutions, lenient=lenient, overrides=overrides
     )
-    directory = output or RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{plan.name}"
-    job = Job(plan, asked.workload_source(), directory, vdbench_output)
+    directory = keep.directory or RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{plan.name}"
+    job = Job(plan, asked.workload_source(), directory, keep.report, keep.vdbench_output)
     if code := execute(job, open_view(json=json)):
         raise typer.Exit(code)

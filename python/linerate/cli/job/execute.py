@@ -57,6 +57,7 @@ class Job:
     plan: Plan
     source: WorkloadSource
     directory: Path
+    report: bool = True
     vdbench_output: Path | None = None
 
 
@@ -95,7 +96,7 @@ def _conclude(job: Job, view: View, run: RunDirectory, end: _End) -> int:
     """Tells how it went. An interrupted run gets no report: the user wants the prompt, and `report` can make it."""
     report = None
     if end.state != "interrupted" and run.manifest.steps:
-        report = write_report(run)
+        report = write_report(run) if job.report else None
         if job.vdbench_output is not None:
             write_vdbench_output(run, job.vdbench_output)
     code = {"complete": 0, "failed": end.error.exit_code if end.error else 1, "interrupted": INTERRUPTED}[
@@ -223,6 +224,7 @@ class _Step:
             label=planned.label,
             for_loops=" ".join(f"{keyword}={text}" for keyword, text in planned.loops),
             requested_rate=planned.rate_text,
+            histogram_us=planned.histogram_us,
         )
 
     def _pull(self, core: _core.Run) -> None:

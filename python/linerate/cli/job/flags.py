@@ -54,5 +54,6 @@ Cpus = Annotated[str | None, Option(metavar="LIST", help="Pin load threads: 0,2-
 Workers = Annotated[int | None, Option(metavar="N", help="Load threads.")]
 
 Output = Annotated[Path | None, Option(metavar="DIR", help="The run directory.")]
+NoReport = Annotated[bool, Option("--no-report", help="No HTML report: `linerate report` makes it later.")]
 VdbenchOutput = Annotated[Path | None, Option(metavar="DIR", help="vdbench's report files, too.")]
 Json = Annotated[bool, Option("--json", help="One JSON object per line (`linerate schema events`).")]

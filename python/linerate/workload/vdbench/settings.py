@@ -472,7 +472,9 @@ def _times(fields: Fields) -> tuple[float, float, float]:
             fields.wrong(value, f"not a multiple of interval={interval_s:g}", f"write {keyword}=seconds")
     shortest = fields.value("elapsed") or fields.value("interval")
     if shortest and elapsed_s < 2 * interval_s:
-        fields.wrong(shortest, f"elapsed={elapsed_s:g} is less than two intervals of {interval_s:g} s", "")
+        fields.wrong(
+            shortest, f"less than two intervals of {interval_s:g} s", "lengthen elapsed or shorten interval"
+        )
     return elapsed_s, interval_s, warmup_s
 
 
