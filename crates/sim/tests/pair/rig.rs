@@ -3,7 +3,7 @@
 use crate::choices::{BLOCK, BLOCKS, Choices, LUNS, TARGET};
 use linerate_initiator::{
     DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoError, IoOp, IoRequest, IoSink, LunAddress,
-    PortalAddress, ReadInto, Sharing,
+    PortalAddress, ReadInto, SessionId, Sharing,
 };
 use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
 use linerate_sim::{Conditions, Rng, SimDriver, SimNetwork};
@@ -37,6 +37,12 @@ struct Job {
     blocks: u64,
     /// What the blocks hold after a write; 0 is what a discarded block holds.
     fill: u64,
+    /// Place in the order of submission.
+    number: u64,
+    /// It was sent for certain: one that was submitted later has ended.
+    sent: bool,
+    /// It was sent when its session was lost, so it is sent again and nothing may overtake it.
+    retried: bool,
 }
 
 impl Job {
@@ -56,8 +62,8 @@ pub(crate) struct Heard {
     done: Vec<IoDone>,
     /// Read data by slot.
     shown: Vec<Vec<u8>>,
-    /// Why sessions were lost.
-    pub(crate) lost: Vec<String>,
+    /// Sessions that were lost, and why.
+    pub(crate) lost: Vec<(Option<SessionId>, String)>,
     pub(crate) timeouts: u64,
 }
 
@@ -73,7 +79,7 @@ impl IoSink for Heard {
 
     fn event(&mut self, event: Event) {
         match event.kind {
-            EventKind::SessionLost(why) => self.lost.push(why),
+            EventKind::SessionLost(why) => self.lost.push((event.session, why)),
             EventKind::CommandTimeout => self.timeouts += 1,
             EventKind::DeviceFailed(failure) => panic!("{failure}"),
             _ => {}
@@ -107,6 +113,8 @@ pub(crate) struct Pair {
     /// By LUN, what each block must hold; unknown after a write that failed.
     model: Vec<[Option<u64>; BLOCKS as usize]>,
     next_fill: u64,
+    /// Losses that have been noted.
+    losses: usize,
     pub(crate) acknowledged: u64,
     pub(crate) failed: u64,
     pub(crate) heard: Heard,
@@ -146,6 +154,7 @@ impl Pair {
             region,
             jobs: [None; SLOTS],
             next_fill: 1,
+            losses: 0,
             acknowledged: 0,
             failed: 0,
             heard: Heard { shown, ..Heard::default() },
@@ -183,6 +192,7 @@ impl Pair {
         for done in std::mem::take(&mut self.heard.done) {
             self.judge(done);
         }
+        self.note_losses();
         assert!(self.network.advance(), "nothing will ever happen again; jobs {:?}", self.jobs);
     }
 
@@ -194,9 +204,20 @@ impl Pair {
         }
     }
 
-    /// Submits a job in a free slot, on blocks that no running job conflicts with.
+    fn note_losses(&mut self) {
+        while self.losses < self.heard.lost.len() {
+            let lost = self.heard.lost[self.losses].0;
+            self.losses += 1;
+            for job in self.jobs.iter_mut().flatten().filter(|job| job.sent) {
+                job.retried |= lost == Some(self.initiator.session_of(self.devices[job.lun]));
+            }
+        }
+    }
+
+    /// Submits a job in a free slot, on blocks that no running job conflicts with, unless that one is a retry: then the
+    /// initiator has to keep the two in order.
     fn submit(&mut self, slot: usize, job: Job) -> bool {
-        if self.jobs.iter().flatten().any(|other| job.conflicts(other)) {
+        if self.jobs.iter().flatten().any(|other| job.conflicts(other) && !other.retried) {
             return false;
         }
         let offset = slot as u64 * SLOT_BYTES;
@@ -230,6 +251,11 @@ impl Pair {
         let slot = done.slot as usize;
         let job = self.jobs[slot].take().expect("an I/O ends once");
         assert_eq!(done.device, self.devices[job.lun]);
+        for other in self.jobs.iter_mut().flatten().filter(|other| other.lun == job.lun) {
+            let overtaken = other.retried && other.number < job.number && job.conflicts(other);
+            assert!(!overtaken, "{job:?} has overtaken {other:?}");
+            other.sent |= other.number < job.number;
+        }
         let blocks = job.first as usize..(job.first + job.blocks) as usize;
         if let Err(error) = done.result {
             let passes = matches!(error, IoError::Timeout | IoError::SessionLost);
@@ -298,7 +324,8 @@ impl Pair {
         let first = self.rng.range(0, BLOCKS - blocks);
         let fill = self.next_fill;
         self.next_fill += BLOCKS_MAX;
-        Job { kind, lun: self.rng.range(0, self.devices.len() as u64 - 1) as usize, first, blocks, fill }
+        let lun = self.rng.range(0, self.devices.len() as u64 - 1) as usize;
+        Job { kind, lun, first, blocks, fill, number: fill, sent: false, retried: false }
     }
 
     /// Keeps random jobs going until `count` have ended.
@@ -324,7 +351,8 @@ impl Pair {
         for lun in 0..self.devices.len() {
             for (slot, first) in (0..BLOCKS).step_by(BLOCKS_MAX as usize).enumerate() {
                 let blocks = BLOCKS_MAX.min(BLOCKS - first);
-                assert!(self.submit(slot, Job { kind: Kind::Read, lun, first, blocks, fill: 0 }));
+                let job = Job { kind: Kind::Read, lun, first, blocks, ..self.random_job() };
+                assert!(self.submit(slot, job));
             }
             self.wait_until("verifying", idle);
         }
