@@ -70,7 +70,7 @@ impl Algorithm {
     }
 }
 
-/// A CHAP secret. Never shown by `Debug`.
+/// A CHAP secret. Never shown by `Debug`, wiped when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
@@ -78,6 +78,18 @@ impl Secret {
     /// From its bytes. RFC 7143 section 9.2.1 wants at least 12 random ones.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Secret(bytes.into())
+    }
+
+    fn wipe(&mut self) {
+        self.0.fill(0);
+        // Keeps the stores above from being removed as dead.
+        std::hint::black_box(&self.0);
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.wipe();
     }
 }
 
@@ -159,4 +171,17 @@ pub enum ChapConfigError {
     /// Both directions share a secret, which a reflection attack could use (RFC 7143 section 9.2.1).
     #[error("mutual CHAP needs different secrets for the two directions")]
     SameSecret,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Secret;
+
+    #[test]
+    fn a_secret_is_wiped_and_never_shown() {
+        let mut secret = Secret::new("only the two of us know");
+        assert_eq!(format!("{secret:?}"), "Secret(..)");
+        secret.wipe();
+        assert_eq!(secret, Secret::new([0; 23]));
+    }
 }
