@@ -356,5 +356,6 @@ impl Pair {
             }
             self.wait_until("verifying", idle);
         }
+        assert_eq!(self.worker.stats().tasks, 0, "a task has been forgotten");
     }
 }
