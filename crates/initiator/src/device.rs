@@ -3,8 +3,9 @@
 use crate::address::LunAddress;
 use crate::commands::{self, Question, Transfer};
 use crate::event::{Blame, Failure, IoError};
-use crate::initiator::{IoOp, IoRequest, ReadInto, SubmitError};
+
 use crate::path::Path;
+use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
 use crate::session::tasks::{Footprint, NewTask, Owner, Payload};
 use crate::session::{Answer, Regions};
 use linerate_io::Seg;
@@ -81,6 +82,8 @@ pub(crate) struct Device {
     pub(crate) paths: Vec<Path>,
     questions: &'static [Question],
     next: usize,
+    /// What the LUN says after a new login, while it is being asked.
+    again: Option<DeviceFacts>,
     lun: Lun,
     block_shift: u32,
 }
@@ -95,19 +98,22 @@ impl Device {
             paths: vec![path],
             questions,
             next: 0,
+            again: None,
             block_shift: 0,
         }
     }
 
     /// The next question as a task; none when all are answered.
     pub(crate) fn ask(&mut self, device: u32) -> Option<NewTask> {
-        while self.questions.get(self.next).is_some_and(|question| question.is_answered(&self.facts)) {
+        let facts = self.again.as_ref().unwrap_or(&self.facts);
+        while self.questions.get(self.next).is_some_and(|question| question.is_answered(facts)) {
             self.next += 1;
         }
         let (cdb, len_bytes) = self.questions.get(self.next)?.cdb();
         let payload = if len_bytes > 0 { Payload::Kept } else { Payload::None };
         let footprint = Footprint { start: 0, end: 0, changes: false };
-        Some(NewTask { owner: Owner::Script { device }, lun: self.lun, cdb, len_bytes, payload, footprint })
+        let owner = if self.is_confirming() { Owner::Check { device } } else { Owner::Script { device } };
+        Some(NewTask { owner, lun: self.lun, cdb, len_bytes, payload, footprint })
     }
 
     /// Takes in the answer to the question that was asked last.
@@ -118,7 +124,7 @@ impl Device {
         self.next += 1;
         match answer {
             Answer::Good => {
-                let result = question.learn(reply, &mut self.facts);
+                let result = question.learn(reply, self.again.as_mut().unwrap_or(&mut self.facts));
                 result.map_err(|problem| self.failure(Blame::Peer, problem))
             }
             Answer::Failed(IoError::CheckCondition(sense)) if sense.asc == NO_SUCH_LUN => {
@@ -127,6 +133,52 @@ impl Device {
             Answer::Failed(IoError::CheckCondition(_)) if question.may_be_refused() => Ok(()),
             Answer::Failed(error) => Err(self.failure(Blame::Peer, &format!("{question:?}: {error}"))),
         }
+    }
+
+    /// The session has logged in again: starts to ask anew. False if nobody relies on the old answers.
+    pub(crate) fn start_confirming(&mut self) -> bool {
+        let needed = self.state == DeviceState::Ready && self.questions == Question::DISK;
+        self.again = needed.then(|| DeviceFacts { lun: self.facts.lun, ..DeviceFacts::default() });
+        if needed {
+            self.next = 0;
+        }
+        needed
+    }
+
+    /// It is being asked again who it is.
+    pub(crate) fn is_confirming(&self) -> bool {
+        self.again.is_some()
+    }
+
+    /// As [`Self::hear`]; whatever is wrong now is the target's doing, for it was right before.
+    pub(crate) fn hear_again(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Failure> {
+        self.hear(answer, reply).map_err(|failure| {
+            self.again = None;
+            Failure { blame: Blame::Peer, message: format!("after a new login, {}", failure.message) }
+        })
+    }
+
+    /// All questions are answered again: is it the same disk? It may have grown.
+    pub(crate) fn confirm(&mut self) -> Result<(), Failure> {
+        let Some(now) = self.again.take() else { return Ok(()) };
+        let old = &self.facts;
+        let who = |facts: &DeviceFacts| {
+            let DeviceFacts { vendor, product, serial, block_bytes, peripheral, .. } = facts;
+            format!(
+                "{vendor} {product} serial \"{serial}\", device type {peripheral:#x}, {block_bytes}-byte blocks"
+            )
+        };
+        let (before, after) = (who(old), who(&now));
+        if before != after {
+            let problem = format!("after a new login this is another LUN: {after}; it was {before}");
+            return Err(self.failure(Blame::Peer, &problem));
+        }
+        if now.capacity_blocks < old.capacity_blocks {
+            let (before, after) = (old.capacity_blocks, now.capacity_blocks);
+            let problem = format!("after a new login the LUN has {after} blocks; it had {before}");
+            return Err(self.failure(Blame::Peer, &problem));
+        }
+        Ok(())
     }
 
     /// All questions are answered: is this a disk that I/O can go to?

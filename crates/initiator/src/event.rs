@@ -76,6 +76,9 @@ pub enum IoError {
     /// The session was lost and did not come back within the replacement timeout (peer or network).
     #[error("session lost and not restored within the replacement timeout")]
     SessionLost,
+    /// After a new login the LUN was a different or smaller one; the I/O was not sent to it, or may have been lost (peer).
+    #[error("after a new login the LUN is another one or has shrunk")]
+    DeviceChanged,
     /// The device was closed while the I/O waited (us).
     #[error("device closed")]
     Closed,

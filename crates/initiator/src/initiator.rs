@@ -6,8 +6,9 @@ use crate::device::{Device, DeviceFacts, DeviceId, DeviceState};
 use crate::event::{Event, EventKind, Failure, IoDone, IoSink};
 use crate::options::{Credentials, OptionsError, SessionOptions};
 use crate::path::{self, Path, PathState};
+use crate::request::{IoRequest, SubmitError};
 use crate::session::{Answer, Config, Notice, Random, Regions, Session, State, Turn};
-use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, Seg, TcpInfo, Wait};
+use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
 use linerate_iscsi::params::SessionParams;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,45 +31,6 @@ pub enum Sharing {
     Own,
     /// One session per portal, target, credentials and options.
     Shared,
-}
-
-/// Where a read's data goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadInto {
-    /// Nowhere: received, then forgotten. The fastest.
-    Nothing,
-    /// Shown to [`IoSink::read_data`] in the receive buffer.
-    Shown,
-    /// Into this segment, which is at least as long as the read. Long pieces are received straight into it.
-    Segment(Seg),
-}
-
-/// What an I/O does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IoOp {
-    /// READ.
-    Read(ReadInto),
-    /// WRITE of this segment's first `len_bytes` bytes, which must not change until the I/O is done.
-    Write(Seg),
-    /// The same with FUA: the data are on stable storage when it is done.
-    WriteDurable(Seg),
-    /// SYNCHRONIZE CACHE of the whole LUN; offset and length are ignored.
-    Sync,
-    /// UNMAP of the range.
-    Discard,
-}
-
-/// One I/O. Offset and length are multiples of the device's block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IoRequest {
-    /// The caller's name for it, given back in [`IoDone`].
-    pub slot: u32,
-    /// What to do.
-    pub op: IoOp,
-    /// First byte on the LUN.
-    pub offset_bytes: u64,
-    /// Length in bytes.
-    pub len_bytes: u32,
 }
 
 /// What a session turned out to be, read back and not assumed.
@@ -479,6 +441,7 @@ impl Initiator {
                         self.ask(device);
                     }
                 }
+                Notice::Restored => self.confirm_devices(session, at, sink),
                 Notice::Failed(reason) => {
                     self.sessions[session.index()].failure = Some(reason.clone());
                     for device in self.devices_on(session) {
@@ -508,6 +471,9 @@ impl Initiator {
     }
 
     fn hear(&mut self, device: DeviceId, answer: Answer, reply: &[u8], at: Nanos, sink: &mut impl IoSink) {
+        if self.devices[device.index()].is_confirming() {
+            return self.hear_again(device, answer, reply, at, sink);
+        }
         if self.devices[device.index()].state != DeviceState::Opening {
             return;
         }
@@ -524,6 +490,59 @@ impl Initiator {
                 self.tell(device, at, EventKind::DeviceReady, sink);
             }
             Err(reason) => self.fail_device(device, reason, at, sink),
+        }
+    }
+
+    /// After a new login, asks every disk again who it is; until all have answered the session sends no I/O.
+    fn confirm_devices(&mut self, session: SessionId, at: Nanos, sink: &mut impl IoSink) {
+        for device in self.devices_on(session) {
+            if self.devices[device.index()].start_confirming() {
+                self.ask_again(device, at, sink);
+            }
+        }
+        self.release(session);
+    }
+
+    fn hear_again(
+        &mut self,
+        device: DeviceId,
+        answer: Answer,
+        reply: &[u8],
+        at: Nanos,
+        sink: &mut impl IoSink,
+    ) {
+        match self.devices[device.index()].hear_again(answer, reply) {
+            Ok(()) => self.ask_again(device, at, sink),
+            Err(reason) => self.fail_changed(device, reason, at, sink),
+        }
+        self.release(self.session_of(device));
+    }
+
+    /// Sends a device's next question; judges the answers when there is none left.
+    fn ask_again(&mut self, device: DeviceId, at: Nanos, sink: &mut impl IoSink) {
+        let id = self.session_of(device);
+        let from = &mut self.devices[device.index()];
+        if let Some(task) = from.ask(device.0) {
+            self.mark(id);
+            self.sessions[id.index()].enqueue_question(&task);
+        } else if let Err(reason) = from.confirm() {
+            self.fail_changed(device, reason, at, sink);
+        }
+    }
+
+    /// Another disk than before must get none of the I/O that was meant for the old one.
+    fn fail_changed(&mut self, device: DeviceId, reason: Failure, at: Nanos, sink: &mut impl IoSink) {
+        let id = self.session_of(device);
+        self.with_session(id, sink, |session, turn| session.fail_device(device, turn));
+        self.fail_device(device, reason, at, sink);
+    }
+
+    /// Lets a session's I/O go once all of its disks are known to be the old ones.
+    fn release(&mut self, session: SessionId) {
+        let on = self.devices_on(session);
+        if !on.iter().any(|device| self.devices[device.index()].is_confirming()) {
+            self.sessions[session.index()].held = false;
+            self.mark(session);
         }
     }
 
@@ -549,34 +568,4 @@ impl std::fmt::Debug for Initiator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Initiator({} sessions, {} devices)", self.sessions.len(), self.devices.len())
     }
-}
-
-/// An I/O that was not taken; all of these are the caller's to mend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SubmitError {
-    /// The device is not ready.
-    #[error("device is not ready")]
-    NotReady,
-    /// Offset or length is no multiple of the block, or the length is zero.
-    #[error("offset and length must be multiples of the block and not zero")]
-    Alignment,
-    /// The I/O ends behind the LUN's last block.
-    #[error("I/O ends behind the end of the device")]
-    OutOfRange,
-    /// The I/O is longer than the target takes (VPD B0).
-    #[error("I/O is longer than the device's maximum transfer length")]
-    TooLong,
-    /// The segment is shorter than the I/O, or not inside its region.
-    #[error("segment is shorter than the I/O or not inside its region")]
-    Segment,
-    /// The region was not attached with [`Initiator::attach`].
-    #[error("region is not attached to the initiator")]
-    UnknownRegion,
-    /// The target does not support UNMAP.
-    #[error("device does not support discard (UNMAP)")]
-    NoDiscard,
-    /// 65535 commands are in flight on the session.
-    #[error("too many I/Os in flight on one session")]
-    Full,
 }

@@ -5,8 +5,9 @@
 use crate::address::{AddressError, LunAddress, PortalAddress, Url};
 use crate::device::{DeviceFacts, DeviceId, DeviceState};
 use crate::event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
-use crate::initiator::{Initiator, IoOp, IoRequest, ReadInto, SessionFacts, Sharing, SubmitError};
+use crate::initiator::{Initiator, SessionFacts, Sharing};
 use crate::options::{Credentials, OptionsError, SessionOptions};
+use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
 use linerate_io::{
     Driver, Nanos, OpenDriverError, Preference, Region, RegionId, Seg, open_driver, with_driver,
 };

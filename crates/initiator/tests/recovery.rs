@@ -6,8 +6,8 @@ mod fake;
 
 use fake::{Fake, is, scsi};
 use linerate_initiator::{
-    Credentials, DeviceId, Disk, Event, EventKind, Initiator, IoDone, IoError, IoOp, IoRequest, IoSink,
-    LunAddress, ReadInto, SessionOptions, Sharing, ToolError,
+    Blame, Credentials, DeviceId, Disk, Event, EventKind, Initiator, IoDone, IoError, IoOp, IoRequest,
+    IoSink, LunAddress, ReadInto, SessionOptions, Sharing, ToolError,
 };
 use linerate_io::{Driver, EpollDriver, Nanos, Region, RegionId, Seg, Wait};
 use linerate_iscsi::pdu::*;
@@ -333,4 +333,42 @@ fn an_expired_login_during_recovery_is_tried_again() {
     let result: Result<(), ToolError> = disk.read(0, &mut [0; 512]);
     result.unwrap();
     assert_eq!(disk.session_facts().unwrap().logins, 2);
+}
+
+/// Loses the session with a write in flight; what comes back has these blocks and this product. Gives the write's end, the
+/// events after the return, and whether the write reached the disk.
+fn comes_back_as(blocks: u64, product: [u8; 16]) -> (Result<(), IoError>, Vec<EventKind>, bool) {
+    let fake = Fake::start(move |peer, n| {
+        peer.login()?;
+        if n == 0 {
+            return peer.serve_until(is(WRITE)).map(|_| ());
+        }
+        (peer.blocks, peer.product) = (blocks, product);
+        peer.serve()
+    });
+    let mut rig = Rig::open(&fake, &options());
+    rig.write(0, 3, 7);
+    rig.run(1);
+    let again = IoRequest { slot: 1, op: IoOp::Sync, offset_bytes: 0, len_bytes: 0 };
+    assert_eq!(rig.initiator.submit(rig.device, &again).is_ok(), rig.heard.done[0].result.is_ok());
+    let events = rig.heard.events.split_off(2);
+    let written = fake.disk.lock().unwrap()[3 * 512] == 7;
+    (rig.heard.done[0].result, events, written)
+}
+
+#[test]
+fn another_or_a_smaller_lun_after_a_new_login_gets_no_io() {
+    for (blocks, product) in [(fake::BLOCKS - 1, [b' '; 16]), (fake::BLOCKS, *b"ANOTHER PRODUCT ")] {
+        let (result, events, written) = comes_back_as(blocks, product);
+        assert_eq!((result, written), (Err(IoError::DeviceChanged), false));
+        let [EventKind::DeviceFailed(failure)] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(failure.blame, Blame::Peer);
+        assert!(failure.message.contains("after a new login"), "{failure}");
+    }
+}
+
+#[test]
+fn the_same_lun_may_have_grown() {
+    let (result, events, written) = comes_back_as(2 * fake::BLOCKS, [b' '; 16]);
+    assert_eq!((result, events, written), (Ok(()), vec![], true));
 }

@@ -23,7 +23,7 @@ fn discovery_lists_target_and_lun() {
     let Some(tgt) = Tgt::start() else { return };
     let found = discover(&tgt.portal(), &options(), &Credentials::default()).unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].iqn, tgt.iqn());
+    assert_eq!(found[0].iqn, Tgt::IQN);
     let disk = found[0].luns.iter().find(|lun| lun.lun == 1).expect("LUN 1 is listed");
     assert_eq!((disk.capacity_bytes, disk.block_bytes), (Tgt::BYTES, 512));
     assert_eq!(disk.failure, None);
@@ -91,7 +91,7 @@ fn qemu_reads_what_was_written_here_and_the_reverse() {
     let (address, _) = LunAddress::parse(&tgt.url()).unwrap();
     let mut disk =
         Disk::open(EpollDriver::new().unwrap(), &address, &options(), &Credentials::default()).unwrap();
-    disk.write(8192, &[0xa7; 300 * 512]).unwrap();
+    disk.write(8192, &vec![0xa7; 300 * 512]).unwrap();
     disk.sync().unwrap();
     let Some(right) = qemu_io(&tgt, "read -P 0xa7 8192 153600") else { return };
     assert!(right.contains("read 153600/153600") && !right.contains("failed"), "{right}");

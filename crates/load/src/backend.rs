@@ -55,7 +55,7 @@ pub(crate) enum Failure {
 impl Failure {
     /// The volume will not come back during this run.
     pub(crate) fn is_final(self) -> bool {
-        matches!(self, Self::Iscsi(IoError::SessionLost | IoError::Closed))
+        matches!(self, Self::Iscsi(IoError::SessionLost | IoError::DeviceChanged | IoError::Closed))
     }
 
     /// Whose fault.

@@ -111,7 +111,7 @@ impl Session {
             Owner::Io { device, slot } => {
                 turn.sink.done(IoDone { device: crate::DeviceId(device), slot, result: Ok(()) });
             }
-            Owner::Script { device } => {
+            Owner::Script { device } | Owner::Check { device } => {
                 let reply = std::mem::take(&mut self.tasks[index].reply);
                 turn.notices.push((self.id, Notice::Answered { device, answer: Answer::Good, reply }));
             }
@@ -133,7 +133,7 @@ impl Session {
             Owner::Io { device, slot } => {
                 turn.sink.done(IoDone { device: crate::DeviceId(device), slot, result: Err(error) });
             }
-            Owner::Script { device } => {
+            Owner::Script { device } | Owner::Check { device } => {
                 let answer = Answer::Failed(error);
                 turn.notices.push((self.id, Notice::Answered { device, answer, reply: Vec::new() }));
             }
@@ -171,7 +171,10 @@ impl Session {
     pub(super) fn requeue(&mut self, index: TaskIndex) {
         self.tasks[index].stage = Stage::Queued;
         self.tasks.mark_retried(index);
-        self.queue.push_front(index);
+        match self.tasks[index].owner {
+            Owner::Check { .. } => self.questions.push_front(index),
+            _ => self.queue.push_front(index),
+        }
     }
 
     /// The rule that keeps writes in order; see `recovery.rs`.

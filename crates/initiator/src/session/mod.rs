@@ -131,6 +131,8 @@ pub type Random = dyn FnMut(&mut [u8]) + Send;
 pub(crate) enum Notice {
     /// The first login succeeded.
     Ready,
+    /// Logged in again: the devices' facts must be confirmed.
+    Restored,
     /// Given up, with the reason.
     Failed(Failure),
     /// A device's question was answered.
@@ -177,6 +179,10 @@ pub(crate) struct Session {
     pub(crate) tasks: TaskTable,
     /// Commands that wait to be sent, oldest first.
     queue: VecDeque<TaskIndex>,
+    /// Questions to devices that must be answered before commands are sent again.
+    questions: VecDeque<TaskIndex>,
+    /// The commands wait until the devices are known to be the old ones.
+    pub(crate) held: bool,
     /// Pings, aborts, text and logout: sent before commands and outside the window.
     urgent: VecDeque<TaskIndex>,
     /// Runs of Data-Out that the target asked for, with the tag of their task.
@@ -207,6 +213,8 @@ impl Session {
             window: InitiatorWindow::CLOSED,
             tasks: TaskTable::default(),
             queue: VecDeque::new(),
+            questions: VecDeque::new(),
+            held: false,
             urgent: VecDeque::new(),
             bursts: VecDeque::new(),
             pongs: Vec::new(),
@@ -227,6 +235,13 @@ impl Session {
         let index = self.tasks.insert(new)?;
         self.queue.push_back(index);
         Some(index)
+    }
+
+    /// Takes in a question that goes before the commands that wait.
+    pub(crate) fn enqueue_question(&mut self, new: &NewTask) {
+        if let Some(index) = self.tasks.insert(new) {
+            self.questions.push_back(index);
+        }
     }
 
     /// Takes a control PDU into the urgent queue.

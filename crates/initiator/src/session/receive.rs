@@ -6,9 +6,9 @@
 
 use super::finish::Outcome;
 use super::tasks::{Owner, Payload, Progress, TaskIndex};
-use super::{Input, LossReason, Notice, Regions, Session, Turn};
+use super::{Input, LossReason, Notice, Regions, Session, State, Turn};
 use crate::event::{EventKind, IoSink};
-use crate::initiator::ReadInto;
+use crate::request::ReadInto;
 use linerate_io::{Buffer, Driver, Nanos, Region, Seg};
 use linerate_iscsi::frame::Event;
 use linerate_iscsi::pdu::{
@@ -57,6 +57,10 @@ pub(super) enum Place {
 impl Session {
     /// Gives the driver the buffer again, and the place where long read data belongs.
     pub(super) fn receive_again<D: Driver>(&mut self, driver: &mut D) {
+        // A receive on a socket that does not get connected fails too, and with less to say.
+        if self.state == State::Connecting {
+            return;
+        }
         let Some(link) = &mut self.link else { return };
         let Some(buffer) = link.buffer.take() else { return };
         link.direct = match link.current {

@@ -11,12 +11,15 @@
 //! 3. *Nothing overtakes a retry.* A command whose blocks overlap those of an unfinished retry, where one of the two
 //!    writes, waits until the retry has ended. The queue is first in, first out, so what stands behind it waits too.
 //! 4. *What the caller was told has failed is not sent again.*
+//! 5. *The LUN must be the old one.* After a new login every disk is asked again who it is, and no I/O is sent before it
+//!    has said so: another one, or one that shrank, gets none of it.
 //!
 //! Rules 2 to 4 hold for every retry, also for one after BUSY or a unit attention.
 
-use super::tasks::{Owner, Stage, TaskIndex};
+use super::tasks::{Owner, Stage, Task, TaskIndex};
 use super::{Config, Input, LossReason, Notice, SECOND, Session, State, Turn, nanos};
 use crate::address::PortalAddress;
+use crate::device::DeviceId;
 use crate::event::{EventKind, IoError, IoSink};
 use linerate_io::{Driver, Nanos};
 use std::net::SocketAddr;
@@ -108,6 +111,8 @@ impl Session {
         if self.recovery.logins == 1 {
             turn.notices.push((self.id, Notice::Ready));
         } else {
+            self.held = true;
+            turn.notices.push((self.id, Notice::Restored));
             let retried_commands = self.tasks.retried;
             self.tell(turn, now, EventKind::SessionRestored { retried_commands });
         }
@@ -171,6 +176,7 @@ impl Session {
         self.bursts.clear();
         self.pongs.clear();
         self.urgent.clear();
+        self.questions.clear();
         self.text = None;
         self.text_next = None;
         let next = self.window.immediate();
@@ -207,9 +213,22 @@ impl Session {
         }
     }
 
+    /// Ends every I/O of a device that is not what it was.
+    #[cold]
+    pub(crate) fn fail_device<S: IoSink>(&mut self, device: DeviceId, turn: &mut Turn<'_, S>) {
+        let its = |task: &Task| matches!(task.owner, Owner::Io { device: of, .. } if of == device.0);
+        self.queue.retain(|index| !its(&self.tasks[*index]));
+        let all: Vec<TaskIndex> =
+            self.tasks.iter().filter(|(_, task)| its(task)).map(|(index, _)| index).collect();
+        for index in all {
+            self.finish_failed(index, IoError::DeviceChanged, turn);
+        }
+    }
+
     fn fail_all<S: IoSink>(&mut self, error: IoError, turn: &mut Turn<'_, S>) {
         self.queue.clear();
         self.urgent.clear();
+        self.questions.clear();
         let all: Vec<TaskIndex> = self.tasks.iter().map(|(index, _)| index).collect();
         for index in all {
             self.finish_failed(index, error, turn);
@@ -312,7 +331,9 @@ impl Session {
                 (Owner::Text, Stage::Sent) if age >= command_ns => {
                     return Err(LossReason::Silence("the target did not send its list of targets"));
                 }
-                (Owner::Io { .. } | Owner::Script { .. }, Stage::Sent) if age >= command_ns => {
+                (Owner::Io { .. } | Owner::Script { .. } | Owner::Check { .. }, Stage::Sent)
+                    if age >= command_ns =>
+                {
                     late.push(index);
                 }
                 _ => {}

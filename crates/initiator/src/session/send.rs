@@ -66,6 +66,14 @@ impl Session {
         if !self.state.sends_commands() {
             return;
         }
+        while self.window.can_send()
+            && let Some(index) = self.questions.pop_front()
+        {
+            self.send_command(index, out, framer, regions, now);
+        }
+        if self.held {
+            return;
+        }
         while let Some(&index) = self.queue.front() {
             if !self.window.can_send() || (self.tasks.retried > 0 && self.must_wait(index)) {
                 break;
@@ -206,7 +214,7 @@ impl Session {
                 let pdu = LogoutRequest { immediate: true, reason, itt, cid: 0, cmd_sn, exp_stat_sn };
                 push_header(out, framer, |bhs| pdu.emit(bhs));
             }
-            Owner::Io { .. } | Owner::Script { .. } => {}
+            Owner::Io { .. } | Owner::Script { .. } | Owner::Check { .. } => {}
         }
         let task = &mut self.tasks[index];
         task.stage = Stage::Sent;

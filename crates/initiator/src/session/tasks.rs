@@ -5,7 +5,7 @@
 //! bits, so that no tag is ever the reserved one. Slots are reused last in, first out: a busy session touches as many
 //! cache lines as it has commands in flight.
 
-use crate::initiator::ReadInto;
+use crate::request::ReadInto;
 use linerate_io::{Nanos, Seg};
 use linerate_iscsi::pdu::Lun;
 use linerate_iscsi::transfer::{InitiatorRead, InitiatorWrite};
@@ -23,6 +23,8 @@ pub(crate) enum Owner {
     Io { device: u32, slot: u32 },
     /// The script that learns a device's facts.
     Script { device: u32 },
+    /// The script that makes sure, after a new login, that a device is the old one.
+    Check { device: u32 },
     /// Our NOP-Out ping.
     Ping,
     /// ABORT TASK of the task with this tag.

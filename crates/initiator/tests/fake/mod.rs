@@ -33,6 +33,10 @@ pub(crate) struct Peer {
     /// Commands admitted ahead of the next expected one.
     pub(crate) window: u32,
     pub(crate) framer: Framer,
+    /// READ CAPACITY: number of blocks.
+    pub(crate) blocks: u64,
+    /// INQUIRY: product.
+    pub(crate) product: [u8; 16],
 }
 
 impl Fake {
@@ -49,7 +53,8 @@ impl Fake {
                 let sn = StatusNumbers { stat_sn: 100, exp_cmd_sn: 1, max_cmd_sn: 32 };
                 let disk = Arc::clone(&shared);
                 let framer = Framer::default();
-                let mut peer = Peer { stream, disk, sn, logins: Vec::new(), window: 32, framer };
+                let (blocks, product, logins) = (BLOCKS, [b' '; 16], Vec::new());
+                let mut peer = Peer { stream, disk, sn, logins, window: 32, framer, blocks, product };
                 let _ = script(&mut peer, n);
             }
         });
@@ -212,11 +217,12 @@ impl Peer {
             0x12 if cdb[1] == 0 => {
                 let mut reply = [b' '; 36];
                 reply[..5].copy_from_slice(&[0, 0, 6, 2, 31]);
+                reply[16..32].copy_from_slice(&self.product);
                 self.data_in(command, &reply)
             }
             0x9e => {
                 let mut reply = [0; 32];
-                reply[..8].copy_from_slice(&(BLOCKS - 1).to_be_bytes());
+                reply[..8].copy_from_slice(&(self.blocks - 1).to_be_bytes());
                 reply[8..12].copy_from_slice(&(BLOCK as u32).to_be_bytes());
                 self.data_in(command, &reply)
             }

@@ -43,9 +43,9 @@ impl Tgt {
         let file = self.dir.join("lun1");
         let backing = std::fs::File::create(&file).expect("backing file");
         backing.set_len(Self::BYTES).expect("backing file");
-        let iqn = self.iqn();
+        let iqn = Self::IQN;
         let path = file.to_string_lossy().into_owned();
-        self.admin(&["--op", "new", "--mode", "target", "--tid", "1", "-T", &iqn]);
+        self.admin(&["--op", "new", "--mode", "target", "--tid", "1", "-T", iqn]);
         self.admin(&["--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", &path]);
         for digest in ["HeaderDigest", "DataDigest"] {
             self.admin(&[
@@ -83,16 +83,14 @@ impl Tgt {
         assert!(worked, "tgtadm {args:?}");
     }
 
-    pub(crate) fn iqn(&self) -> String {
-        "iqn.2026-11.lab.linerate:tgt".into()
-    }
+    pub(crate) const IQN: &str = "iqn.2026-11.lab.linerate:tgt";
 
     pub(crate) fn portal(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("iscsi://{}/{}/1", self.portal(), self.iqn())
+        format!("iscsi://{}/{}/1", self.portal(), Self::IQN)
     }
 }
 
