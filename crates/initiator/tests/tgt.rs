@@ -7,7 +7,6 @@ mod peers;
 use linerate_initiator::{Credentials, Disk, LunAddress, SessionOptions, discover};
 use linerate_io::EpollDriver;
 use peers::Tgt;
-use std::io::Write;
 use std::process::Command;
 
 fn options() -> SessionOptions {
@@ -76,10 +75,7 @@ fn qemu_io(tgt: &Tgt, command: &str) -> Option<String> {
         Err(error) => format!("Unknown protocol: {error}"),
     };
     if text.contains("Unknown protocol") {
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: qemu-io with iSCSI (packages qemu-utils, qemu-block-extra)"
-        );
+        peers::skip("qemu-io cannot speak iSCSI (packages qemu-utils, qemu-block-extra)");
         return None;
     }
     Some(text)
