@@ -156,6 +156,21 @@ fn a_silent_initiator_is_pinged_and_then_dropped() {
 }
 
 #[test]
+fn a_session_that_is_silent_for_too_long_is_closed() {
+    let array = array(r#""limits": {"idle_timeout_s": 0.4},"#);
+    let mut silent = Client::login(array.portals()[0], 1, "");
+    let mut busy = Client::login(array.portals()[0], 2, "");
+    busy.clear_attention();
+    for _ in 0..10 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert_eq!(busy.ping(b"here").data, b"here", "who speaks is not silent");
+    }
+    assert!(silent.receive().is_none());
+    let stats = wait_for(&array, "one is left", |stats| stats.connections == 1);
+    assert_eq!((stats.timeouts, stats.sessions), (1, 1));
+}
+
+#[test]
 fn an_aborted_write_gets_no_answer_and_leaves_nothing() {
     let array = array("");
     let mut client = Client::login(array.portals()[0], 1, "InitialR2T=Yes\0ImmediateData=No\0");

@@ -252,7 +252,16 @@ impl Client {
 
     /// A task management request and its result.
     pub(crate) fn manage(&mut self, function: TaskFunction, referenced_itt: u32) -> TaskResult {
-        let request = TaskManagement {
+        let request = self.management(function, referenced_itt);
+        self.send(|bhs| request.emit(bhs), &[]);
+        match self.receive().expect("a task management response").response {
+            Response::TaskManagement(response) => response.result,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn management(&mut self, function: TaskFunction, referenced_itt: u32) -> TaskManagement {
+        TaskManagement {
             immediate: true,
             function,
             lun: Lun(0),
@@ -262,11 +271,6 @@ impl Client {
             exp_stat_sn: self.exp_stat_sn,
             ref_cmd_sn: 0,
             exp_data_sn: 0,
-        };
-        self.send(|bhs| request.emit(bhs), &[]);
-        match self.receive().expect("a task management response").response {
-            Response::TaskManagement(response) => response.result,
-            other => panic!("{other:?}"),
         }
     }
 
