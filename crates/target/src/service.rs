@@ -281,3 +281,27 @@ fn free_tsih(sessions: &mut Sessions) -> Option<u16> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Mailbox, Relaxed, Service};
+
+    #[test]
+    fn new_connections_go_to_the_least_loaded_worker() {
+        let config = serde_json::from_str(r#"{"targets": []}"#).unwrap();
+        let service = Service::<()>::new(&config, Vec::new(), Vec::new());
+        service.introduce((0..3).map(|_| Arc::new(Mailbox::new(Box::new(|| ())))).collect());
+        let loads =
+            || service.mailboxes().iter().map(|mailbox| mailbox.load.load(Relaxed)).collect::<Vec<_>>();
+        let peer = "192.0.2.1".parse().unwrap();
+        for _ in 0..9 {
+            assert!(service.admit_connection(peer));
+            service.least_loaded();
+        }
+        assert_eq!(loads(), [3, 3, 3]);
+        service.connection_ended(1, peer);
+        service.connection_ended(1, peer);
+        assert_eq!((service.least_loaded(), service.least_loaded()), (1, 1));
+        assert_eq!(loads(), [3, 3, 3]);
+    }
+}

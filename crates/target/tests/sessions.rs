@@ -155,6 +155,23 @@ fn a_silent_initiator_is_pinged_and_then_dropped() {
     assert_eq!(wait_for(&array, "it is gone", |stats| stats.connections == 0).timeouts, 1);
 }
 
+/// A header that leaves without its data, or without TCP_NODELAY, waits 40 ms for a delayed acknowledgement.
+#[test]
+fn a_small_answer_leaves_at_once_and_in_one_piece() {
+    let array = array("");
+    let mut client = Client::login(array.portals()[0], 1, "");
+    client.clear_attention();
+    let before = array.stats().sends;
+    let began = std::time::Instant::now();
+    for lba in 0..100 {
+        client.write(lba, &[lba as u8; 512]);
+        assert_eq!(client.read(lba, 512), [lba as u8; 512]);
+    }
+    assert!(began.elapsed().as_millis() < 2000, "{:?} for 200 commands", began.elapsed());
+    let stats = wait_for(&array, "counters are published", |stats| stats.sends - before >= 200);
+    assert_eq!(stats.sends - before, 200, "one send per answer");
+}
+
 #[test]
 fn a_session_that_is_silent_for_too_long_is_closed() {
     let array = array(r#""limits": {"idle_timeout_s": 0.4},"#);

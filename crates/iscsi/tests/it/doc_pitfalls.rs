@@ -17,7 +17,8 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
         } else if path.extension().is_some_and(|end| end == "rs" || end == "py") {
             for line in std::fs::read_to_string(&path).unwrap().lines() {
                 let line = line.trim_start();
-                let line = line.strip_prefix("pub ").unwrap_or(line);
+                let line =
+                    ["pub ", "pub(crate) "].iter().find_map(|word| line.strip_prefix(word)).unwrap_or(line);
                 if let Some(rest) = line.strip_prefix("fn ").or_else(|| line.strip_prefix("def ")) {
                     names.insert(rest.split(['(', '<']).next().unwrap().to_owned());
                 }
