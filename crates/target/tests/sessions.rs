@@ -155,7 +155,7 @@ fn a_silent_initiator_is_pinged_and_then_dropped() {
     assert_eq!(wait_for(&array, "it is gone", |stats| stats.connections == 0).timeouts, 1);
 }
 
-/// A header that leaves without its data, or without TCP_NODELAY, waits 40 ms for a delayed acknowledgement.
+/// A header that leaves without its data, or without `TCP_NODELAY`, waits 40 ms for a delayed acknowledgement.
 #[test]
 fn a_small_answer_leaves_at_once_and_in_one_piece() {
     let array = array("");
