@@ -1,4 +1,4 @@
-"""libiscsi's suite against our array, on volumes of both kinds and every block layout: no failure, and a listed reason for every skip."""
+"""libiscsi's suite on volumes of both kinds and every block layout: no failure, and a reason for every skip."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class Bench:
 
 
 @pytest.fixture(
-    scope="module", params=[("memory", "512e"), ("file", "512e"), ("memory", "512n"), ("memory", "4kn")], ids="-".join
+    scope="module",
+    params=[("memory", "512e"), ("file", "512e"), ("memory", "512n"), ("memory", "4kn")],
+    ids="-".join,
 )
 def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """An array with a volume of the kind, behind two portals, so that the suite has a second path to it."""
@@ -38,18 +40,10 @@ def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     kind, layout = request.param
     sector_bytes, physical_sector_bytes = LAYOUTS[layout]
     folder: Path = tmp_path_factory.mktemp("conformance")
-    writable = Volume(
-        lun=WRITABLE,
-        name="vol1",
-        kind=kind,
-        path=str(folder / "volume.img") if kind == "file" else None,
-        size_bytes=SIZE_BYTES,
-        sector_bytes=sector_bytes,
-        physical_sector_bytes=physical_sector_bytes,
-    )
-    read_only = Volume(
-        lun=READ_ONLY, name="vol2", size_bytes=SIZE_BYTES, sector_bytes=sector_bytes, read_only=True
-    )
+    blocks = {"sector_bytes": sector_bytes, "physical_sector_bytes": physical_sector_bytes}
+    path = str(folder / "volume.img") if kind == "file" else None
+    writable = Volume(lun=WRITABLE, name="vol1", kind=kind, path=path, size_bytes=SIZE_BYTES, **blocks)
+    read_only = Volume(lun=READ_ONLY, name="vol2", size_bytes=SIZE_BYTES, read_only=True, **blocks)
     target = Target(name=IQN, volumes=(writable, read_only))
     with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0", "127.0.0.1:0"), targets=(target,))) as array:
         yield Bench(array, layout)
