@@ -14,6 +14,7 @@ RUST_FILES := $(shell find crates -name '*.rs' -not -path 'crates/sim/*' -not -p
               $(wildcard crates/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 SECONDS ?= 60
 SEED ?=
+RUNS ?= 10000
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,16 +50,23 @@ bench: dev ## the speed bars against raw TCP and peers, interleaved; peers that 
 	$(BIN)/python -m bench $(ARGS)
 
 fuzz: ## fuzz every target for SECONDS each (needs cargo-fuzz and a nightly toolchain)
+	@cargo fuzz --version >/dev/null 2>&1 \
+	 || { echo "cargo-fuzz is missing: cargo install --locked cargo-fuzz --version 0.13.2" >&2; exit 1; }
+	@cargo +nightly --version >/dev/null 2>&1 \
+	 || { echo "a nightly toolchain is missing: rustup toolchain install nightly" >&2; exit 1; }
 	@for target in $$(cargo fuzz list); do \
 	   echo "== fuzz $$target for $(SECONDS) s"; \
-	   cargo +nightly fuzz run $$target -- -max_total_time=$(SECONDS) || exit 1; \
+	   mkdir -p fuzz/found/$$target; \
+	   cargo +nightly fuzz run $$target fuzz/found/$$target fuzz/corpus/$$target -- \
+	     -max_total_time=$(SECONDS) -print_final_stats=1 || exit 1; \
 	 done
 
 fuzz-smoke: ## the fuzz targets' bodies over random bytes on the stable toolchain, seconds
 	cargo test --locked -p linerate-sim --test fuzz_smoke
 
-sim: ## the pair harness under a virtual clock; SEED=n replays one seed
-	$(if $(SEED),LINERATE_SIM_SEED=$(SEED)) cargo test --locked -p linerate-sim -- --nocapture
+sim: ## the pair harness under a virtual clock, RUNS seeds of each kind; SEED=n replays one seed
+	LINERATE_SIM_SEED=$(SEED) LINERATE_SIM_RUNS=$(if $(SEED),,$(RUNS)) \
+	cargo test --locked --release -p linerate-sim --test pair -- --nocapture
 
 PIN := uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
        --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build

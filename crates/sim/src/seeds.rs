@@ -2,15 +2,22 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+/// So many runs between two signs of life.
+const PROGRESS_RUNS: u64 = 1000;
+
 /// Runs `test` with seeds 0 to `runs` - 1. `LINERATE_SIM_RUNS` replaces the number of runs, `LINERATE_SIM_SEED` replays one
-/// seed. When a run panics its seed is printed.
+/// seed. When a run panics its seed is printed; many runs tell how far they are.
 pub fn for_each_seed(runs: u64, mut test: impl FnMut(u64)) {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let seeds = match number("LINERATE_SIM_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("LINERATE_SIM_RUNS").unwrap_or(runs),
     };
+    let test_name = std::thread::current().name().unwrap_or("seeds").to_owned();
     for seed in seeds {
+        if seed > 0 && seed % PROGRESS_RUNS == 0 {
+            eprintln!("{test_name}: {seed} seeds passed");
+        }
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(seed))) {
             eprintln!("seed {seed} failed; replay it with: make sim SEED={seed}");
             resume_unwind(panic);
