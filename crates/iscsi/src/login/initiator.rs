@@ -97,8 +97,8 @@ impl InitiatorLogin {
 
     /// The first request. Call once.
     pub fn start(&mut self) -> (LoginRequest, Vec<u8>) {
-        debug_assert_eq!(self.state, InitiatorState::Start);
-        self.state = InitiatorState::Method;
+        let begun = self.step(InitiatorEvent::Begin);
+        debug_assert!(begun.is_ok(), "a login is started once");
         let mut out = Writer::default();
         out.push("InitiatorName", self.config.initiator_name.as_str());
         match &self.config.target_name {

@@ -23,8 +23,7 @@ mod target_auth;
 pub use initiator::{InitiatorConfig, InitiatorLogin, InitiatorStep, LoginFailure};
 pub use sessions::{Decision, ExistingSession, SessionRequest, decide};
 pub use table::{
-    CONNECTION, ConnectionEvent, ConnectionState, INITIATOR_LOGIN, InitiatorEvent, InitiatorState, Row,
-    TARGET_LOGIN, TargetEvent, TargetState, next_state,
+    INITIATOR_LOGIN, InitiatorEvent, InitiatorState, Row, TARGET_LOGIN, TargetEvent, TargetState, next_state,
 };
 pub use target::{
     Accepted, LoginRefusal, Lookup, TargetConfig, TargetHost, TargetLogin, TargetReply, TargetStep,

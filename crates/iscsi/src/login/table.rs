@@ -1,7 +1,7 @@
 //! The state machines as data.
 //!
-//! A row reads: in this state, when this happens, go there. What is not in a table must not happen: the login fails, or
-//! the connection is dropped. The three tables are small enough to be searched row by row; none is on the path of an I/O.
+//! A row reads: in this state, when this happens, go there. What is not in a table must not happen: the login fails. Both
+//! tables are small enough to be searched row by row; neither is on the path of an I/O.
 
 /// One row of a state table.
 pub type Row<S, E> = (S, E, S);
@@ -127,60 +127,5 @@ pub const INITIATOR_LOGIN: &[Row<InitiatorState, InitiatorEvent>] = {
         (S::Cleared, E::ToOperational, S::Operational),
         (S::Operational, E::Talk, S::Operational),
         (S::Operational, E::ToFullFeature, S::FullFeature),
-    ]
-};
-
-/// A connection as both sides see it (RFC 7143 section 8.1.3, reduced to one connection per session).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ConnectionState {
-    /// No TCP connection.
-    Free,
-    /// TCP connects (initiator), or has been accepted and waits for the first PDU (target).
-    Connecting,
-    /// Login phase.
-    InLogin,
-    /// Full feature phase.
-    LoggedIn,
-    /// The target asked for a logout, or the initiator has sent one: no new commands.
-    LogoutRequested,
-    /// Logout answered, or the connection failed: tasks are being ended.
-    CleanupWait,
-}
-
-/// What happens to a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ConnectionEvent {
-    /// The initiator connects, or the target accepts.
-    Open,
-    /// The first login PDU goes out or comes in.
-    LoginBegins,
-    /// The final login response.
-    LoginDone,
-    /// A logout request, or an asynchronous message that asks for one.
-    LogoutBegins,
-    /// The logout response.
-    LogoutDone,
-    /// TCP failed or was closed, a deadline passed, the peer broke the protocol, or a new login took the session over.
-    Lost,
-    /// Every task of the connection has ended.
-    Cleaned,
-}
-
-/// Life of a connection.
-pub const CONNECTION: &[Row<ConnectionState, ConnectionEvent>] = {
-    use {ConnectionEvent as E, ConnectionState as S};
-    &[
-        (S::Free, E::Open, S::Connecting),
-        (S::Connecting, E::LoginBegins, S::InLogin),
-        (S::Connecting, E::Lost, S::Free),
-        (S::InLogin, E::LoginDone, S::LoggedIn),
-        (S::InLogin, E::Lost, S::Free),
-        (S::LoggedIn, E::LogoutBegins, S::LogoutRequested),
-        (S::LoggedIn, E::Lost, S::CleanupWait),
-        (S::LogoutRequested, E::LogoutBegins, S::LogoutRequested),
-        (S::LogoutRequested, E::LogoutDone, S::CleanupWait),
-        (S::LogoutRequested, E::Lost, S::CleanupWait),
-        (S::CleanupWait, E::Lost, S::CleanupWait),
-        (S::CleanupWait, E::Cleaned, S::Free),
     ]
 };

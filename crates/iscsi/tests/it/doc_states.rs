@@ -1,7 +1,7 @@
 //! `docs/rfc7143-states.md` is drawn from the state tables; this test fails when it is not current.
 //! `LINERATE_WRITE_DOCS=1 cargo test -p linerate-iscsi doc_states` writes it anew.
 
-use linerate_iscsi::login::{CONNECTION, INITIATOR_LOGIN, Row, TARGET_LOGIN};
+use linerate_iscsi::login::{INITIATOR_LOGIN, Row, TARGET_LOGIN};
 use std::fmt::{Debug, Write};
 
 fn diagram<S: Debug, E: Debug>(out: &mut String, title: &str, rule: &str, table: &[Row<S, E>]) {
@@ -19,14 +19,13 @@ fn diagram<S: Debug, E: Debug>(out: &mut String, title: &str, rule: &str, table:
 fn page() -> String {
     let mut out = String::from(
         "# State machines of iSCSI\n\nDrawn from the tables in `crates/iscsi/src/login/table.rs`; a test keeps this page \
-         current. What is not\nin a table must not happen: a login fails, a connection is dropped.\n",
+         current. What is not\nin a table must not happen: the login fails. The life of a session on the initiator's side is a table \
+         too:\n`TRANSITIONS` in `crates/initiator/src/session/state.rs`.\n",
     );
     let rule = "One login as the target sees it (RFC 7143 section 6.3). Multi-PDU text stays within a state.";
     diagram(&mut out, "Login, target", rule, TARGET_LOGIN);
     let rule = "One login as the initiator sees it: a state names what was sent last.";
     diagram(&mut out, "Login, initiator", rule, INITIATOR_LOGIN);
-    let rule = "A connection, on either side (RFC 7143 section 8.1.3 with one connection per session).";
-    diagram(&mut out, "Connection", rule, CONNECTION);
     out
 }
 
@@ -53,5 +52,4 @@ fn every_state_is_reached_and_every_row_is_unambiguous() {
     }
     check(TARGET_LOGIN);
     check(INITIATOR_LOGIN);
-    check(CONNECTION);
 }
