@@ -19,8 +19,8 @@ fn diagram<S: Debug, E: Debug>(out: &mut String, title: &str, rule: &str, table:
 fn page() -> String {
     let mut out = String::from(
         "# State machines of iSCSI\n\nDrawn from the tables in `crates/iscsi/src/login/table.rs`; a test keeps this page \
-         current. What is not\nin a table must not happen: the login fails. The life of a session on the initiator's side is a table \
-         too:\n`TRANSITIONS` in `crates/initiator/src/session/state.rs`.\n",
+         current. What is not\nin a table must not happen: the login fails. The life of a session on the \
+         initiator's side is a table too:\n`TRANSITIONS` in `crates/initiator/src/session/state.rs`.\n",
     );
     let rule = "One login as the target sees it (RFC 7143 section 6.3). Multi-PDU text stays within a state.";
     diagram(&mut out, "Login, target", rule, TARGET_LOGIN);
