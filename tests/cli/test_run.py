@@ -218,6 +218,31 @@ def _on_a_terminal(words: list[str], **env: str) -> str:
     return shown.decode()
 
 
+@pytest.mark.parametrize(
+    ("file", "code", "message"),
+    [
+        ("manifest.json", 2, "run/manifest.json: the file: Invalid JSON"),
+        ("intervals.parquet", 1, "run: the interval tables cannot be read"),
+        ("usage.parquet", 1, "run: the interval tables cannot be read"),
+        ("latency.hlog", 1, "latency.hlog was changed after the run was closed"),
+        ("events.jsonl", 1, "events.jsonl was changed after the run was closed"),
+    ],
+)
+def test_a_damaged_run_is_told(workload: Path, tmp_path: Path, file: str, code: int, message: str) -> None:
+    words = ["--target", "null:1g", "--output", "run", "--elapsed", "0.1", "--no-report"]
+    assert linerate("run", workload, *words, cwd=tmp_path).returncode == 0
+    (tmp_path / "run" / file).chmod(0o600)
+    (tmp_path / "run" / file).write_text("garbage", "ascii")
+    check = linerate("check", "run", cwd=tmp_path)
+    assert check.returncode == code
+    told = check.stderr + check.stdout
+    assert message in told
+    assert "-> take the run directory from a backup" in told
+    report = linerate("report", "run", cwd=tmp_path)
+    assert message in report.stderr + report.stdout
+    assert "-> take the run directory from a backup" in report.stderr + report.stdout
+
+
 @pytest.mark.parametrize("colour", [True, False])
 def test_a_terminal_gets_a_live_table(workload: Path, tmp_path: Path, colour: bool) -> None:
     words = ["run", str(workload), "--target", "null:1g", "--output", str(tmp_path / "run"), "--no-report"]

@@ -6,6 +6,7 @@ import io
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from linerate.analysis import check_run, compare_runs, summarise
 from linerate.report import comparison_lines, result_lines, result_table, validity_lines
 from linerate.report.figures import mib_s, ms, percent, rate, significant, size
@@ -37,9 +38,23 @@ def test_thin_quantiles_are_in_parentheses(tmp_path: Path) -> None:
 def test_the_rich_table_prints_the_same_figures(tmp_path: Path) -> None:
     steps = summarise(make_run(tmp_path / "run", [LOAD]))
     out = io.StringIO()
-    Console(file=out, width=160, no_color=True).print(result_table(steps))
+    Console(file=out, width=160, no_color=True).print(result_table(steps, 160))
     wanted = result_lines(steps)[1].split()
     assert any(line.split() == wanted for line in out.getvalue().splitlines())
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(tmp_path: Path, width: int) -> None:
+    steps = summarise(make_run(tmp_path / "run", [replace(LOAD, name="256k-seq-write")]))
+    out = io.StringIO()
+    Console(file=out, width=width, no_color=True).print(result_table(steps, width))
+    lines = out.getvalue().splitlines()
+    (row,) = (line.split() for line in lines if "256k-seq-write" in line)
+    whole = result_lines(steps)[1].split()
+    assert {"256k-seq-write", whole[1], whole[2], whole[4], whole[7]} <= set(row)
+    assert set(row) <= set(whole)
+    assert max(map(len, lines)) <= width
+    assert "\u2026" not in out.getvalue()
 
 
 def test_a_doubt_about_many_steps_is_told_once() -> None:

@@ -37,8 +37,12 @@ pub(crate) fn refused_json(what: &str, error: &serde_json::Error) -> PyErr {
 
 pub(crate) fn run_error(error: &RunError) -> PyErr {
     let hint = match error.blame() {
-        Blame::User => "correct the workload file or the target",
-        Blame::Peer => "see the array's log; `linerate discover` shows what it offers",
+        Blame::User => {
+            "correct the workload file or the target; `linerate discover` shows what an array offers, and to whom"
+        }
+        Blame::Peer => {
+            "see whether the array is up and reachable, and what its log says; `linerate discover` tries it"
+        }
         Blame::Host => "see `linerate run --help` for the driver, CPU and file options",
         Blame::Us => "please report this with the run directory",
     };

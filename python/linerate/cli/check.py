@@ -17,7 +17,9 @@ def check(
     from linerate.report import validity_lines
     from linerate.results import RunDirectory
 
-    validity = check_run(RunDirectory.open(run))
-    typer.echo(validity.model_dump_json() if json else "\n".join(validity_lines(validity)))
+    opened = RunDirectory.open(run)
+    validity = check_run(opened)
+    lines = validity_lines(validity, steps=len(opened.manifest.steps))
+    typer.echo(validity.model_dump_json() if json else "\n".join(lines))
     if validity.stamp == "void":
         raise typer.Exit(1)

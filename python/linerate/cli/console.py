@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from rich.console import Console
 if TYPE_CHECKING:
     from linerate.analysis import StepSummary
     from linerate.results import Validity
+
+HANGING = " " * 11
 
 
 def console() -> Console:
@@ -22,11 +25,17 @@ def show_result(steps: Sequence[StepSummary], validity: Validity | None) -> None
     from linerate.report import result_lines, result_table, validity_lines
 
     out = console()
-    if out.is_terminal:
-        out.print(result_table(steps))
+    width = out.width if out.is_terminal else None
+    if width is not None:
+        out.print(result_table(steps, width))
     else:
         for line in result_lines(steps):
             out.print(line, soft_wrap=True, markup=False)
     if validity is not None:
-        for line in validity_lines(validity, brief=True, width=out.width if out.is_terminal else None):
-            out.print(line, soft_wrap=True, markup=False)
+        for line in validity_lines(validity, steps=len(steps), brief=True, width=width):
+            out.print(_wrapped(line, width), soft_wrap=True, markup=False)
+
+
+def _wrapped(line: str, width: int | None) -> str:
+    """A finding over several lines of a terminal, each under the first one's text."""
+    return line if width is None else textwrap.fill(line, width, subsequent_indent=HANGING)

@@ -25,7 +25,9 @@ def report(
     from linerate.results import RunDirectory
 
     opened = RunDirectory.open(run)
-    show_result(summarise(opened), opened.manifest.validity or check_run(opened))
+    # The stamp is that of the day the run was closed, unless its files are no longer what they were then.
+    sound = opened.manifest.validity if not opened.damage() else None
+    show_result(summarise(opened), sound or check_run(opened))
     inside = opened.path / "report.html"
     path = write_report(opened, html) if html is not None or not inside.exists() else inside
     typer.echo(f"report: {path}")

@@ -88,17 +88,24 @@ class FindingGroup:
     steps: tuple[str, ...]
     same: bool
     """The figures in the reason hold for all of the steps, not for the first alone."""
+    of: int
+    """Steps of the run; 0 when that is not known."""
 
     def where(self, most: int = 8) -> str:
         """The steps, as they stand behind the reason."""
+        if len(self.steps) == self.of > 1:
+            return "every step" if self.same else f"{self.steps[0]}; likewise the other steps"
         named = [*self.steps[:most], *([f"{len(self.steps) - most} more"] if len(self.steps) > most else [])]
         if self.same or len(named) < 2:
             return ", ".join(named)
         return f"{named[0]}; likewise {', '.join(named[1:])}"
 
 
-def grouped_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """The gravest first. Findings that differ in nothing but figures and the step are one group."""
+def grouped_findings(findings: Iterable[Finding], of: int = 0) -> list[FindingGroup]:
+    """The gravest first. Findings that differ in nothing but figures and the step are one group.
+
+    `of` is the number of steps of the run.
+    """
     groups: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         words = _FIGURES.sub("#", finding.reason)
@@ -109,6 +116,7 @@ def grouped_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
             finding=group[0],
             steps=tuple(dict.fromkeys(finding.step for finding in group if finding.step)),
             same=len({finding.reason for finding in group}) == 1,
+            of=of,
         )
         for group in sorted(groups.values(), key=lambda group: order[group[0].severity])
     ]

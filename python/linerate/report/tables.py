@@ -26,6 +26,7 @@ COLUMNS = (
     "queue depth",
     "cpu% sys+u",
 )
+_DISPENSABLE = ("p95", "read%", "p50", "queue depth", "p99.9", "cpu% sys+u")
 _QUANTILE_COLUMNS = {0.5: 5, 0.95: 6, 0.99: 7, 0.999: 8}
 FOOTNOTE = "times in ms, MB = 2^20 bytes"
 GREY_FOOTNOTE = "(in parentheses: fewer than 100 I/Os lie beyond)"
@@ -39,16 +40,36 @@ class Cell:
     grey: bool = False
 
 
-def result_table(steps: Sequence[StepSummary]) -> Table:
-    """The end-of-run table: vdbench's words, then percentiles. Reads and writes follow below a mixed step."""
-    table = Table(caption=FOOTNOTE, caption_justify="left", header_style="bold", box=None, padding=(0, 1))
-    for number, name in enumerate(COLUMNS):
-        table.add_column(name, justify="right" if number else "left", no_wrap=number > 0, overflow="fold")
-    for row in result_rows(steps):
+def result_table(steps: Sequence[StepSummary], width: int | None = None) -> Table:
+    """The end-of-run table: vdbench's words, then percentiles. Reads and writes follow below a mixed step.
+
+    Of the columns that do not fit `width` the less telling ones are left out; no figure is ever cut.
+    """
+    rows = result_rows(steps)
+    shown = _columns_that_fit(rows, width)
+    table = Table(
+        caption=FOOTNOTE, caption_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0)
+    )
+    for number in shown:
+        heading = COLUMNS[number].replace(" ", "\n")
+        table.add_column(heading, justify="right" if number else "left", no_wrap=number > 0, overflow="fold")
+    for row in rows:
         part = row[0].text.startswith(" ")
-        texts = [Text(cell.text, style="dim" if cell.grey or part else "") for cell in row]
-        table.add_row(*texts)
+        table.add_row(*(Text(row[n].text, style="dim" if row[n].grey or part else "") for n in shown))
     return table
+
+
+def _columns_that_fit(rows: Sequence[Sequence[Cell]], width: int | None) -> list[int]:
+    shown = list(range(len(COLUMNS)))
+    widths = [
+        max(*(len(word) for word in name.split()), *(len(row[n].text) for row in rows), 0) + 2
+        for n, name in enumerate(COLUMNS)
+    ]
+    for name in _DISPENSABLE:
+        if width is None or sum(widths[n] for n in shown) <= width:
+            break
+        shown.remove(COLUMNS.index(name))
+    return shown
 
 
 def result_lines(steps: Sequence[StepSummary]) -> list[str]:
@@ -113,13 +134,15 @@ def aligned(rows: Sequence[Sequence[str]], *, last_left: bool = False) -> list[s
     ]
 
 
-def validity_lines(validity: Validity, *, brief: bool = False, width: int | None = None) -> list[str]:
-    """The stamp, and each doubt with the steps it holds for, its reason and its advice.
+def validity_lines(
+    validity: Validity, *, steps: int = 0, brief: bool = False, width: int | None = None
+) -> list[str]:
+    """The stamp, and each doubt with the steps it holds for (of `steps` in all), its reason and its advice.
 
     `brief` keeps a note to one line, of at most `width` characters, and leaves its advice out.
     """
     lines = [f"result: {validity.stamp}"]
-    for group in figures.grouped_findings(validity.findings):
+    for group in figures.grouped_findings(validity.findings, steps):
         finding = group.finding
         short = brief and finding.severity == "note"
         where = f" [{group.where()}]" if group.steps else ""

@@ -49,7 +49,10 @@ class RunDirectory:
         except ValidationError as error:
             problem = error.errors()[0]
             where = ".".join(str(part) for part in problem["loc"]) or "the file"
-            raise NotARunError(f"{path / files.MANIFEST}: {where}: {problem['msg']}") from error
+            raise NotARunError(
+                f"{path / files.MANIFEST}: {where}: {problem['msg']}",
+                hint="take the run directory from a backup, or give one that `linerate run` wrote",
+            ) from error
         if manifest.format != FORMAT or manifest.format_version > FORMAT_VERSION:
             raise NotARunError(
                 f"{path} has run format {manifest.format_version}; this version reads up to {FORMAT_VERSION}",

@@ -85,7 +85,10 @@ def execute(job: Job, view: View) -> int:
     )
     with view, writer:
         view.show(RunStarted(name=job.plan.name, directory=str(job.directory), steps=len(job.plan)))
-        _tell_notes(job.plan.warnings, view)
+        if (
+            view.machine_readable or job.source.format != "preset"
+        ):  # how a preset is written is not the user's to mend
+            _tell_notes(job.plan.warnings, view)
         end = _walk(job.plan, writer, view)
         judge = None if end.state == "interrupted" else check_run
         run = writer.close(end.state, end.reason, judge=judge)

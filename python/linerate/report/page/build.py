@@ -129,7 +129,7 @@ def _render(run: RunDirectory, summaries: Sequence[StepSummary], validity: Valid
         manifest=run.manifest,
         state=run.state,
         validity=validity,
-        findings=figures.grouped_findings(validity.findings),
+        findings=figures.grouped_findings(validity.findings, len(run.manifest.steps)),
         columns=tables.COLUMNS,
         rows=tables.result_rows(summaries),
         response=_response_figure(summaries, budget),
