@@ -22,11 +22,26 @@ enum Burst {
     Large,
     /// 256 writes of 4 KiB with immediate data, sent together.
     Small,
+    /// 1 MiB written, then 64 reads of 4 KiB that are sent together.
+    Reads,
 }
 
 fn burst(client: &mut Client, how: Burst, bytes: &[u8]) {
     match how {
         Burst::Large => client.write_as_asked(0, bytes, 65_536),
+        Burst::Reads => {
+            burst(client, Burst::Large, bytes);
+            let mut sent = Vec::new();
+            for _ in 0..64 {
+                let mut bhs = [0; linerate_iscsi::pdu::BHS_BYTES];
+                client.command(support::read10(0, 4096), true, false, 4096).emit(&mut bhs);
+                client.framer.write(&bhs, &[], &mut sent);
+            }
+            client.send_raw(&sent);
+            for _ in 0..64 {
+                assert_eq!(client.receive().unwrap().data.len(), 4096);
+            }
+        }
         Burst::Small => {
             for batch in bytes.chunks(64 * 4096) {
                 let mut sent = Vec::new();
@@ -60,7 +75,10 @@ fn a_session_that_rests_after_a_burst_gives_its_memory_back() {
         (r#""kind": "memory""#, Burst::Large, false),
         (r#""kind": "memory""#, Burst::Small, false),
         (r#""kind": "memory""#, Burst::Large, true),
+        (r#""kind": "memory""#, Burst::Reads, false),
         (file.as_str(), Burst::Large, false),
+        (file.as_str(), Burst::Small, false),
+        (file.as_str(), Burst::Reads, false),
     ] {
         let array = array_of(volume, "");
         let start = |isid: usize| {
