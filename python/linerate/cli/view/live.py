@@ -79,6 +79,7 @@ class LiveView:
         step, self._step = self._step, None
         if step is None:
             return
+        self._live.refresh()  # takes the moving part away, which printing would leave where it is
         table = self._table([("average", event.figures, "bold")] if event.figures else [])
         style = {"complete": "green", "failed": "red", "interrupted": "yellow"}[event.state]
         self._out.print(Text.assemble((event.state, style), f"  {step.banner}"))
