@@ -4,8 +4,8 @@ use crate::worker::Core;
 use linerate_io::{Buffer, Driver, Handle, Seg};
 use std::ops::Range;
 
-/// Receive buffer of a quiet connection: room for three writes of 4 KiB, 340 reads, or a login.
-const SMALL_BYTES: usize = 16 * 1024;
+/// Receive buffer of a quiet connection: room for three writes of 8 KiB, 590 reads, or a login.
+const SMALL_BYTES: usize = 28 * 1024;
 /// Receive buffer of a busy one.
 const LARGE_BYTES: usize = 64 * 1024;
 /// Payload that is received straight into its place must be at least this long to be worth an extra piece.
