@@ -77,6 +77,12 @@ pub(crate) fn set_before_connect(socket: BorrowedFd<'_>, options: &SocketOptions
     Ok(())
 }
 
+/// Accepting failed for want of descriptors or memory: trying again at once would only spin.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    let shortage = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error.raw_os_error().is_some_and(|code| shortage.contains(&code))
+}
+
 /// The error that a finished asynchronous connect left behind.
 pub(crate) fn take_error(socket: &TcpStream) -> io::Result<()> {
     socket.take_error()?.map_or(Ok(()), Err)

@@ -253,7 +253,8 @@ impl EpollDriver {
                     self.ready.push(Completion::Accepted { listener: handle, result: Ok(accepted) });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if is_peers_fault(&error) => {}
+                // The connection was gone again or its path reported an error; the next one may be fine.
+                Err(error) if !socket::is_shortage(&error) => {}
                 Err(error) => {
                     listener.resting_until = Some(system::now_ns() + ACCEPT_REST_NS);
                     self.resting.push(handle);
@@ -419,12 +420,6 @@ impl Driver for EpollDriver {
         out.append(&mut self.ready);
         Ok(())
     }
-}
-
-/// Accepting failed because the connection was gone again or its path reported an error; the next one may be fine.
-fn is_peers_fault(error: &io::Error) -> bool {
-    let shortage = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
-    error.raw_os_error().is_none_or(|code| !shortage.contains(&code))
 }
 
 fn stale() -> io::Error {

@@ -316,7 +316,7 @@ impl UringDriver {
                 self.start_accept(listener);
             }
             Err(_) if closing => {}
-            Err(error) if is_shortage(&error) => {
+            Err(error) if socket::is_shortage(&error) => {
                 self.resting.push((listener, system::now_ns() + ACCEPT_REST_NS));
                 self.ready.push(Completion::Accepted { listener, result: Err(error) });
             }
@@ -540,12 +540,6 @@ impl Drop for UringDriver {
             }
         }
     }
-}
-
-/// Accepting failed for want of descriptors or memory: trying again at once would only spin.
-fn is_shortage(error: &io::Error) -> bool {
-    let shortage = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
-    error.raw_os_error().is_some_and(|code| shortage.contains(&code))
 }
 
 fn stale() -> io::Error {
