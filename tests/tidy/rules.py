@@ -49,8 +49,10 @@ CRATE_EDGES = {
     "target": {"scsi", "iscsi", "io"},
     "initiator": {"scsi", "iscsi", "io"},
     "load": {"initiator", "io", "iscsi"},
-    "sim": {"io", "iscsi", "scsi", "target", "initiator", "load"},
-    "py": {"target", "initiator", "load", "io"},
+    "sim": {"io", "iscsi", "scsi", "target", "initiator", "load", "link"},
+    "link": set(),
+    "fabric": {"link", "io"},
+    "py": {"target", "initiator", "load", "io", "fabric"},
 }
 # For tests only, a crate may also use these.
 CRATE_DEV_EDGES = {"target": {"initiator"}, "initiator": {"target"}, "load": {"target"}}
@@ -58,8 +60,13 @@ CRATE_DEV_EDGES = {"target": {"initiator"}, "initiator": {"target"}, "load": {"t
 # Python packages from the bottom up: a package imports from lower rows and from itself, never sideways or upwards.
 PYTHON_LAYERS = (
     {"errors", "_core"},
-    {"workload", "results", "array"},
+    {"workload", "results", "array", "san"},
+    {"host"},
+    {"lab"},
     {"analysis"},
+    {"run"},
+    {"study"},
+    {"cluster"},
     {"report"},
     {"cli"},
 )
