@@ -60,7 +60,8 @@ CRATE_DEV_EDGES = {"target": {"initiator"}, "initiator": {"target"}, "load": {"t
 # Python packages from the bottom up: a package imports from lower rows and from itself, never sideways or upwards.
 PYTHON_LAYERS = (
     {"errors", "_core"},
-    {"workload", "results", "array", "san"},
+    {"workload", "results", "array"},
+    {"san"},
     {"host"},
     {"lab"},
     {"analysis"},

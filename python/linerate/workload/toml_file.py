@@ -5,47 +5,31 @@ Errors name file, line and key; all of them are reported at once.
 
 from __future__ import annotations
 
-import difflib
 import itertools
-import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
 from linerate.errors import UserError
 from linerate.workload.overrides import Overrides, fill_number
 from linerate.workload.plan import CONTROLLED, UNCONTROLLED, Plan, PlannedRun, Rate, Step
 from linerate.workload.problems import Place, Problems
-from linerate.workload.spec import Limits, RunSpec, SessionOptions, SizeMix, StreamSpec, VolumeSpec
+from linerate.workload.spec import Limits, RunSpec, SizeMix, StreamSpec, VolumeSpec
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_model import (
-    HitAreaTable,
     LimitTable,
     RunSettings,
     RunTable,
     StreamTable,
-    StrideTable,
     SweepTable,
     VolumeTable,
     WorkloadFile,
 )
+from linerate.workload.toml_read import checked, read_text
 from linerate.workload.units import number_text, size_text
 from linerate.workload.url import parse_target
 
-_TABLES: dict[str | int, type[BaseModel]] = {
-    "volume": VolumeTable,
-    "stream": StreamTable,
-    "run": RunTable,
-    "sweep": SweepTable,
-    "limit": LimitTable,
-    "hit_area": HitAreaTable,
-    "stride": StrideTable,
-    "iscsi": SessionOptions,
-}
 _MAXIMA = {"uncontrolled": UNCONTROLLED, "controlled": CONTROLLED, "total": "MAX, shares kept in total"}
 _CURVE = (10.0, 50.0, 70.0, 80.0, 90.0, 100.0)
 _SHARE_TOLERANCE = 1e-4
@@ -58,11 +42,7 @@ SweepValue = tuple[str, Any, str]
 
 def load_toml(path: Path, *, overrides: Overrides | None = None) -> Plan:
     """The plan of a workload file. Raises UserError with everything that is wrong."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise UserError(f"{path}: {reason}", "give the path of a workload file") from error
+    text = read_text(path, "workload file")
     return parse_toml(text, str(path), name=path.stem, overrides=overrides)
 
 
@@ -71,64 +51,11 @@ def parse_toml(text: str, shown: str, *, name: str, overrides: Overrides | None 
     none."""
     wanted = overrides or Overrides()
     problems = Problems()
-    reader = _Reader(_validated(text, shown, problems), shown, key_lines(text), wanted, problems)
+    file = checked(text, shown, WorkloadFile, "workload file", problems)
+    reader = _Reader(file, shown, key_lines(text), wanted, problems)
     steps = list(reader.steps(name))
     problems.raise_if_any()
     return wanted.apply(Plan(reader.file.name or name, steps, problems.notices))
-
-
-def _validated(text: str, shown: str, problems: Problems) -> WorkloadFile:
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        place = Place(shown, int(at.group(1)) if at else text.count("\n") + 1)
-        message = re.sub(r" \(at .*\)$", "", str(error))
-        raise UserError(
-            f"{place}: {message}", "the file must be TOML: key = value, text in quotes"
-        ) from error
-    except RecursionError as error:
-        raise UserError(f"{shown}: nested too deeply", "the file must be a workload file") from error
-    try:
-        return WorkloadFile.model_validate(data)
-    except ValidationError as error:
-        lines = key_lines(text)
-        for one in error.errors():
-            if one["type"] == "too_short" and len(one["loc"]) == 1 and data.get(str(one["loc"][0])):
-                continue  # only valid elements were counted; the others have errors of their own
-            key = _key_in(data, one["loc"])
-            what, accepted = _explain(one["type"], one["msg"], key)
-            shown_key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
-            problems.error(Place(shown, line_of(lines, key)), f"{shown_key.lstrip('.')}: {what}", accepted)
-        problems.raise_if_any()
-        raise
-
-
-def _key_in(data: object, loc: Sequence[str | int]) -> Key:
-    """The part of pydantic's location that is a path in the file, and the key that is missing or wrong at
-    its end."""
-    key: Key = ()
-    for part in loc:
-        if isinstance(data, dict):
-            if part in data:
-                key, data = (*key, part), data[part]
-            elif part == loc[-1]:
-                return (*key, part)
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            key, data = (*key, part), data[part]
-    return key
-
-
-def _explain(kind: str, message: str, key: Key) -> tuple[str, str]:
-    if kind == "extra_forbidden":
-        tables = [_TABLES[part] for part in key[:-1] if part in _TABLES]
-        known = list((tables[-1] if tables else WorkloadFile).model_fields)
-        close = difflib.get_close_matches(str(key[-1]), known, n=1)
-        return "no such key", f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
-    if kind == "missing":
-        return "missing", "it must be given"
-    what, _, accepted = message.removeprefix("Value error, ").partition("; ")
-    return what[:1].lower() + what[1:], accepted
 
 
 @dataclass(frozen=True, slots=True)

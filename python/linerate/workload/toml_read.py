@@ -1,0 +1,108 @@
+"""Reads a TOML text into a model and says, for every mistake, file, line and key: workloads, topologies, studies."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from linerate.errors import UserError
+from linerate.workload.problems import Place, Problems
+from linerate.workload.toml_lines import Key, key_lines, line_of
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_text(path: Path, kind: str) -> str:
+    """The text of a file; `kind` says what it should be. Raises UserError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise UserError(f"{path}: {reason}", f"give the path of a {kind}") from error
+
+
+def checked(text: str, shown: str, model: type[Model], kind: str, problems: Problems) -> Model:
+    """The text as a `model`; `shown` stands for the file in messages.
+
+    Raises UserError with everything that is wrong, what `problems` holds already included.
+    """
+    data = _parsed(text, shown, kind)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        lines = key_lines(text)
+        for one in error.errors():
+            if one["type"] == "too_short" and len(one["loc"]) == 1 and data.get(str(one["loc"][0])):
+                continue  # only valid elements were counted; the others have errors of their own
+            key = _key_in(data, one["loc"])
+            what, accepted = _explain(one["type"], one["msg"], key, model)
+            named = f"{key_text(key)}: {what}" if key else what
+            problems.error(Place(shown, line_of(lines, key)), named, accepted)
+        problems.raise_if_any()
+        raise
+
+
+def key_text(key: Key) -> str:
+    """A key as people write it: `host[0].port`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).lstrip(".")
+
+
+def _parsed(text: str, shown: str, kind: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        place = Place(shown, int(at.group(1)) if at else text.count("\n") + 1)
+        message = re.sub(r" \(at .*\)$", "", str(error))
+        raise UserError(
+            f"{place}: {message}", "the file must be TOML: key = value, text in quotes"
+        ) from error
+    except RecursionError as error:
+        raise UserError(f"{shown}: nested too deeply", f"the file must be a {kind}") from error
+
+
+def _key_in(data: object, loc: Sequence[str | int]) -> Key:
+    """The part of pydantic's location that is a path in the file, and the key that is missing or wrong at
+    its end."""
+    key: Key = ()
+    for part in loc:
+        if isinstance(data, dict):
+            if part in data:
+                key, data = (*key, part), data[part]
+            elif part == loc[-1]:
+                return (*key, part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            key, data = (*key, part), data[part]
+    return key
+
+
+def _explain(kind: str, message: str, key: Key, model: type[BaseModel]) -> tuple[str, str]:
+    if kind == "extra_forbidden":
+        known = list(_model_at(model, key[:-1]).model_fields)
+        close = difflib.get_close_matches(str(key[-1]), known, n=1)
+        return "no such key", f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+    if kind == "missing":
+        return "missing", "it must be given"
+    what, _, accepted = message.removeprefix("Value error, ").partition("; ")
+    return what[:1].lower() + what[1:], accepted
+
+
+def _model_at(model: type[BaseModel], key: Key) -> type[BaseModel]:
+    """The model of the table at a key; the nearest one around it where the annotation names none."""
+    for part in key:
+        if field := model.model_fields.get(str(part)):
+            model = next(_models_in(field.annotation), model)
+    return model
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
