@@ -1,0 +1,51 @@
+"""Verdicts: which changes helped, by how much, how sure that is, and what held each case back.
+
+Open `judge.py` first. A study runs every case once per block, in shuffled order, with the baseline once or twice
+among them. The run is the unit: its intervals resemble each other and prove nothing about the next run. Each
+run gives one number per metric; each block gives one log-ratio per case, case against the baseline of the same
+block, so that whatever drifts from block to block cancels. From there:
+
+1. `blocks.py` lays the observations out as tables: per workload and metric, cases by blocks.
+2. `estimate.py` turns a row of log-ratios into an estimate, an interval and p values: arithmetic on whole arrays.
+   The mean is a plain one below six blocks and a trimmed one from there on, so that one run that something
+   disturbed neither makes nor hides a verdict.
+3. `permutation.py` asks how often chance alone, by shuffling which run of a block was the case, does as well.
+4. `decide.py` corrects for the number of cases (Benjamini-Hochberg) and names the verdict: better or worse
+   (an effect is shown, and it is larger than the margin), equivalent (shown to lie inside the margin),
+   or undecided. `power.py` says how many blocks would decide it.
+5. `noise.py` compares the baseline with itself, and looks for drift along the blocks.
+
+`attribution.py` names what limited each case; `claims.py` sets published findings beside the effects.
+"""
+
+from linerate.analysis.verdict.metric import METRICS, Metric, find_metric
+from linerate.analysis.verdict.model import (
+    Attribution,
+    ClaimOutcome,
+    ClaimVerdict,
+    Drift,
+    Effect,
+    Judgement,
+    Limit,
+    NoiseFloor,
+    Observation,
+    Scale,
+    Verdict,
+)
+
+__all__ = [
+    "METRICS",
+    "Attribution",
+    "ClaimOutcome",
+    "ClaimVerdict",
+    "Drift",
+    "Effect",
+    "Judgement",
+    "Limit",
+    "Metric",
+    "NoiseFloor",
+    "Observation",
+    "Scale",
+    "Verdict",
+    "find_metric",
+]

@@ -1,0 +1,56 @@
+"""The metrics that are judged: their unit, which way is good, and how two values are compared.
+
+A rate or a time is compared by its ratio, for a change of 5 % means the same on a slow SAN as on a fast one.
+A percentage that may be zero (retransmits) is compared by its difference, in points, with a margin of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from linerate.analysis.verdict.model import Scale
+from linerate.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A judged figure. `better` is +1 when more is good and -1 when less is.
+
+    `margin` replaces the study's relative margin where values are compared by difference.
+    """
+
+    name: str
+    label: str
+    unit: str
+    better: int
+    scale: Scale = "ratio"
+    margin: float | None = None
+
+
+# 0.05 points of retransmits: half of what makes `check` doubt a run, and half of the 0.11 % that the NIC paper reports.
+RETRANSMIT_MARGIN_POINTS = 0.05
+
+_ALL = (
+    Metric("iops", "i/o rate", "IOPS", +1),
+    Metric("mib_s", "throughput", "MB/s", +1),
+    Metric("lan_mib_s", "LAN throughput", "MB/s", +1),
+    Metric("response_ms", "response time", "ms", -1),
+    Metric("p99_ms", "99th percentile", "ms", -1),
+    Metric("host_cpu_percent", "host CPU", "%", -1),
+    Metric("array_cpu_percent", "array CPU", "%", -1),
+    Metric("cycles_per_byte", "cycles per byte", "", -1),
+    Metric("retransmit_percent", "retransmits", "%", -1, "difference", RETRANSMIT_MARGIN_POINTS),
+)
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
+
+
+def find_metric(name: str) -> Metric:
+    """The metric called `name`.
+
+    Raises:
+        UserError: no such metric.
+    """
+    if name in METRICS:
+        return METRICS[name]
+    raise UserError(f"there is no metric called {name}", f"use one of {', '.join(METRICS)}")
