@@ -39,7 +39,9 @@ class StepRecord(_Record):
 
     `key` is unique in the run and names the step in every table and tag. `spec` is the RunSpec that the data
     plane got, without secrets; `facts` is what it read back at the start. `histogram_us` are the bucket limits of
-    vdbench's histogram report, in microseconds; none: vdbench's own.
+    vdbench's histogram report, in microseconds; none: vdbench's own. `san` is the network under test and its settings
+    as read back; `counters` is what hosts, ports, switches and arrays counted over the measured time, units in the
+    names, a name in `_max` being a high-water mark. Both are empty where nobody watched the network.
     """
 
     key: str
@@ -50,6 +52,8 @@ class StepRecord(_Record):
     histogram_us: tuple[int, ...] = ()
     spec: dict[str, Any] = Field(default_factory=dict)
     facts: dict[str, Any] = Field(default_factory=dict)
+    san: dict[str, Any] = Field(default_factory=dict)
+    counters: dict[str, float] = Field(default_factory=dict)
     started_at: datetime
     ended_at: datetime | None = None
     state: State = "running"

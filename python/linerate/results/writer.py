@@ -110,6 +110,7 @@ class RunWriter:
         for_loops: str = "",
         requested_rate: str = "",
         histogram_us: Sequence[int] = (),
+        san: Mapping[str, Any] | None = None,
     ) -> str:
         """Start a step and return its key, which is unique in the run.
 
@@ -129,6 +130,7 @@ class RunWriter:
             histogram_us=tuple(histogram_us),
             spec=scrub(spec),
             facts=scrub(facts),
+            san=scrub(san or {}),
             started_at=self._now(),
         )
         self._measured = None
@@ -158,9 +160,14 @@ class RunWriter:
         self._append(self._events, json.dumps({**record, "logged_at": self._now().isoformat()}) + "\n")
 
     def end_step(
-        self, summary: Interval | None = None, *, state: State = "complete", reason: str = ""
+        self,
+        summary: Interval | None = None,
+        *,
+        state: State = "complete",
+        reason: str = "",
+        counters: Mapping[str, float] | None = None,
     ) -> None:
-        """End the current step.
+        """End the current step. `counters` were counted around it over its measured time.
 
         Of the summary only the per-volume distributions are kept, because every other figure follows from the
         intervals.
@@ -170,7 +177,12 @@ class RunWriter:
             start_s, end_s = self._measured
             volumes = tuple(item for item in summary.latencies if item.volume)
             self._write_latencies(step, volumes, start_s, end_s - start_s)
-        ended = {"ended_at": self._now(), "state": state, "reason": scrub_text(reason)}
+        ended = {
+            "ended_at": self._now(),
+            "state": state,
+            "reason": scrub_text(reason),
+            "counters": dict(counters or {}),
+        }
         steps = (*self._manifest.steps[:-1], step.model_copy(update=ended))
         self._manifest = self._manifest.model_copy(update={"steps": steps})
         self._step = None

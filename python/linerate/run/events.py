@@ -1,0 +1,163 @@
+"""What happens while a plan is carried out, one object per event.
+
+Whoever carries a plan out is told in this form, whether a person watches, a study goes on or a program reads along.
+Units end the names; MB/s is `mib_s`, 2^20 bytes per second; latencies are service times unless the name says response.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from linerate.analysis import OpSummary, StepSummary
+
+VERSION: Literal["linerate.events/1"] = "linerate.events/1"
+
+Ending = Literal["complete", "failed", "interrupted"]
+
+
+class Record(BaseModel):
+    """Base of all events."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+
+class Latency(Record):
+    """I/Os of one direction, or of both."""
+
+    iops: float
+    mib_s: float
+    mean_ms: float
+    max_ms: float
+    stddev_ms: float
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    p999_ms: float | None = None
+    response_mean_ms: float
+    """From the intended start; differs from mean_ms in an open loop only."""
+    ios: int
+    bytes: int
+    errors: int
+
+
+class Figures(Record):
+    """What was measured over an interval or a step."""
+
+    total: Latency
+    read: Latency | None = None
+    write: Latency | None = None
+    queue_depth: float
+    """I/Os in flight, mean."""
+    cpu_percent: float | None
+    """User and system time of the whole host, of all its CPUs."""
+    cpu_system_percent: float | None
+    retransmits: int
+    """TCP segments sent again."""
+
+
+class RunStarted(Record):
+    """A run directory was made."""
+
+    schema_: Literal["linerate.events/1"] = Field(
+        default=VERSION, alias="schema", serialization_alias="schema"
+    )
+    type: Literal["run_started"] = "run_started"
+    name: str
+    directory: str
+    steps: int
+    """Steps planned; a curve may drop some."""
+
+
+class Notice(Record):
+    """Something the user should know before trusting the result."""
+
+    type: Literal["notice"] = "notice"
+    message: str
+
+
+class StepStarted(Record):
+    """A step's volumes are open and its load runs."""
+
+    type: Literal["step_started"] = "step_started"
+    step: str
+    number: int
+    of: int
+    banner: str
+    """As vdbench prints it."""
+    warmup_s: float
+    elapsed_s: float
+    interval_s: float
+    volumes: int
+    driver: str
+    """io_uring or epoll."""
+
+
+class IntervalMeasured(Record):
+    """An interval is over."""
+
+    type: Literal["interval"] = "interval"
+    step: str
+    index: int
+    start_s: float
+    end_s: float
+    warmup: bool
+    figures: Figures
+
+
+class Happened(Record):
+    """Something happened to a volume or to the run."""
+
+    type: Literal["event"] = "event"
+    step: str
+    at_s: float
+    kind: str
+    volume: str
+    message: str
+    blame: str
+
+
+class StepEnded(Record):
+    """A step is over; its figures leave the warm-up out."""
+
+    type: Literal["step_ended"] = "step_ended"
+    step: str
+    state: Ending
+    reason: str = ""
+    figures: Figures | None = None
+
+
+RunEvent = RunStarted | Notice | StepStarted | IntervalMeasured | Happened | StepEnded
+
+
+def figures(summary: StepSummary) -> Figures:
+    """The shown part of a summary."""
+    return Figures(
+        total=_latency(summary.total),
+        read=_latency(summary.read) if summary.read else None,
+        write=_latency(summary.write) if summary.write else None,
+        queue_depth=summary.queue_depth,
+        cpu_percent=summary.usage.cpu_busy_percent,
+        cpu_system_percent=summary.usage.cpu_system_percent,
+        retransmits=summary.usage.retransmits,
+    )
+
+
+def _latency(op: OpSummary) -> Latency:
+    quantile = {item.q: item.value_ms for item in op.quantiles}
+    return Latency(
+        iops=op.iops,
+        mib_s=op.mib_s,
+        mean_ms=op.mean_ms,
+        max_ms=op.max_ms,
+        stddev_ms=op.stddev_ms,
+        p50_ms=quantile.get(0.5),
+        p95_ms=quantile.get(0.95),
+        p99_ms=quantile.get(0.99),
+        p999_ms=quantile.get(0.999),
+        response_mean_ms=op.response_mean_ms,
+        ios=op.ios,
+        bytes=op.bytes,
+        errors=op.errors,
+    )

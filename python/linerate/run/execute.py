@@ -1,0 +1,317 @@
+"""Walks a plan: starts each run in the data plane, pulls its intervals, writes the run directory, tells what happens.
+
+    plan -> for each step: pause, commands, start, intervals, summary -> close, stamp
+
+Whatever happens, the run directory is closed and says how it ended: complete, failed with the reason, or interrupted.
+"""
+
+from __future__ import annotations
+
+import platform
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from linerate import _core
+from linerate.analysis import check_run, summarise_interval
+from linerate.errors import LinerateError, PeerError, UserError
+from linerate.results import (
+    Interval,
+    RunDirectory,
+    RunWriter,
+    WorkloadSource,
+    collect_environment,
+    interval_from_core,
+)
+from linerate.run.events import (
+    Ending,
+    Happened,
+    IntervalMeasured,
+    Notice,
+    RunEvent,
+    RunStarted,
+    StepEnded,
+    StepStarted,
+    figures,
+)
+from linerate.workload import Notice as WorkloadNotice
+from linerate.workload import Plan, PlannedRun, StepResult
+
+PULL_TIMEOUT_S = 0.2
+HIGH_WATER = "_max"
+"""A counter whose name ends so is a high-water mark: it is taken as it stands, not as a difference."""
+
+Counters = Callable[[], Mapping[str, float]]
+"""Reads cumulative counters of everything around the load; units end the names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What to run and where to keep it."""
+
+    plan: Plan
+    source: WorkloadSource
+    directory: Path
+    notes_most: int | None = None
+    """Most notes told about the file, and about each step; None: all."""
+    counters: Counters | None = None
+    """Read where the measured time of every step begins and ends; the difference goes into the step's record."""
+    san: Mapping[str, Any] = field(default_factory=dict)
+    """The network and the settings under which the steps run, for their records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended. `error` is what made a step fail, if one did."""
+
+    run: RunDirectory
+    state: Ending
+    reason: str = ""
+    error: LinerateError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    state: Ending
+    reason: str = ""
+    error: LinerateError | None = None
+
+
+def carry_out(execution: Execution, tell: Callable[[RunEvent], None]) -> Outcome:
+    """Runs the whole plan. The run directory is closed and, unless the user interrupted, stamped."""
+    plan = execution.plan
+    writer = RunWriter.create(
+        execution.directory,
+        name=plan.name,
+        workload=execution.source,
+        environment=collect_environment(_peers(plan)),
+        versions={"linerate": _core.__version__, "python": platform.python_version()},
+        command=sys.argv,
+    )
+    with writer:
+        tell(RunStarted(name=plan.name, directory=str(execution.directory), steps=len(plan)))
+        _tell_notes(plan.warnings, execution.notes_most, tell)
+        end = _walk(execution, writer, tell)
+        judge = None if end.state == "interrupted" else check_run
+        run = writer.close(end.state, end.reason, judge=judge)
+    return Outcome(run, end.state, end.reason, end.error)
+
+
+def _tell_notes(notes: Sequence[WorkloadNotice], most: int | None, tell: Callable[[RunEvent], None]) -> None:
+    """How a file was read otherwise than its author may expect."""
+    shown = notes[:most]
+    for note in shown:
+        tell(Notice(message=str(note)))
+    if len(shown) < len(notes):
+        tell(Notice(message=f"and {len(notes) - len(shown)} more like these; --json shows all"))
+
+
+def _walk(execution: Execution, writer: RunWriter, tell: Callable[[RunEvent], None]) -> _End:
+    plan = execution.plan
+    previous: StepResult | None = None
+    number = 0
+    try:
+        _run_commands(plan.start_commands)
+        while (planned := plan.next(previous)) is not None:
+            number += 1
+            _tell_notes(planned.warnings, execution.notes_most, tell)
+            previous = _Step(planned, number, execution, writer, tell).run()
+        _run_commands(plan.end_commands)
+    except KeyboardInterrupt:
+        return _End("interrupted", "stopped by the user")
+    except LinerateError as error:
+        return _End("failed", error.message, error)
+    return _End("complete")
+
+
+class _Measured:
+    """What the counters counted between the end of the warm-up and the end of the step."""
+
+    def __init__(self, read: Counters | None, *, warms_up: bool) -> None:
+        self._read = read
+        self._before: Mapping[str, float] | None = read() if read and not warms_up else None
+
+    def after_warmup(self, interval: Interval, warmup_s: float, interval_s: float) -> None:
+        """Starts to count at the end of the last interval of the warm-up."""
+        last = interval.warmup and interval.end_s > warmup_s - interval_s / 2
+        if self._read is not None and self._before is None and (last or not interval.warmup):
+            self._before = self._read()
+
+    def difference(self) -> dict[str, float]:
+        """Counted since; empty when the measured time never began."""
+        if self._read is None or self._before is None:
+            return {}
+        return {
+            name: value if name.endswith(HIGH_WATER) else value - self._before.get(name, 0.0)
+            for name, value in self._read().items()
+        }
+
+
+class _Step:
+    """One planned run: from its pause to its summary."""
+
+    def __init__(
+        self,
+        planned: PlannedRun,
+        number: int,
+        execution: Execution,
+        writer: RunWriter,
+        tell: Callable[[RunEvent], None],
+    ) -> None:
+        self._planned = planned
+        self._number = number
+        self._execution = execution
+        self._writer = writer
+        self._tell = tell
+        self._errors = 0
+
+    def run(self) -> StepResult:
+        """Raises LinerateError when the step fails and KeyboardInterrupt when the user stops it."""
+        planned = self._planned
+        if planned.pause_s:
+            signal.sigtimedwait([], planned.pause_s)  # a sleep that Ctrl-C ends
+        _run_commands(planned.start_commands)
+        core = self._start()
+        counted = _Measured(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
+        try:
+            self._pull(core, counted)
+            counters = counted.difference()
+            summary = core.finish()
+        except KeyboardInterrupt:
+            core.stop()
+            self._end(core.finish(), "interrupted", "stopped by the user", {})
+            raise
+        if (error := summary.error or self._too_many_errors()) is not None:
+            self._end(summary, "failed", error.message, counters)
+            raise error
+        measured = self._end(summary, "complete", "", counters)
+        _run_commands(planned.end_commands)
+        return _step_result(measured)
+
+    def _start(self) -> _core.Run:
+        try:
+            core = _core.Run.start(self._planned.spec.seam_json())
+        except LinerateError as error:
+            self._begin({})
+            self._writer.end_step(state="failed", reason=error.message)
+            raise
+        facts = core.facts()
+        self._begin(facts)
+        spec = self._planned.spec
+        self._tell(
+            StepStarted(
+                step=self._planned.label,
+                number=self._number,
+                of=len(self._execution.plan),
+                banner=self._planned.banner,
+                warmup_s=spec.warmup_s,
+                elapsed_s=spec.elapsed_s,
+                interval_s=spec.interval_s,
+                volumes=len(spec.volumes),
+                driver=str(facts.get("driver", "")),
+            )
+        )
+        return core
+
+    def _begin(self, facts: Mapping[str, object]) -> None:
+        planned = self._planned
+        self._writer.begin_step(
+            planned.name,
+            spec=planned.spec.model_dump(mode="json"),
+            facts=facts,
+            label=planned.label,
+            for_loops=" ".join(f"{keyword}={text}" for keyword, text in planned.loops),
+            requested_rate=planned.rate_text,
+            histogram_us=planned.histogram_us,
+            san=self._execution.san,
+        )
+
+    def _pull(self, core: _core.Run, counted: _Measured) -> None:
+        spec = self._planned.spec
+        while True:
+            finished = core.finished  # asked first: an interval may come between the pull and the question
+            pulled = core.next_interval(PULL_TIMEOUT_S)
+            if pulled is not None:
+                interval = interval_from_core(pulled)
+                counted.after_warmup(interval, spec.warmup_s, spec.interval_s)
+                self._measured(interval)
+                if self._too_many_errors():
+                    core.stop()
+            elif finished:
+                return
+
+    def _too_many_errors(self) -> PeerError | None:
+        limit = self._planned.error_limit
+        if limit is None or self._errors < limit:
+            return None
+        message = f"{self._planned.label}: {self._errors} I/O errors, and the workload ends at {limit}"
+        return PeerError(message, "the events say which volume failed and how; data_errors= sets the limit")
+
+    def _measured(self, interval: Interval) -> None:
+        self._writer.interval(interval)
+        self._errors += sum(row.errors for row in interval.rows)
+        label = self._planned.label
+        for event in interval.events:
+            self._tell(
+                Happened(
+                    step=label,
+                    at_s=event.at_s,
+                    kind=event.kind,
+                    volume=event.volume,
+                    message=event.message,
+                    blame=event.blame,
+                )
+            )
+        self._tell(
+            IntervalMeasured(
+                step=label,
+                index=interval.index,
+                start_s=interval.start_s,
+                end_s=interval.end_s,
+                warmup=interval.warmup,
+                figures=figures(summarise_interval(interval, label)),
+            )
+        )
+
+    def _end(
+        self, summary: _core.Summary, state: Ending, reason: str, counters: Mapping[str, float]
+    ) -> Interval:
+        measured = interval_from_core(summary.total)
+        self._writer.end_step(measured, state=state, reason=reason, counters=counters)
+        label = self._planned.label
+        shown = figures(summarise_interval(measured, label)) if measured.ios else None
+        self._tell(StepEnded(step=label, state=state, reason=reason, figures=shown))
+        return measured
+
+
+def _step_result(measured: Interval) -> StepResult:
+    seconds = measured.seconds or 1.0
+    streams: dict[str, float] = {}
+    for row in measured.rows:
+        streams[row.stream] = streams.get(row.stream, 0.0) + row.ios / seconds
+    waited_ns = sum(row.response_sum_ns for row in measured.rows)
+    return StepResult(
+        iops=measured.ios / seconds,
+        response_ms_mean=waited_ns / measured.ios / 1e6 if measured.ios else 0.0,
+        per_stream_iops=streams,
+    )
+
+
+def _run_commands(commands: Sequence[str]) -> None:
+    """The commands that the workload file hooks to a run (vdbench: startcmd, endcmd), by the shell as vdbench does."""
+    for command in commands:
+        if code := subprocess.run(command, shell=True, check=False).returncode:
+            raise UserError(
+                f"the command {command!r} ended with code {code}", "correct it in the workload file"
+            )
+
+
+def _peers(plan: Plan) -> list[str]:
+    """Addresses under test, each once, in order."""
+    urls = [urlsplit(volume.url) for step in plan.steps() for volume in step.spec.volumes]
+    return list(dict.fromkeys(url.netloc for url in urls if url.scheme == "iscsi"))
