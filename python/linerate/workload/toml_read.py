@@ -38,9 +38,9 @@ def checked(text: str, shown: str, model: type[Model], kind: str, problems: Prob
     except ValidationError as error:
         lines = key_lines(text)
         for one in error.errors():
-            if one["type"] == "too_short" and len(one["loc"]) == 1 and data.get(str(one["loc"][0])):
-                continue  # only valid elements were counted; the others have errors of their own
             key = _key_in(data, one["loc"])
+            if one["type"] == "too_short" and key == one["loc"] and one["input"]:
+                continue  # only valid elements were counted; the others have errors of their own
             what, accepted = _explain(one["type"], one["msg"], key, model)
             named = f"{key_text(key)}: {what}" if key else what
             problems.error(Place(shown, line_of(lines, key)), named, accepted)

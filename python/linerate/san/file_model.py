@@ -1,0 +1,250 @@
+"""A topology file as models: what may stand in it, with defaults.
+
+    name = "two-hosts"
+
+    [link]
+    rate = "250mbit"
+
+    [[switch]]
+    name = "sw1"
+    buffer = "256k"
+
+    [[host]]
+    name = "h{n}"
+    count = 2
+    port = [{ name = "p0", switch = "sw1" }]
+
+    [[array]]
+    name = "a1"
+    port = [{ name = "p0", switch = "sw1" }]
+    volume = [{ name = "v{n}", count = 8, size = "1g" }]
+
+Rates take kbit, mbit and gbit (1000-based), sizes k, m and g (1024-based), delays ns, us and ms. `[link]` and `[nic]`
+hold for every port that does not say otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, PlainValidator, PositiveInt, WithJsonSchema
+
+from linerate.san.model import Mtu, Priority, Vlan
+from linerate.san.units import (
+    DELAY_FORM,
+    RATE_FORM,
+    SHARE_FORM,
+    parse_delay_us,
+    parse_rate,
+    parse_share,
+)
+from linerate.workload.spec import Frozen
+from linerate.workload.toml_model import Bytes
+
+
+def _written(parse: Callable[[str], float], form: str, *, number: bool) -> Callable[[object], float]:
+    def read(value: object) -> float:
+        if isinstance(value, str) or (value == 0 and value is not False):
+            return parse(str(value))
+        if number and isinstance(value, int | float) and not isinstance(value, bool):
+            return parse(f"{value}bit")
+        raise ValueError(f"{value!r} is not understood; write {form}")
+
+    return read
+
+
+def _schema(kind: list[str], form: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": kind, "description": form})
+
+
+Rate = Annotated[
+    float,
+    PlainValidator(_written(parse_rate, RATE_FORM, number=True)),
+    _schema(["number", "string"], RATE_FORM),
+]
+Delay = Annotated[
+    float,
+    PlainValidator(_written(parse_delay_us, DELAY_FORM, number=False)),
+    _schema(["string"], DELAY_FORM),
+]
+Loss = Annotated[
+    float,
+    PlainValidator(_written(parse_share, SHARE_FORM, number=False)),
+    _schema(["string"], SHARE_FORM),
+]
+
+
+def _above_zero(size_bytes: int) -> int:
+    if size_bytes == 0:
+        raise ValueError("a size above 0 is expected")
+    return size_bytes
+
+
+PositiveBytes = Annotated[Bytes, AfterValidator(_above_zero)]
+NAME = r"^[a-z][a-z0-9-]{0,14}$"
+Name = Annotated[str, Field(pattern=NAME)]
+Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*(?:\{n\})?[a-z0-9-]*$", max_length=16)]
+
+
+class LinkKeys(Frozen):
+    """Keys of every table that stands for a link."""
+
+    rate: Rate | None = None
+    """Line rate."""
+    mtu: Mtu | None = None
+    """Largest IP packet in bytes."""
+    delay: Delay | None = None
+    """Propagation delay, one way."""
+    jitter: Delay | None = None
+    """Up to this much is added to a frame's delay, at random."""
+    loss: Loss | None = None
+    """Share of frames that are lost at random."""
+
+
+class LinkTable(LinkKeys):
+    """[link]: what every link has that does not say otherwise."""
+
+
+class NicTable(Frozen):
+    """nic: what is particular about a network adapter."""
+
+    rx_ring: PositiveInt | None = None
+    """Frames that it can hold until the host takes them."""
+    tx_ring: PositiveInt | None = None
+    """Frames that it can hold until the line takes them."""
+    moderation: Delay | None = None
+    """Interrupts wait this long for more frames."""
+    rsc: bool | None = None
+    """Merge received frames of a connection."""
+
+
+class InterfaceTable(Frozen):
+    """One of several IP interfaces that share a port."""
+
+    name: Name
+    vlan: Vlan = 0
+    """0: untagged."""
+    priority: Priority = 0
+    """Of the frames that it sends (802.1p)."""
+
+
+class PortTable(LinkKeys):
+    """[[host.port]], [[array.port]]: a port, and its link to a switch."""
+
+    name: Name
+    switch: Name
+    """The switch at the other end."""
+    vlan: Vlan = 0
+    """0: untagged. Only without `interface`."""
+    priority: Priority = 0
+    """Of the frames that the port sends. Only without `interface`."""
+    nic: NicTable = NicTable()
+    interface: tuple[InterfaceTable, ...] = ()
+    """Several IP interfaces on this port; one of the port's own name if not given."""
+
+
+class HostTable(Frozen):
+    """[[host]]: one host, or `count` equal ones."""
+
+    name: Pattern
+    """May hold {n}, the number of the host; with a count and no {n} the number is appended."""
+    count: int = Field(default=1, ge=1, le=64)
+    """Number of hosts, numbered from 1."""
+    port: tuple[PortTable, ...] = Field(min_length=1)
+
+
+class VolumeTable(Frozen):
+    """[[array.volume]]: one volume, or `count` of them, in memory."""
+
+    name: Pattern
+    """May hold {n}, the number of the volume; with a count and no {n} the number is appended."""
+    count: int = Field(default=1, ge=1, le=256)
+    """Number of volumes, numbered from 1."""
+    size: PositiveBytes = 64 << 20
+    """Capacity of each."""
+
+
+class ArrayTable(Frozen):
+    """[[array]]: a storage array with one iSCSI target."""
+
+    name: Name
+    target: str | None = Field(default=None, min_length=1, max_length=223)
+    """iSCSI name; iqn.2026-11.lab.linerate:NAME if not given."""
+    port: tuple[PortTable, ...] = Field(min_length=1)
+    volume: tuple[VolumeTable, ...] = Field(min_length=1)
+
+
+class ScheduleTable(Frozen):
+    """schedule: how a port chooses among priorities."""
+
+    kind: Literal["strict", "ets"] = "strict"
+    """strict: the highest priority first. ets: by shares (802.1Qaz)."""
+    shares: Mapping[str, Annotated[float, Field(gt=0, le=100)]] = {}
+    """Percent of the line by priority: { 3 = 50, 0 = 50 }."""
+
+
+class SwitchTable(Frozen):
+    """[[switch]]: a switch."""
+
+    name: Name
+    buffer: PositiveBytes = 1 << 20
+    """For each port and priority, at its egress; what does not fit is dropped."""
+    flow_control: Literal["none", "pause", "pfc"] = "none"
+    """pause: 802.3x, the whole link. pfc: 802.1Qbb, only the lossless priorities."""
+    lossless: tuple[Priority, ...] = ()
+    """Priorities that pfc pauses instead of dropping."""
+    xoff: PositiveBytes | None = None
+    """A link is paused when this much that came in by it waits in the switch; a quarter of the buffer if not given."""
+    xon: Bytes | None = None
+    """And resumed at this much; half of xoff if not given."""
+    ecn_threshold: PositiveBytes | None = None
+    """Frames that find a longer queue are marked."""
+    schedule: ScheduleTable = ScheduleTable()
+
+
+class TrunkTable(LinkKeys):
+    """[[trunk]]: a link between two switches, or several that act as one."""
+
+    name: Name
+    a: Name
+    b: Name
+    links: int = Field(default=1, ge=1, le=16)
+    """Links that connections are spread over by their flow hash."""
+
+
+class LanTable(Frozen):
+    """[[lan]]: TCP traffic that is no storage traffic."""
+
+    name: Name
+    source: str
+    """The sending host, or `host.interface` where it has several in the network."""
+    sink: str
+    """The receiving host, or `host.interface`."""
+    connections: int = Field(default=4, ge=1, le=256)
+    rate: Rate | None = None
+    """Of all connections together; as much as goes if not given."""
+
+
+class TopologyFile(Frozen):
+    """A topology file."""
+
+    name: str | None = Field(default=None, pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")
+    """The file's name if not given."""
+    description: str = ""
+    fabric: Literal["auto", "kernel", "user"] = "auto"
+    """What carries the frames of a virtual SAN; auto: the kernel where it can do all that is asked for."""
+    link: LinkTable = LinkTable()
+    nic: NicTable = NicTable()
+    switch: tuple[SwitchTable, ...] = Field(min_length=1)
+    host: tuple[HostTable, ...] = Field(min_length=1)
+    array: tuple[ArrayTable, ...] = ()
+    trunk: tuple[TrunkTable, ...] = ()
+    lan: tuple[LanTable, ...] = ()
+
+    def pick(self, table: Frozen, key: str) -> Any:
+        """A key of a port, a trunk or a nic table: its own value, else the file's default."""
+        value = getattr(table, key)
+        return (
+            getattr(self.nic if isinstance(table, NicTable) else self.link, key) if value is None else value
+        )

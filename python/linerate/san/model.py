@@ -1,0 +1,232 @@
+"""Topology: everything about a SAN that a lab builds, a fabric carries and a report draws. Pure data.
+
+All models are frozen, everything is resolved: defaults, counts, addresses. Units end the names. `reader` makes one from
+a file; `model_dump_json` and `model_validate_json` carry it unchanged into a manifest and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from linerate.workload.spec import Frozen
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Priority = Annotated[int, Field(ge=0, le=7)]
+Vlan = Annotated[int, Field(ge=0, le=4094)]
+Mtu = Annotated[int, Field(ge=576, le=9216)]
+
+PREFIX_LENGTH = 24
+"""Of every network."""
+ISCSI_PORT = 3260
+
+
+class Link(Frozen):
+    """A wire, the same in both directions."""
+
+    rate_bits_per_s: PositiveFloat = 1e9
+    """On the wire, with preamble and gap: 1 Gbit/s carries 117.7 MB/s of TCP payload at MTU 1500."""
+    mtu: Mtu = 1500
+    """Largest IP packet in bytes."""
+    delay_us: NonNegativeFloat = 0.0
+    """Propagation, one way."""
+    jitter_us: NonNegativeFloat = 0.0
+    """Up to this much is added to the delay of a frame, at random; frames keep their order."""
+    loss: Share = 0.0
+    """Share of frames that are lost at random."""
+    up: bool = True
+
+
+class Nic(Frozen):
+    """What is particular about the network adapter at a host's or an array's end of a link."""
+
+    rx_ring_frames: PositiveInt = 512
+    tx_ring_frames: PositiveInt = 512
+    moderation_us: NonNegativeFloat = 0.0
+    """Interrupts wait this long for more frames."""
+    rsc: bool = False
+    """Merge received frames of a connection (Windows: RSC; Linux: LRO or GRO)."""
+
+
+class Interface(Frozen):
+    """What an operating system sees: an IP address on a VLAN. Several may share one port."""
+
+    name: str
+    """As `ip link` shows it inside the host."""
+    network: str
+    """The network that it belongs to."""
+    vlan: Vlan = 0
+    """0: untagged."""
+    priority: Priority = 0
+    """Of the frames that it sends (802.1p)."""
+    address: str
+    """IPv4 address, without the prefix length."""
+    mac: str
+
+
+class Port(Frozen):
+    """A physical port of a host or an array and the link that runs from it to a switch."""
+
+    name: str
+    switch: str
+    link: Link = Link()
+    nic: Nic = Nic()
+    interfaces: tuple[Interface, ...] = Field(min_length=1)
+
+
+class Node(Frozen):
+    """What has ports: a host or an array."""
+
+    name: str
+    ports: tuple[Port, ...] = Field(min_length=1)
+    control_address: str
+    """On the control network, which is no part of the SAN."""
+
+    @property
+    def interfaces(self) -> tuple[Interface, ...]:
+        """Of all ports, in order."""
+        return tuple(interface for port in self.ports for interface in port.interfaces)
+
+
+class Host(Node):
+    """A computer with an initiator."""
+
+
+class Volume(Frozen):
+    """A logical unit in the array's memory."""
+
+    name: str
+    lun: NonNegativeInt
+    size_bytes: PositiveInt
+
+
+class Array(Node):
+    """A storage array: one iSCSI target that is reached through all its ports."""
+
+    target: str
+    """iSCSI qualified name."""
+    volumes: tuple[Volume, ...]
+
+
+class Schedule(Frozen):
+    """How a port that has frames of several priorities chooses among them."""
+
+    kind: Literal["strict", "ets"] = "strict"
+    """strict: the highest priority first. ets: by share, unused shares go to the others (802.1Qaz)."""
+    shares: Mapping[Priority, Annotated[float, Field(gt=0, le=100)]] = {}
+    """Percent of the line for each priority; what is not named is served when these are idle."""
+
+
+class Switch(Frozen):
+    """A switch with finite buffers."""
+
+    name: str
+    buffer_bytes: PositiveInt = 1 << 20
+    """For each port and priority, at its egress; what does not fit is dropped."""
+    flow_control: Literal["none", "pause", "pfc"] = "none"
+    """pause: 802.3x, the whole link. pfc: 802.1Qbb, only the lossless priorities."""
+    lossless_priorities: tuple[Priority, ...] = ()
+    """Priorities that pfc pauses instead of dropping."""
+    xoff_bytes: PositiveInt
+    """A link is paused when this much that came in by it waits in the switch."""
+    xon_bytes: NonNegativeInt
+    """And resumed at this much."""
+    ecn_threshold_bytes: PositiveInt | None = None
+    """Frames that find a longer queue are marked (RFC 3168)."""
+    schedule: Schedule = Schedule()
+
+
+class Trunk(Frozen):
+    """A link between two switches that carries every VLAN; several links form one aggregate by flow hash."""
+
+    name: str
+    a: str
+    b: str
+    link: Link = Link()
+    links: PositiveInt = 1
+
+
+class Network(Frozen):
+    """A broadcast domain: one VLAN over switches that are joined by trunks."""
+
+    name: str
+    vlan: Vlan
+    switches: tuple[str, ...]
+    subnet: str
+    """IPv4, with the prefix length."""
+
+
+class LanStream(Frozen):
+    """TCP traffic that is no storage traffic, between two hosts."""
+
+    name: str
+    source: str
+    """`host.interface`."""
+    sink: str
+    """`host.interface`."""
+    connections: PositiveInt = 4
+    rate_bits_per_s: PositiveFloat | None = None
+    """Of all connections together; null: as much as goes."""
+
+
+class Path(Frozen):
+    """One way from a host to an array: an initiator port and a target port in one network."""
+
+    host: str
+    host_interface: str
+    host_address: str
+    array: str
+    array_interface: str
+    array_address: str
+
+
+class Topology(Frozen):
+    """A SAN."""
+
+    name: str
+    description: str = ""
+    fabric: Literal["auto", "kernel", "user"] = "auto"
+    """What carries the frames of a virtual SAN: bridges and HTB of the kernel, or Linerate's own switch."""
+    switches: tuple[Switch, ...] = Field(min_length=1)
+    hosts: tuple[Host, ...] = Field(min_length=1)
+    arrays: tuple[Array, ...] = ()
+    trunks: tuple[Trunk, ...] = ()
+    networks: tuple[Network, ...]
+    lan: tuple[LanStream, ...] = ()
+    control_subnet: str
+    """IPv4 with the prefix length; .1 is the machine that runs the study."""
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Hosts, then arrays."""
+        return (*self.hosts, *self.arrays)
+
+    @property
+    def links(self) -> dict[str, Link]:
+        """Every link by name: `host.port`, `array.port`, or the trunk's name."""
+        found = {f"{node.name}.{port.name}": port.link for node in self.nodes for port in node.ports}
+        return found | {trunk.name: trunk.link for trunk in self.trunks}
+
+    def node(self, name: str) -> Node:
+        """The host or array of that name. Raises KeyError."""
+        return _named(self.nodes, name)
+
+    def switch(self, name: str) -> Switch:
+        """The switch of that name. Raises KeyError."""
+        return _named(self.switches, name)
+
+    def network(self, name: str) -> Network:
+        """The network of that name. Raises KeyError."""
+        return _named(self.networks, name)
+
+
+_Named = TypeVar("_Named", Node, Switch, Network)
+
+
+def _named(items: Iterable[_Named], name: str) -> _Named:
+    for item in items:
+        if item.name == name:
+            return item
+    raise KeyError(name)
