@@ -1,0 +1,1 @@
+"""The virtual SAN: hosts, switches and arrays in namespaces of this machine."""

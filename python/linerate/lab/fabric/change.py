@@ -1,0 +1,86 @@
+"""ChangeSpec: what may change while a fabric runs. Only the keys that are set do; all are checked before the first does.
+
+`change.model_dump_json(exclude_unset=True)` is what `_core.Fabric.change` takes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from linerate.lab.fabric.spec import (
+    BufferBytes,
+    DelayNs,
+    FlowControl,
+    Frozen,
+    Mtu,
+    Priority,
+    Probability,
+    Rate,
+    Ring,
+    Schedule,
+)
+
+
+class WireChange(Frozen):
+    """Changes of a cable; see `Wire`."""
+
+    rate_bits_per_s: Rate | None = None
+    delay_ns: DelayNs | None = None
+    jitter_ns: DelayNs | None = None
+    loss: Probability | None = None
+    up: bool | None = None
+
+
+class NicChange(Frozen):
+    """Changes of a card; see `Nic`."""
+
+    tx_ring_frames: Ring | None = None
+    rx_ring_frames: Ring | None = None
+    moderation_us: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    moderation_frames: Annotated[int, Field(ge=0, le=1 << 20)] | None = None
+    rsc: bool | None = None
+    pause_rx: bool | None = None
+    pause_tx: bool | None = None
+    schedule: Schedule | None = None
+
+
+class PortChange(Frozen):
+    """Changes of one port; see `Port`."""
+
+    wire: WireChange = WireChange()
+    nic: NicChange = NicChange()
+    queue_bytes: BufferBytes | None = None
+    mtu: dict[str, Mtu] = {}
+    """Interface -> MTU; the fabric changes it on the interface as well."""
+
+
+class TrunkChange(Frozen):
+    """Changes of one trunk; see `Trunk`."""
+
+    wire: WireChange = WireChange()
+    queue_bytes: BufferBytes | None = None
+
+
+class SwitchChange(Frozen):
+    """Changes of one switch; see `SwitchSettings`."""
+
+    queue_bytes: BufferBytes | None = None
+    buffer_bytes: BufferBytes | None = None
+    mtu: Mtu | None = None
+    flow_control: FlowControl | None = None
+    lossless_priorities: tuple[Priority, ...] | None = None
+    xoff_bytes: BufferBytes | None = None
+    xon_bytes: int | None = None
+    headroom_bytes: int | None = None
+    ecn_threshold_bytes: int | None = None
+    schedule: Schedule | None = None
+
+
+class ChangeSpec(Frozen):
+    """Changes by the names of ports, trunks and switches."""
+
+    ports: dict[str, PortChange] = {}
+    trunks: dict[str, TrunkChange] = {}
+    switches: dict[str, SwitchChange] = {}
