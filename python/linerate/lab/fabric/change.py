@@ -1,5 +1,6 @@
-"""ChangeSpec: what may change while a fabric runs. Only the keys that are set do; all are checked before the first does.
+"""ChangeSpec: what may change while a fabric runs.
 
+Only the keys that are set change; all are checked before the first does.
 `change.model_dump_json(exclude_unset=True)` is what `_core.Fabric.change` takes.
 """
 
@@ -52,7 +53,7 @@ class PortChange(Frozen):
     wire: WireChange = WireChange()
     nic: NicChange = NicChange()
     queue_bytes: BufferBytes | None = None
-    mtu: dict[str, Mtu] = {}
+    mtu: dict[str, Mtu] = Field(default_factory=dict)
     """Interface -> MTU; the fabric changes it on the interface as well."""
 
 
@@ -81,6 +82,6 @@ class SwitchChange(Frozen):
 class ChangeSpec(Frozen):
     """Changes by the names of ports, trunks and switches."""
 
-    ports: dict[str, PortChange] = {}
-    trunks: dict[str, TrunkChange] = {}
-    switches: dict[str, SwitchChange] = {}
+    ports: dict[str, PortChange] = Field(default_factory=dict)
+    trunks: dict[str, TrunkChange] = Field(default_factory=dict)
+    switches: dict[str, SwitchChange] = Field(default_factory=dict)

@@ -5,7 +5,7 @@ with a VLAN and a priority of its own. **Trunks** join switches, which must form
 `links` is a LAG: every flow takes one of them.
 
 All models are frozen and refuse unknown keys. Units end the names: `_bytes`, `_ns`, `_us`, `_frames`, `_bits_per_s`.
-`spec.model_dump_json()` is what `_core.Fabric.start` takes; `ChangeSpec` what `change` takes (only the keys that are set).
+`spec.model_dump_json()` is what `_core.Fabric.start` takes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
-SPEC_VERSION = 1
 LINKS_MAX = 16
 DELAY_NS_MAX = 10_000_000_000
 BUFFER_BYTES_MAX = 1 << 34
@@ -43,7 +42,7 @@ class Schedule(Frozen):
     kind: Literal["strict", "ets"] = "strict"
     """strict: the highest first. ets (802.1Qaz): each gets at least its share, and what the others leave; a priority
     without a share sends when those with one are silent."""
-    shares: dict[Priority, Percent] = {}
+    shares: dict[Priority, Percent] = Field(default_factory=dict)
     """ETS: priority -> percent, together at most 100."""
 
     @model_validator(mode="after")
@@ -62,7 +61,7 @@ class Wire(Frozen):
     """A cable; both directions have the same figures."""
 
     rate_bits_per_s: Rate = 1_000_000_000
-    """Line rate of each direction, preamble and gap included: 10**9 carries 81,274 full frames of MTU 1500 per second."""
+    """Line rate of each direction, preamble and gap included: 10**9 carries 81,274 frames of MTU 1500 per second."""
     delay_ns: DelayNs = 0
     """One-way propagation delay."""
     jitter_ns: DelayNs = 0
@@ -196,7 +195,7 @@ class Trunk(Frozen):
 class FabricSpec(Frozen):
     """A whole network. References between its parts are checked by the data plane, which names the place."""
 
-    version: Literal[1] = SPEC_VERSION
+    version: Literal[1] = 1
     seed: NonNegativeInt = 0
     """Decides every loss and every jitter."""
     switches: tuple[Switch, ...]
