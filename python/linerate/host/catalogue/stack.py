@@ -1,0 +1,135 @@
+"""Settings of the host's TCP stack and of its routes to the SAN."""
+
+from __future__ import annotations
+
+from linerate.host.setting import Choice, Names, Number, Setting, Switch
+
+SETTINGS = (
+    Setting(
+        name="receive_window_autotuning",
+        title="Receive-window auto-tuning",
+        where="stack",
+        scope="host",
+        kind=Switch(),
+        default="on",
+        names=Names(
+            linux="net.ipv4.tcp_moderate_rcvbuf",
+            windows="AutoTuningLevelLocal",
+            published="Receive Window Auto-Tuning Level",
+        ),
+        doc="""The receiver lets its window grow with the rate of the stream. Off keeps the window of the
+        socket's first buffer (receive_buffer_default_bytes), so a session reads at most one window per round
+        trip: nothing to see on a short fast path with many sessions, a large loss with delay or few sessions.
+        Windows' level disabled also stops window scaling: see window_scaling.""",
+    ),
+    Setting(
+        name="window_scaling",
+        title="Window scaling",
+        where="stack",
+        scope="host",
+        kind=Switch(),
+        default="on",
+        names=Names(linux="net.ipv4.tcp_window_scaling", windows="part of AutoTuningLevelLocal"),
+        doc="""RFC 7323: windows above 64 KiB. Off holds every session of this host to 64 KiB in flight in
+        both directions, as very old stacks did. It is agreed at connect time, so sessions must log in again.""",
+    ),
+    Setting(
+        name="receive_buffer_default_bytes",
+        title="Receive buffer at connect",
+        where="stack",
+        scope="host",
+        kind=Number("bytes", 4096, 1 << 30),
+        default="131072",
+        names=Names(linux="net.ipv4.tcp_rmem (second value)"),
+        doc="""The receive buffer that a new connection starts with; its first window is about half of it.
+        With auto-tuning off it stays.""",
+    ),
+    Setting(
+        name="receive_buffer_max_bytes",
+        title="Largest receive buffer",
+        where="stack",
+        scope="host",
+        kind=Number("bytes", 4096, 1 << 30),
+        default="6291456",
+        names=Names(linux="net.ipv4.tcp_rmem (third value)"),
+        doc="""How far auto-tuning may grow a receive buffer. It must hold the product of line rate and round
+        trip, twice over, or a single session cannot fill a long line.""",
+    ),
+    Setting(
+        name="send_buffer_max_bytes",
+        title="Largest send buffer",
+        where="stack",
+        scope="host",
+        kind=Number("bytes", 4096, 1 << 30),
+        default="4194304",
+        names=Names(linux="net.ipv4.tcp_wmem (third value)"),
+        doc="""How far the kernel may grow a send buffer: the most unacknowledged write data of one session.""",
+    ),
+    Setting(
+        name="delayed_ack",
+        title="Delayed ACK",
+        where="route",
+        scope="port",
+        kind=Switch(),
+        default="on",
+        names=Names(
+            linux="ip route quickack",
+            windows="DelayedAckFrequency, TcpAckFrequency",
+            published="Delayed ACK algorithm",
+        ),
+        doc="""The receiver waits for a second segment, or 40 ms (Windows: up to 200 ms), before it
+        acknowledges. It saves a packet per pair. Against a sender with Nagle's algorithm on, each small
+        command or short last segment can stall for the whole delay. Off acknowledges at once; Linux says so
+        per route, and each unicast route of the SAN's ports is marked.""",
+    ),
+    Setting(
+        name="congestion_control",
+        title="Congestion control",
+        where="stack",
+        scope="host",
+        kind=Choice(("reno", "cubic", "bbr", "dctcp"), open=True),
+        default="cubic",
+        names=Names(
+            linux="net.ipv4.tcp_congestion_control, or ip route congctl",
+            windows="CongestionProvider",
+            published="Add-On Congestion Control Provider",
+        ),
+        doc="""How a sender reacts to loss and delay. This host's choice governs its writes; reads are
+        governed by the array's. Where a namespace may not choose a default, the routes of the SAN's ports
+        carry the choice. It holds for connections made afterwards.""",
+    ),
+    Setting(
+        name="ecn",
+        title="Explicit congestion notification",
+        where="stack",
+        scope="host",
+        kind=Choice(("off", "passive", "on")),
+        default="passive",
+        names=Names(linux="net.ipv4.tcp_ecn", windows="EcnCapability", published="ECN Capability"),
+        doc="""RFC 3168: a switch marks packets in place of dropping them, and the sender slows down. on asks
+        for it, passive agrees when asked, off does neither. It does nothing unless switches mark. It holds
+        for connections made afterwards.""",
+    ),
+    Setting(
+        name="selective_ack",
+        title="Selective acknowledgement",
+        where="stack",
+        scope="host",
+        kind=Switch(),
+        default="on",
+        names=Names(linux="net.ipv4.tcp_sack"),
+        doc="""RFC 2018: the receiver names what arrived beyond a loss, so that only the loss is sent again.
+        Off shows what old stacks make of a burst of drops.""",
+    ),
+    Setting(
+        name="rto_min_us",
+        title="Shortest retransmission timeout",
+        where="stack",
+        scope="host",
+        kind=Number("us", 1000, 1_000_000),
+        default="200000",
+        names=Names(linux="net.ipv4.tcp_rto_min_us", windows="MinRto"),
+        doc="""How long a sender waits at least before it takes silence for loss. A lost last segment stalls a
+        command for this long; values below the receiver's delayed ACK send again what had arrived.""",
+    ),
+)

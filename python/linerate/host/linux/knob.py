@@ -1,0 +1,54 @@
+"""What a Linux knob can do: read, write, and put back what was there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from linerate.errors import HostError
+from linerate.host.setting import Value
+
+if TYPE_CHECKING:
+    from linerate.host.linux.kernel import Kernel
+
+State = Any
+"""What a knob needs to put everything back as it was; plain JSON."""
+
+
+class UnavailableError(HostError):
+    """A knob that this host, device or kernel does not have, or does not let us turn; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a knob stands at: `value` for people and comparisons, `state` to put everything back."""
+
+    value: Value
+    state: State
+
+
+class Knob(Protocol):
+    """Turns one setting inside the network namespace that `kernel` stands for; `device` is empty for a whole
+    host.
+
+    Every method raises UnavailableError with the reason when the host cannot.
+    """
+
+    @property
+    def source(self) -> str:
+        """Where the value comes from: `sysctl net.ipv4.tcp_sack`, `ethtool ring`."""
+
+    def read(self, kernel: Kernel, device: str) -> Reading:
+        """The present value and state."""
+
+    def write(self, kernel: Kernel, device: str, value: Value) -> None:
+        """Turns the knob."""
+
+    def restore(self, kernel: Kernel, device: str, state: State) -> None:
+        """Puts back what `read` found."""
+
+    def most(self, kernel: Kernel, device: str) -> int | None:
+        """The largest number that the device takes; None when it does not say."""
+
+    def commands(self, device: str, value: Value) -> list[str]:
+        """What a person would type to do the same."""
