@@ -1,0 +1,265 @@
+"""Lab: a running virtual SAN as a command sees it. Every call is a question to its keeper."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from linerate.errors import HostError, UserError
+from linerate.lab import protocol, system
+from linerate.lab.cpu import NamespaceCpu
+from linerate.lab.enter import enter, join
+from linerate.lab.start import start_keeper, stop_keeper
+from linerate.san import Link, Nic, Path, Switch, Topology, volume_urls
+
+FabricChoice = Literal["auto", "kernel", "user"]
+Change = float | int | bool | str | None
+
+CONTROL = "control"
+"""The node that is the machine running the study: `.1` of the control network, no part of the SAN."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Namespace:
+    """A node's network namespace; `path` can be opened and given to setns(2) while the lab is up."""
+
+    name: str
+    path: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class VolumeUrl:
+    """A volume as a host reaches it."""
+
+    volume: str
+    """`array.volume`, as in a1.v3."""
+    url: str
+    """For a VolumeSpec."""
+    path: Path
+    """From which interface of the host to which one of the array."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Running:
+    """A lab that is up, as `linerate lab show` lists it."""
+
+    name: str
+    topology: str
+    fabric: Literal["kernel", "user"]
+    keeper_pid: int
+    attached: bool
+    """It ends with the command that made it."""
+
+
+class Lab:
+    """A virtual SAN that is up. Use it in a `with` block: an attached lab goes down at its end."""
+
+    def __init__(self, connection: protocol.Connection, keeper: subprocess.Popen[bytes] | None = None) -> None:
+        self._connection = connection
+        self._keeper = keeper
+        about = connection.ask("about")
+        self.name: str = about["name"]
+        self.fabric: Literal["kernel", "user"] = about["fabric"]
+        self.fabric_reasons: tuple[str, ...] = tuple(about["fabric_reasons"])
+        """Why it is the user fabric; empty for the kernel's."""
+        self.attached: bool = about["attached"]
+        self.topology = Topology.model_validate_json(about["topology"])
+        """As it was brought up; `change_*` do not alter it, `links` and `switches` tell what is in force."""
+        self._namespaces: dict[str, int] = about["namespaces"]
+        self._cpu = NamespaceCpu({name: self.namespace(name).path for name in self._namespaces})
+
+    @classmethod
+    def up(
+        cls,
+        topology: Topology,
+        *,
+        fabric: FabricChoice = "auto",
+        needs: Iterable[str] = (),
+        name: str | None = None,
+        detached: bool = False,
+    ) -> Self:
+        """Builds the lab and waits until its arrays serve.
+
+        `fabric` overrides the topology's own choice. `needs` names what the caller will change later that only the user
+        fabric has ("flow_control", "loss", ...): with auto it then carries the lab. A detached lab outlives this
+        process until `linerate lab down`. Call `linerate.lab.enter` early in a command that is not root's.
+
+        Raises UserError for a topology that cannot be built as asked or a name that is in use, HostError for what this
+        machine lacks. Nothing is left behind when it fails.
+        """
+        enter()
+        chosen = protocol.checked_name(name or f"{topology.name}-{system.short_id()}")
+        keeper = start_keeper(
+            chosen, topology, fabric=fabric, needs=tuple(needs), detached=detached
+        )
+        try:
+            return cls(protocol.Connection(chosen), keeper)
+        except BaseException:
+            stop_keeper(keeper)
+            raise
+
+    @classmethod
+    def find(cls, name: str | None = None) -> Self:
+        """A lab of this user that is up; without a name the only one. Raises UserError if there is none, or several.
+
+        Enters the lab's user namespace, so it is called before threads are started.
+        """
+        labs = protocol.names()
+        if name is None and len(labs) > 1:
+            raise UserError(f"several labs are up: {', '.join(labs)}", "say which one: --lab NAME")
+        if name is None and not labs:
+            raise UserError("no lab is up", "linerate lab up TOPOLOGY makes one")
+        connection = protocol.Connection(protocol.checked_name(name or labs[0]))
+        join(connection.keeper_pid)
+        return cls(connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Takes an attached lab down; of a detached one only the connection is closed. Twice is once."""
+        if self._keeper is not None and self.attached:
+            self.down()
+        self._connection.close()
+
+    def down(self) -> None:
+        """Takes the lab down and waits until its processes have ended and its namespaces are gone."""
+        with system.ProcessEnd(self.keeper_pid) as ended:
+            try:
+                self._connection.ask("down")
+            except HostError:
+                pass  # it has gone before: what was asked for
+            if not ended.wait(protocol.ANSWER_TIMEOUT_S):
+                ended.kill()
+                ended.wait(protocol.ANSWER_TIMEOUT_S)
+        if self._keeper is not None:
+            stop_keeper(self._keeper)
+            self._keeper = None
+
+    @property
+    def keeper_pid(self) -> int:
+        """The keeper's process id."""
+        return self._connection.keeper_pid
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of hosts, arrays and switches, and `control`."""
+        return tuple(self._namespaces)
+
+    def namespace(self, node: str) -> Namespace:
+        """The network namespace of a host, an array, a switch (kernel fabric only) or `control`.
+
+        Raises UserError for a node that the lab does not have.
+        """
+        if node not in self._namespaces:
+            raise UserError(f"{self.name} has no node {node}", f"its nodes are {', '.join(self.nodes)}")
+        return Namespace(node, f"/proc/{self.keeper_pid}/fd/{self._namespaces[node]}")
+
+    def inside(self, node: str, command: Sequence[str]) -> tuple[str, ...]:
+        """The command line that runs `command` inside a node, for subprocess or any other starter of processes.
+
+        The command sees the node's interfaces under /sys, and is killed when the lab goes down.
+        """
+        path = self.namespace(node).path
+        return (sys.executable, "-m", "linerate.lab.inside", str(self.keeper_pid), path, "--", *command)
+
+    def execute(
+        self, node: str, command: Sequence[str], *, text: str = "", timeout_s: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command inside a node to its end; `text` is its standard input.
+
+        A status other than 0 is left to the caller. Raises UserError for an unknown node and
+        subprocess.TimeoutExpired after `timeout_s`.
+        """
+        return subprocess.run(
+            self.inside(node, command), input=text, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+
+    def volume_urls(self, host: str) -> tuple[VolumeUrl, ...]:
+        """Every volume that `host` can reach with the path that it is given: volumes are spread evenly over the paths.
+
+        Raises UserError for a host that the topology does not have.
+        """
+        hosts = [known.name for known in self.topology.hosts]
+        if host not in hosts:
+            raise UserError(f"{self.name} has no host {host}", f"its hosts are {', '.join(hosts)}")
+        found = volume_urls(self.topology, host)
+        return tuple(VolumeUrl(volume, url, path) for volume, (path, url) in found.items())
+
+    @property
+    def links(self) -> dict[str, Link]:
+        """Every link as it is now, by name: `host.port`, `array.port`, or the trunk's name."""
+        return {name: Link.model_validate(link) for name, link in self._connection.ask("links").items()}
+
+    def change_link(self, name: str, **changes: Change) -> Link:
+        """Changes a link while it carries frames, and returns it as it is then.
+
+        `changes` are fields of `linerate.san.Link`: rate_bits_per_s, mtu, delay_us, jitter_us, loss, up. Raises UserError
+        for a link or a value that does not exist, HostError for what the fabric in use cannot do; then nothing
+        has changed.
+        """
+        return Link.model_validate(self._connection.ask("change_link", name=name, changes=changes))
+
+    def change_nic(self, port: str, **changes: Change) -> Nic:
+        """Changes the adapter of a port (`host.port`): rx_ring_frames, tx_ring_frames, moderation_us, rsc.
+
+        Returns it as it is then; errors as in `change_link`.
+        """
+        return Nic.model_validate(self._connection.ask("change_nic", name=port, changes=changes))
+
+    def change_switch(self, name: str, **changes: Any) -> Switch:
+        """Changes a switch: fields of `linerate.san.Switch` other than its name.
+
+        Returns it as it is then; errors as in `change_link`.
+        """
+        return Switch.model_validate(self._connection.ask("change_switch", name=name, changes=changes))
+
+    def counters(self) -> dict[str, float]:
+        """Cumulative counters under flat names with units, such as `array.a1.tcp_segments_retransmitted`.
+
+        `host.NAME.cpu_s`, `array.NAME.cpu_s`: CPU of what runs in the node, its receive path included.
+        `host|array.NAME.tcp_segments_sent`, `.tcp_segments_retransmitted`.
+        `port.LINK.bytes_sent`, `.bytes_received`, `.frames_sent`, `.frames_received`, as the node's end sees them, and
+        `port.LINK.drops`, `port.LINK.switch_drops`: in the adapter's queue and in the switch's buffer towards it.
+        `fabric.cpu_s`: the switches; `fabric.lag_ns_max` with the user fabric.
+        `keeper.cpu_s`; `machine.busy_s`, `machine.idle_s`: all CPUs together.
+        Raises HostError when an array or the fabric has died.
+        """
+        counted: dict[str, float] = self._connection.ask("counters")
+        for node, cpu_s in self._cpu.sample().items():
+            if f"{node}.cpu_s" in counted:
+                counted[f"{node}.cpu_s"] += cpu_s
+        return counted
+
+    def facts(self) -> dict[str, str | int | float | bool | None]:
+        """What a result's manifest should say about the lab: fabric and why, defaults in force, read back."""
+        facts: Mapping[str, str | int | float | bool | None] = self._connection.ask("facts")
+        return dict(facts)
+
+
+def running() -> list[Running]:
+    """The labs of this user that are up."""
+    found = []
+    for name in protocol.names():
+        connection = protocol.Connection(name)
+        about = connection.ask("about")
+        found.append(
+            Running(
+                name,
+                about["topology_name"],
+                about["fabric"],
+                connection.keeper_pid,
+                about["attached"],
+            )
+        )
+        connection.close()
+    return found

@@ -1,0 +1,109 @@
+"""How a command and a keeper talk: one JSON object per line, over the lab's abstract Unix socket.
+
+A request is `{"do": verb, ...}`, its answer `{"value": ...}` or `{"error": text, "hint": text, "blame": whose}`.
+The other end is known by its credentials, which the kernel vouches for, never by what it says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from pathlib import Path
+from typing import Any
+
+from linerate.errors import HostError, InternalError, LinerateError, PeerError, UserError
+from linerate.lab import system
+
+LINE_BYTES_MAX = 1 << 20
+ANSWER_TIMEOUT_S = 30.0
+
+_BY_BLAME: dict[str, type[LinerateError]] = {
+    kind.blame: kind for kind in (UserError, PeerError, HostError, InternalError)
+}
+_PREFIX = "linerate-lab"
+NAME_FORM = "letters, digits and hyphens, at most 40, a letter or digit first"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,39}")
+
+
+def checked_name(name: str) -> str:
+    """A lab's name, if it is one. Raises UserError."""
+    if not _NAME.fullmatch(name):
+        raise UserError(f"{name!r} is no name for a lab", f"use {NAME_FORM}")
+    return name
+
+
+def address(name: str) -> str:
+    """The abstract socket of this user's lab of that name."""
+    return f"\0{_PREFIX}/{system.outer_uid()}/{name}"
+
+
+def names() -> list[str]:
+    """The labs of this user that are up, found in the kernel's own list of sockets."""
+    start = f"@{_PREFIX}/{system.outer_uid()}/"
+    found = set()
+    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
+        path = line.split(maxsplit=7)[-1]
+        if path.startswith(start):
+            found.add(path.removeprefix(start))
+    return sorted(found)
+
+
+def error_answer(error: LinerateError) -> dict[str, Any]:
+    """An error as an answer."""
+    return {"error": error.message, "hint": error.hint, "blame": error.blame}
+
+
+def value_of(answer: dict[str, Any]) -> Any:
+    """The value of an answer; raises the error that it holds."""
+    if "error" in answer:
+        raise _BY_BLAME[answer["blame"]](answer["error"], answer["hint"])
+    return answer["value"]
+
+
+class Connection:
+    """A command's end of the conversation with a keeper."""
+
+    def __init__(self, name: str) -> None:
+        """Connects to the lab of that name. Raises UserError when there is none, or when it is someone else's."""
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(ANSWER_TIMEOUT_S)
+        try:
+            self._socket.connect(address(name))
+        except ConnectionRefusedError as error:
+            self._socket.close()
+            raise UserError(f"no lab named {name} is up", _known()) from error
+        self.keeper_pid, uid = system.peer_of(self._socket)
+        if uid != os.geteuid():
+            self._socket.close()
+            raise UserError(f"the lab {name} belongs to user {uid}", "use a lab of your own: linerate lab up")
+        self._input = self._socket.makefile("rb")
+
+    def ask(self, verb: str, **parameters: Any) -> Any:
+        """One request and its answer. Raises what the keeper answers, and HostError when it has gone."""
+        try:
+            self._socket.sendall(json.dumps({"do": verb, **parameters}).encode() + b"\n")
+            line = self._input.readline(LINE_BYTES_MAX)
+        except OSError as error:
+            raise _gone() from error
+        if not line.endswith(b"\n"):
+            raise _gone()
+        return value_of(json.loads(line))
+
+    def close(self) -> None:
+        """Hangs up; the lab stays."""
+        self._input.close()
+        self._socket.close()
+
+
+def _gone() -> HostError:
+    return HostError(
+        "the lab has gone: its keeper was killed or has failed, and the kernel has removed everything in it",
+        "bring it up again",
+    )
+
+
+def _known() -> str:
+    labs = names()
+    return f"labs that are up: {', '.join(labs)}" if labs else "linerate lab up TOPOLOGY makes one"
