@@ -58,7 +58,9 @@ class Running:
 class Lab:
     """A virtual SAN that is up. Use it in a `with` block: an attached lab goes down at its end."""
 
-    def __init__(self, connection: protocol.Connection, keeper: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(
+        self, connection: protocol.Connection, keeper: subprocess.Popen[bytes] | None = None
+    ) -> None:
         self._connection = connection
         self._keeper = keeper
         about = connection.ask("about")
@@ -93,9 +95,7 @@ class Lab:
         """
         enter()
         chosen = protocol.checked_name(name or f"{topology.name}-{system.short_id()}")
-        keeper = start_keeper(
-            chosen, topology, fabric=fabric, needs=tuple(needs), detached=detached
-        )
+        keeper = start_keeper(chosen, topology, fabric=fabric, needs=tuple(needs), detached=detached)
         try:
             return cls(protocol.Connection(chosen), keeper)
         except BaseException:
@@ -181,7 +181,12 @@ class Lab:
         subprocess.TimeoutExpired after `timeout_s`.
         """
         return subprocess.run(
-            self.inside(node, command), input=text, capture_output=True, text=True, timeout=timeout_s, check=False
+            self.inside(node, command),
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
         )
 
     def volume_urls(self, host: str) -> tuple[VolumeUrl, ...]:
