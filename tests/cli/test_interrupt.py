@@ -6,12 +6,16 @@ import json
 import os
 import pty
 import signal
+import statistics
 import subprocess
+import threading
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from linerate import _core
 from linerate.array import EmbeddedArray
 from linerate.cli.view.events import LINES, RunEnded, StepEnded
 from linerate.results import RunDirectory
@@ -26,8 +30,12 @@ volume = [{ name = "v{n}", count = 2, outstanding = 4 }]
 stream = [{ name = "s", size = "8k", read = 67 }]
 run = [{ name = "first", streams = "s" }, { name = "second", streams = "s" }]
 """
+# What is promised. Another program on the machine may spoil one attempt of three.
 STOP_S = 0.2
 EXIT_S = 1.0
+ATTEMPTS = 3
+# A waiting call looks for signals every 20 ms.
+ANSWER_S = 0.04
 
 
 def _command(tmp_path: Path, url: str, *words: str) -> list[str]:
@@ -36,9 +44,21 @@ def _command(tmp_path: Path, url: str, *words: str) -> list[str]:
     return [*COMMAND, *map(str, told)]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_is_kept_and_marked(array: EmbeddedArray, tmp_path: Path, number: int) -> None:
-    command = _command(tmp_path, array.url("{n-1}"), "--json")
+@dataclass(frozen=True)
+class Interrupted:
+    """A run that was ended by a signal after its first interval."""
+
+    run: RunDirectory
+    lines: list[str]
+    stopped_s: float
+    """From the signal to the end of the load, as the manifest has it."""
+    took_s: float
+    """From the signal to the end of the command."""
+
+
+def _interrupt(tmp_path: Path, url: str, number: int) -> Interrupted:
+    tmp_path.mkdir()
+    command = _command(tmp_path, url, "--json")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -52,18 +72,69 @@ def test_an_interrupted_run_is_kept_and_marked(array: EmbeddedArray, tmp_path: P
     run = RunDirectory.open(tmp_path / "run")
     (step,) = run.manifest.steps
     assert step.ended_at is not None
-    stopped_s = (step.ended_at - sent_at).total_seconds()
-    assert stopped_s < STOP_S, f"the load went on for {stopped_s:.2f} s"
-    assert took_s < EXIT_S, f"the command took {took_s:.2f} s to end"
-    events = [LINES.validate_json(line) for line in lines]
-    assert isinstance(events[-2], StepEnded)
-    assert isinstance(events[-1], RunEnded)
-    assert (events[-2].state, events[-1].state, events[-1].exit_code) == ("interrupted", "interrupted", 130)
-    assert (run.manifest.state, step.state) == ("interrupted", "interrupted")
-    assert run.intervals["ios"].sum() > 0
-    assert not (run.path / "report.html").exists(), "the user wants the prompt; `report` makes it later"
-    assert linerate("report", run.path).returncode == 0
-    assert "interrupted" in linerate("check", run.path).stdout
+    return Interrupted(run, lines, (step.ended_at - sent_at).total_seconds(), took_s)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_is_kept_and_marked(array: EmbeddedArray, tmp_path: Path, number: int) -> None:
+    late = []
+    for attempt in range(ATTEMPTS):
+        done = _interrupt(tmp_path / str(attempt), array.url("{n-1}"), number)
+        events = [LINES.validate_json(line) for line in done.lines]
+        assert isinstance(events[-2], StepEnded)
+        assert isinstance(events[-1], RunEnded)
+        assert (events[-2].state, events[-1].state, events[-1].exit_code) == (
+            "interrupted",
+            "interrupted",
+            130,
+        )
+        (step,) = done.run.manifest.steps
+        assert (done.run.manifest.state, step.state) == ("interrupted", "interrupted")
+        assert done.run.intervals["ios"].sum() > 0
+        assert not (done.run.path / "report.html").exists(), (
+            "the user wants the prompt; `report` makes it later"
+        )
+        if done.stopped_s < STOP_S and done.took_s < EXIT_S:
+            break
+        late.append((done.stopped_s, done.took_s))
+    assert len(late) < ATTEMPTS, f"seconds until the load stopped and the command ended: {late}"
+    assert linerate("report", done.run.path).returncode == 0
+    assert "interrupted" in linerate("check", done.run.path).stdout
+
+
+def test_a_waiting_call_answers_a_signal_at_once() -> None:
+    """The seam itself, from the signal to the summary: the median of several, in whatever part of a wait they fall."""
+    spec = {
+        "version": 1,
+        "elapsed_s": 60.0,
+        "volumes": [{"name": "v", "url": "null:1048576"}],
+        "streams": [
+            {
+                "name": "s",
+                "volumes": ["v"],
+                "rate_iops": 100.0,
+                "sizes": {"kind": "mix", "parts": [[512, 100]]},
+            }
+        ],
+    }
+    took_s = []
+    for attempt in range(9):
+        run = _core.Run.start(json.dumps(spec))
+        sent: list[float] = []
+
+        def send(sent: list[float] = sent) -> None:
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(0.05 + attempt * 0.005, send)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            run.next_interval(10.0)
+        run.stop()
+        assert run.finish().outcome == "stopped"
+        took_s.append(time.monotonic() - sent[0])
+        timer.join()
+    assert statistics.median(took_s) < ANSWER_S, took_s
 
 
 def test_ctrl_c_on_a_terminal_gives_it_back(tmp_path: Path) -> None:
@@ -83,7 +154,6 @@ def test_ctrl_c_on_a_terminal_gives_it_back(tmp_path: Path) -> None:
     while b"queue" not in shown:
         shown += os.read(leader, 65536)
     os.write(leader, b"\x03")
-    sent = time.monotonic()
     rest = b""
     try:
         while chunk := os.read(leader, 65536):
@@ -93,8 +163,6 @@ def test_ctrl_c_on_a_terminal_gives_it_back(tmp_path: Path) -> None:
     finally:
         os.close(leader)
     assert process.wait(TIMEOUT_S) == 130
-    took_s = time.monotonic() - sent
-    assert took_s < EXIT_S, f"the command took {took_s:.2f} s to end"
     text = rest.decode()
     assert "\x1b[?25h" in text
     assert f"interrupted; what was measured is kept: linerate report {tmp_path / 'run'}" in text

@@ -127,6 +127,8 @@ impl<D: Driver> Worker<D> {
             }
         }
         let end = self.driver.now().min(self.end);
+        // A worker that woke late owes the intervals before the last one.
+        self.cut_if_due(end);
         self.drain();
         let tcp = self.backends.iscsi.tcp_since_last(&self.driver);
         self.ledger.end(end, tcp);

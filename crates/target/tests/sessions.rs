@@ -162,23 +162,27 @@ fn a_small_answer_leaves_at_once_and_in_one_piece() {
     let mut client = Client::login(array.portals()[0], 1, "");
     client.clear_attention();
     let before = array.stats().sends;
-    let began = std::time::Instant::now();
+    let mut took = Vec::new();
     for lba in 0..100 {
+        let began = std::time::Instant::now();
         client.write(lba, &[lba as u8; 512]);
         assert_eq!(client.read(lba, 512), [lba as u8; 512]);
+        took.push(began.elapsed());
     }
-    assert!(began.elapsed().as_millis() < 2000, "{:?} for 200 commands", began.elapsed());
+    took.sort();
+    // The median: a busy machine delays some of them.
+    assert!(took[50].as_millis() < 30, "{took:?}");
     let stats = wait_for(&array, "counters are published", |stats| stats.sends - before >= 200);
     assert_eq!(stats.sends - before, 200, "one send per answer");
 }
 
 #[test]
 fn a_session_that_is_silent_for_too_long_is_closed() {
-    let array = array(r#""limits": {"idle_timeout_s": 0.4},"#);
+    let array = array(r#""limits": {"idle_timeout_s": 1.0},"#);
     let mut silent = Client::login(array.portals()[0], 1, "");
     let mut busy = Client::login(array.portals()[0], 2, "");
     busy.clear_attention();
-    for _ in 0..10 {
+    for _ in 0..15 {
         std::thread::sleep(std::time::Duration::from_millis(100));
         assert_eq!(busy.ping(b"here").data, b"here", "who speaks is not silent");
     }
