@@ -15,6 +15,7 @@ class Subject(StrEnum):
     RUN = "run"
     WORKLOAD = "workload"
     ARRAY = "array"
+    TOPOLOGY = "topology"
     EVENTS = "events"
     MANIFEST = "manifest"
 
@@ -24,6 +25,7 @@ def schema(
         Subject,
         typer.Argument(
             help="run: a RunSpec; workload: a TOML workload file; array: an array file; "
+            "topology: of a SAN; "
             "events: the lines of --json; manifest: of a run."
         ),
     ],
@@ -46,6 +48,10 @@ def _schema(subject: Subject) -> dict[str, object]:
             from linerate.array import ArrayConfig
 
             return ArrayConfig.model_json_schema()
+        case Subject.TOPOLOGY:
+            from linerate.san import topology_schema
+
+            return topology_schema()
         case Subject.EVENTS:
             from linerate.cli.view.events import LINES
 

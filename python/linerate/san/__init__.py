@@ -4,7 +4,7 @@ Open this file first. `load_topology` reads a TOML file (or a shipped topology b
 and arrays with ports, each port's link to a switch, trunks between switches, VLANs, priorities, volumes, LAN traffic.
 Names, counts, defaults and addresses are resolved there, so that the lab, the fabric and the report need no rules of
 their own; a mistake is told with file, line and key. `paths` and `volume_urls` say how a host reaches the volumes,
-`beyond_kernel` why a topology needs the user-space fabric.
+`beyond_kernel` why a topology needs the user-space fabric; `tree` and `picture` show it.
 """
 
 from linerate.san.model import (
@@ -27,7 +27,9 @@ from linerate.san.model import (
     Volume,
 )
 from linerate.san.paths import beyond_kernel, paths, volume_urls
-from linerate.san.reader import load_topology, parse_topology, shipped_topologies
+from linerate.san.picture import picture
+from linerate.san.reader import load_topology, parse_topology, shipped_topologies, topology_schema
+from linerate.san.tree import tree
 from linerate.san.units import (
     delay_text,
     parse_delay_us,
@@ -63,8 +65,11 @@ __all__ = [
     "parse_share",
     "parse_topology",
     "paths",
+    "picture",
     "rate_text",
     "share_text",
     "shipped_topologies",
+    "topology_schema",
+    "tree",
     "volume_urls",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from linerate.errors import UserError
 from linerate.san.file_model import (
@@ -82,6 +83,11 @@ def parse_topology(text: str, shown: str = _KIND, *, name: str = "san") -> Topol
     topology = reader.topology(file.name or name)
     problems.raise_if_any()
     return topology
+
+
+def topology_schema() -> dict[str, Any]:
+    """The JSON Schema of a topology file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TopologyFile.model_json_schema()}
 
 
 @dataclass(slots=True)

@@ -1,0 +1,72 @@
+"""A topology's parts in a few words each: what the tree and the picture say about a link, a switch, an array."""
+
+from __future__ import annotations
+
+from linerate.san.model import Array, Interface, LanStream, Link, Nic, Switch, Trunk
+from linerate.san.units import delay_text, rate_text, share_text
+from linerate.workload.units import number_text, size_text
+
+
+def link_words(link: Link) -> list[str]:
+    """Rate and MTU; delay, jitter, loss and being down only where there is any."""
+    words = [rate_text(link.rate_bits_per_s), f"MTU {link.mtu}"]
+    if link.delay_us:
+        words.append(f"delay {delay_text(link.delay_us)}")
+    if link.jitter_us:
+        words.append(f"jitter {delay_text(link.jitter_us)}")
+    if link.loss:
+        words.append(f"loss {share_text(link.loss)}")
+    if not link.up:
+        words.append("down")
+    return words
+
+
+def trunk_words(trunk: Trunk) -> list[str]:
+    """As of a link; the number of links where there are several."""
+    words = link_words(trunk.link)
+    if trunk.links > 1:
+        words[0] = f"{trunk.links} x {words[0]}"
+    return words
+
+
+def nic_words(nic: Nic) -> list[str]:
+    """Moderation and RSC where they are on."""
+    words = [f"moderation {delay_text(nic.moderation_us)}"] if nic.moderation_us else []
+    return [*words, "RSC"] if nic.rsc else words
+
+
+def interface_words(interface: Interface) -> list[str]:
+    """VLAN and priority where they are not 0."""
+    words = [f"VLAN {interface.vlan}"] if interface.vlan else []
+    return [*words, f"priority {interface.priority}"] if interface.priority else words
+
+
+def switch_words(switch: Switch) -> list[str]:
+    """Buffer, flow control, schedule, marking."""
+    words = [f"buffer {size_text(switch.buffer_bytes)}"]
+    if switch.flow_control == "pause":
+        words.append("pause frames")
+    elif switch.flow_control == "pfc":
+        words.append(f"PFC for priority {', '.join(map(str, switch.lossless_priorities))}")
+    else:
+        words.append("no flow control")
+    if switch.schedule.kind == "ets":
+        shares = sorted(switch.schedule.shares.items(), reverse=True)
+        words.append("ETS " + ", ".join(f"{priority}: {number_text(share)} %" for priority, share in shares))
+    if switch.ecn_threshold_bytes is not None:
+        words.append(f"ECN from {size_text(switch.ecn_threshold_bytes)}")
+    return words
+
+
+def array_words(array: Array) -> str:
+    """How many volumes of what size."""
+    sizes = sorted({volume.size_bytes for volume in array.volumes})
+    size = size_text(sizes[0]) if len(sizes) == 1 else f"{size_text(sizes[0])} to {size_text(sizes[-1])}"
+    count = len(array.volumes)
+    return f"{count} volume{'s' if count > 1 else ''} of {size}"
+
+
+def lan_words(stream: LanStream) -> str:
+    """Connections and rate."""
+    rate = rate_text(stream.rate_bits_per_s) if stream.rate_bits_per_s else "as fast as it goes"
+    return f"{stream.connections} connection{'s' if stream.connections > 1 else ''}, {rate}"
