@@ -1,0 +1,36 @@
+"""A study: which configurations of a SAN are compared, in which order, how often, and what came of it.
+
+Open this file first. The line of a study, and the files that hold its stages:
+
+    study file -> Study -> Plan -> steps on a laboratory -> study directory -> verdicts
+    file_model    model    plan    conduct, laboratory       directory          judge
+    reader
+
+Cases run in blocks: every block holds each case once, the baseline twice, in an order drawn from the seed. Blocks are
+added until results agree or the budget ends. A laboratory is whatever can be brought up, set, loaded and restored:
+a virtual SAN (`virtual`), hosts that exist (`hosts`), or a simulation in the tests. Each step is written to the journal
+when it ends; a study that was interrupted, by whatever, goes on with the first step that is not there.
+"""
+
+from linerate.study.directory import StudyDirectory
+from linerate.study.model import Case, RealHost, Repeat, San, Settings, SettingValue, Study, Workload
+from linerate.study.plan import Duration, Plan, Step
+from linerate.study.reader import load_study, parse_study, shipped_studies
+
+__all__ = [
+    "Case",
+    "Duration",
+    "Plan",
+    "RealHost",
+    "Repeat",
+    "San",
+    "SettingValue",
+    "Settings",
+    "Step",
+    "Study",
+    "StudyDirectory",
+    "Workload",
+    "load_study",
+    "parse_study",
+    "shipped_studies",
+]

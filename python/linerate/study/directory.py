@@ -1,0 +1,196 @@
+"""The study directory, for reading: what was planned, what has been measured, what was concluded.
+
+study.json      the study as resolved, the file it was read from, versions
+journal.jsonl   what has happened, one line each (`journal`)
+runs/           a run directory per step, `<number>-<block>-<workload>-<case>`
+verdicts.json   the judgement over what the journal holds (`judge`); can be made again
+report.html     likewise
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from linerate.analysis.verdict import Attribution, ClaimVerdict, Judgement, Observation
+from linerate.errors import UserError
+from linerate.results import RunDirectory
+from linerate.study.journal import (
+    CaseSkipped,
+    Entry,
+    SanFacts,
+    SessionEnded,
+    StepDone,
+    is_being_run,
+    read_journal,
+)
+from linerate.study.model import Study
+from linerate.study.plan import Plan, Step
+
+STUDY = "study.json"
+JOURNAL = "journal.jsonl"
+RUNS = "runs"
+VERDICTS = "verdicts.json"
+REPORT = "report.html"
+
+FORMAT_VERSION = 1
+
+StudyState = Literal["running", "interrupted", "failed", "complete"]
+
+
+class StudyRecord(BaseModel):
+    """study.json."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    format: Literal["linerate-study"] = "linerate-study"
+    format_version: int = FORMAT_VERSION
+    started_at: datetime
+    command: tuple[str, ...] = ()
+    versions: dict[str, str] = Field(default_factory=dict)
+    source: str = ""
+    """The study file as it was."""
+    source_name: str = ""
+    study: Study
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """How often a case was measured under a workload, and whether its results agree.
+
+    `rsd_percent` is the relative standard deviation of the last three results; None with fewer.
+    """
+
+    case: str
+    workload: str
+    runs: int
+    rsd_percent: float | None
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """verdicts.json: everything that was concluded."""
+
+    judgement: Judgement
+    attributions: tuple[Attribution, ...]
+    claims: tuple[ClaimVerdict, ...]
+    repeated: tuple[Repeated, ...]
+    not_applicable: Mapping[str, str]
+    """Case -> why it could not be had."""
+    void: tuple[str, ...]
+    """Runs that ran but are not counted, with the reason."""
+
+
+VERDICTS_JSON: TypeAdapter[Verdicts] = TypeAdapter(Verdicts)
+
+
+class StudyDirectory:
+    """A study directory as it stands on disk when it is opened; nothing is written."""
+
+    def __init__(self, path: Path, record: StudyRecord, entries: tuple[Entry, ...]) -> None:
+        self.path = path
+        self.record = record
+        self.entries = entries
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Raises UserError when it is no study directory, or of a newer format."""
+        try:
+            record = StudyRecord.model_validate_json((path / STUDY).read_bytes())
+        except OSError as error:
+            raise UserError(
+                f"{path} is not a study directory: {STUDY}: {error.strerror}",
+                "give a directory that `linerate study run` wrote",
+            ) from error
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(str(part) for part in problem["loc"]) or "the file"
+            raise UserError(
+                f"{path / STUDY}: {where}: {problem['msg']}", "take the study directory from a backup"
+            ) from error
+        if record.format_version > FORMAT_VERSION:
+            raise UserError(
+                f"{path} has study format {record.format_version}; this version reads up to {FORMAT_VERSION}",
+                "read it with the Linerate that wrote it, or a newer one",
+            )
+        return cls(path, record, read_journal(path / JOURNAL))
+
+    @property
+    def study(self) -> Study:
+        """What is compared with what."""
+        return self.record.study
+
+    @property
+    def plan(self) -> Plan:
+        """Which step comes when."""
+        return Plan(self.study)
+
+    @property
+    def state(self) -> StudyState:
+        """How far it is; "interrupted" as well when its process died without a word."""
+        if is_being_run(self.path / JOURNAL):
+            return "running"
+        last = self.entries[-1] if self.entries else None
+        return last.state if isinstance(last, SessionEnded) else "interrupted"
+
+    @property
+    def reason(self) -> str:
+        """Why it failed or was left."""
+        last = self.entries[-1] if self.entries else None
+        return last.reason if isinstance(last, SessionEnded) else ""
+
+    @cached_property
+    def steps(self) -> tuple[StepDone, ...]:
+        """Every step that has ended, in order; a step that was run again stands there again."""
+        return tuple(entry for entry in self.entries if isinstance(entry, StepDone))
+
+    @cached_property
+    def measured(self) -> Mapping[str, StepDone]:
+        """By key, the steps whose figures count."""
+        return {step.key: step for step in self.steps if step.state == "complete"}
+
+    @property
+    def not_applicable(self) -> Mapping[tuple[str, str], str]:
+        """(SAN, case) -> why it cannot be had there."""
+        return {
+            (entry.san, entry.case): entry.reason for entry in self.entries if isinstance(entry, CaseSkipped)
+        }
+
+    @property
+    def san_facts(self) -> Mapping[str, Mapping[str, object]]:
+        """SAN -> what carried it, as of its last bring-up."""
+        return {entry.san: entry.facts for entry in self.entries if isinstance(entry, SanFacts)}
+
+    def observations(self) -> tuple[Observation, ...]:
+        """The measured steps as the judgement takes them."""
+        return tuple(
+            Observation(step.case, step.workload, step.block, step.values, step.position)
+            for step in self.measured.values()
+        )
+
+    def run(self, step: StepDone) -> RunDirectory:
+        """The run directory of a step. Raises NotARunError when it is gone."""
+        return RunDirectory.open(self.path / step.directory)
+
+    def is_done(self, step: Step) -> bool:
+        """Whether a planned step needs no further run: it was measured, or it cannot be had."""
+        return step.key in self.measured or (step.san, step.case) in self.not_applicable
+
+    @property
+    def verdicts(self) -> Verdicts | None:
+        """What was concluded; None before `judge` has written it. Raises UserError when the file is damaged."""
+        try:
+            return VERDICTS_JSON.validate_json((self.path / VERDICTS).read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValidationError as error:
+            raise UserError(
+                f"{self.path / VERDICTS}: damaged", f"linerate study verdict {self.path} makes it again"
+            ) from error

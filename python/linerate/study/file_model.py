@@ -1,0 +1,171 @@
+"""A study file as models: what may stand in it, with defaults.
+
+    title = "Jumbo frames"
+    san = "base-san"
+
+    [[workload]]
+    name = "seqread"
+    file = "dell-nic/256k-seq-read.vdb"
+    metric = "mib_s"
+
+    [baseline]
+    settings = { mtu = 1500 }
+
+    [[case]]
+    name = "jumbo"
+    settings = { mtu = 9000 }
+    claims = ["nic.jumbo.seqread"]
+
+A case has the baseline's settings except those that it changes. Cases come one by one from `[[case]]`, or from
+`[factors]` in every combination (or a fraction of them).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, WithJsonSchema
+
+from linerate.study.model import SettingValue
+from linerate.workload.spec import Frozen
+from linerate.workload.toml_model import Bytes, Names, PositiveSeconds, Seconds
+
+Name = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._%=+/-]*$")]
+
+
+def _flat(value: Any) -> Any:
+    """`switch.flow_control = "pfc"` as written in TOML is a table in a table; here it is one name with a dot."""
+    if not isinstance(value, dict):
+        return value
+    flat: dict[str, Any] = {}
+    for name, one in value.items():
+        inner = _flat(one) if isinstance(one, dict) else None
+        flat |= {name: one} if inner is None else {f"{name}.{key}": what for key, what in inner.items()}
+    return flat
+
+
+_SETTINGS_SCHEMA = {
+    "type": "object",
+    "description": "setting = value; `linerate host show` lists the settings",
+}
+SettingsField = Annotated[dict[str, SettingValue], BeforeValidator(_flat), WithJsonSchema(_SETTINGS_SCHEMA)]
+Levels = Annotated[tuple[SettingValue, ...], Field(min_length=2)]
+
+
+class RealHostTable(Frozen):
+    """[[san.host]]: a host that exists."""
+
+    name: Name
+    ssh: str | None = None
+    """user@address; this machine if not given."""
+    devices: tuple[str, ...] = Field(min_length=1)
+    """Network devices that carry the storage traffic."""
+    volumes: tuple[str, ...] = Field(min_length=1)
+    """iSCSI URLs, one per volume."""
+
+
+class SanTable(Frozen):
+    """[[san]]: a virtual SAN by its topology, or hosts that exist."""
+
+    name: Name | None = None
+    topology: str | None = None
+    """A shipped topology by name, or the path of a topology file."""
+    fabric: Literal["auto", "kernel", "user"] = "auto"
+    host: tuple[RealHostTable, ...] = ()
+
+
+class WorkloadTable(Frozen):
+    """[[workload]]: one load."""
+
+    name: Name
+    title: str = ""
+    san: str | None = None
+    """The SAN on which it runs; the first one if not given."""
+    file: str | None = None
+    """A workload file (vdbench or TOML), beside the study file or shipped; none: LAN traffic alone."""
+    run: str | None = None
+    """Which run of the file, where it has several."""
+    outstanding: PositiveInt | None = None
+    """I/Os in flight per volume; as the file says if not given."""
+    size: Bytes | None = None
+    """Used part of each volume; as the file says, or all of a smaller volume, if not given."""
+    lan: Names = ()
+    """LAN streams of the topology that run beside it."""
+    metric: str
+    """What decides: iops, mib_s, response_ms, lan_mib_s, ..."""
+    elapsed: PositiveSeconds = 60.0
+    """Measured time of a run."""
+    warm_up: Seconds = 10.0
+
+
+class CaseTable(Frozen):
+    """[[case]]: what it changes in the baseline."""
+
+    name: Name
+    title: str = ""
+    settings: SettingsField = Field(default_factory=dict)
+    workloads: Names = ("*",)
+    """Names, a trailing * as wildcard; all if not given."""
+    claims: tuple[str, ...] = ()
+    """Published findings that it puts to the test."""
+    source: str = ""
+    """Where a publication describes it."""
+
+
+class BaselineTable(CaseTable):
+    """[baseline]: what every case is compared with."""
+
+    name: Name = "baseline"
+
+
+class FactorialTable(Frozen):
+    """[factorial]: how the values of `[factors]` are combined."""
+
+    fraction: PositiveInt = 1
+    """1: every combination; 2, 4, ..: so many times fewer, for factors of two values each."""
+
+
+class RepeatTable(Frozen):
+    """[repeat]: how often a case is measured."""
+
+    blocks_min: int = Field(default=3, ge=1)
+    blocks_max: int = Field(default=6, ge=1)
+    rsd_percent: PositiveFloat = 1.0
+    """Enough when the last three results agree this well (relative standard deviation)."""
+    budget: PositiveSeconds | None = None
+    """No new block begins that would end later."""
+    settle: Seconds = 2.0
+    """Wait after a change of settings."""
+    baselines: Literal[1, 2] = 2
+    """Runs of the baseline in every block."""
+
+
+class QuickTable(Frozen):
+    """[quick]: what `--quick` makes of it."""
+
+    elapsed: PositiveSeconds = 2.0
+    warm_up: Seconds = 0.5
+    settle: Seconds = 0.2
+    blocks: PositiveInt = 3
+
+
+class StudyFile(Frozen):
+    """A study file."""
+
+    name: Name | None = None
+    """The file's name if not given."""
+    title: str
+    description: str = ""
+    seed: NonNegativeInt = 1
+    """Same seed, same order of runs."""
+    margin_percent: float = Field(default=5.0, gt=0, lt=100)
+    """A relative difference below this does not matter."""
+    san: Annotated[tuple[SanTable, ...], Field(min_length=1)]
+    workload: Annotated[tuple[WorkloadTable, ...], Field(min_length=1)]
+    baseline: BaselineTable = BaselineTable()
+    case: tuple[CaseTable, ...] = ()
+    factors: dict[str, Levels] = Field(default_factory=dict)
+    """Settings with their values; the first value of each is the baseline's."""
+    factorial: FactorialTable = FactorialTable()
+    repeat: RepeatTable = RepeatTable()
+    quick: QuickTable = QuickTable()

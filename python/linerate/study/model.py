@@ -1,0 +1,133 @@
+"""A study, resolved: what is compared with what, under which loads, where, and how often. Pure data, kept as JSON.
+
+`reader` makes one from a file. Nothing here knows a clock, a network or a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeVar
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from linerate.san import Topology
+from linerate.workload.spec import Frozen, RunSpec
+
+SettingValue = bool | int | float | str
+Settings = Mapping[str, SettingValue]
+
+
+class RealHost(Frozen):
+    """A host that exists: this machine, or one that is reached by SSH."""
+
+    name: str
+    ssh: str | None = None
+    """user@address; null is this machine."""
+    devices: tuple[str, ...] = Field(min_length=1)
+    """Network devices that carry the storage traffic; settings are applied to these."""
+    volumes: tuple[str, ...] = Field(min_length=1)
+    """iSCSI URLs, one per volume."""
+
+
+class San(Frozen):
+    """Where a part of the study runs: a topology that a lab builds, or hosts that exist."""
+
+    name: str
+    topology: Topology | None = None
+    hosts: tuple[RealHost, ...] = ()
+    fabric: Literal["auto", "kernel", "user"] = "auto"
+
+
+class Workload(Frozen):
+    """One load on one SAN. Every case is compared with the baseline under the same workload."""
+
+    name: str
+    title: str
+    san: str
+    metric: str
+    """The figure that decides: a name of `linerate.analysis.verdict.METRICS`."""
+    spec: RunSpec | None
+    """The run, its volumes not yet placed; null: no storage load, only `lan`."""
+    lan: tuple[str, ...] = ()
+    """LAN streams of the topology that run beside it."""
+    elapsed_s: PositiveFloat
+    warmup_s: NonNegativeFloat
+
+    @property
+    def run_s(self) -> float:
+        """Time that one run takes, without what comes before and after."""
+        return self.warmup_s + self.elapsed_s
+
+
+class Case(Frozen):
+    """One configuration. `settings` are all of them, those of the baseline included."""
+
+    name: str
+    title: str
+    settings: Settings
+    changed: tuple[str, ...] = ()
+    """Names of the settings in which it differs from the baseline."""
+    workloads: tuple[str, ...]
+    claims: tuple[str, ...] = ()
+    """Published findings that it puts to the test."""
+    source: str = ""
+    """Where a publication describes it: a table and row."""
+
+
+class Repeat(Frozen):
+    """How often a case is measured."""
+
+    blocks_min: PositiveInt = 3
+    blocks_max: PositiveInt = 6
+    rsd_percent: PositiveFloat = 1.0
+    """A case has been measured enough when its last three results agree this well (relative standard deviation)."""
+    budget_s: PositiveFloat | None = None
+    """No new block begins that would end later than this; null: no limit."""
+    settle_s: NonNegativeFloat = 2.0
+    """Wait after every change of settings."""
+    baselines: Literal[1, 2] = 2
+    """Runs of the baseline in every block; two show the noise floor."""
+
+
+class Study(Frozen):
+    """A study. The baseline is the first case."""
+
+    name: str
+    title: str
+    description: str = ""
+    margin: float = Field(default=0.05, gt=0, lt=1)
+    """A relative difference below this does not matter."""
+    seed: NonNegativeInt
+    quick: bool = False
+    """Its times were scaled down."""
+    sans: tuple[San, ...] = Field(min_length=1)
+    workloads: tuple[Workload, ...] = Field(min_length=1)
+    cases: tuple[Case, ...] = Field(min_length=2)
+    repeat: Repeat = Repeat()
+
+    @property
+    def baseline(self) -> Case:
+        """What every case is compared with."""
+        return self.cases[0]
+
+    def san(self, name: str) -> San:
+        """The SAN of that name. Raises KeyError."""
+        return _named(self.sans, name)
+
+    def workload(self, name: str) -> Workload:
+        """The workload of that name. Raises KeyError."""
+        return _named(self.workloads, name)
+
+    def case(self, name: str) -> Case:
+        """The case of that name. Raises KeyError."""
+        return _named(self.cases, name)
+
+
+_Named = TypeVar("_Named", San, Workload, Case)
+
+
+def _named(items: Iterable[_Named], name: str) -> _Named:
+    for item in items:
+        if item.name == name:
+            return item
+    raise KeyError(name)

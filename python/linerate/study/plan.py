@@ -1,0 +1,115 @@
+"""The plan of a study: which run comes when.
+
+It follows from the study and its seed alone, so that a study which was interrupted goes on as if nothing had happened.
+
+A block holds every case once and the baseline once or twice, in shuffled order; the workloads of a case follow each
+other in shuffled order too, because a change of settings costs time and must settle. Blocks are drawn independently:
+block 5 is the same whether four blocks or ten come before it.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from linerate.study.model import Case, Study, Workload
+
+STEP_COST_S = 1.0
+"""Logging in, starting the load, closing the run directory."""
+CHANGE_COST_S = 1.0
+"""Writing and reading back the settings of a case."""
+BRING_UP_COST_S = 3.0
+"""Building a SAN."""
+
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One run: a case under a workload in a block.
+
+    `replica` tells the runs of the baseline in one block apart: 1 or 2. `position` is the place in the block, from 0.
+    """
+
+    block: int
+    position: int
+    san: str
+    case: str
+    workload: str
+    replica: int = 1
+
+    @property
+    def key(self) -> str:
+        """Unique in the study; also the end of the run directory's name."""
+        again = f"-{self.replica}" if self.replica > 1 else ""
+        return f"b{self.block:02d}-{_slug(self.workload)}-{_slug(self.case)}{again}"
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """How long a study takes, in seconds: with as few blocks as it may need, and with as many."""
+
+    least_s: float
+    most_s: float
+
+
+class Plan:
+    """The steps of a study, block by block."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+
+    def block(self, number: int) -> tuple[Step, ...]:
+        """The steps of block `number` (from 1) in order."""
+        study = self.study
+        dice = random.Random(f"{study.seed}/{number}")
+        steps: list[Step] = []
+        for san in _shuffled(study.sans, dice):
+            on_san = [workload for workload in study.workloads if workload.san == san.name]
+            for case, replica in _shuffled(self._visits(on_san), dice):
+                for workload in _shuffled([one for one in on_san if one.name in case.workloads], dice):
+                    steps.append(Step(number, len(steps), san.name, case.name, workload.name, replica))
+        return tuple(steps)
+
+    def blocks(self) -> Iterator[tuple[Step, ...]]:
+        """All blocks that the study may come to."""
+        return map(self.block, range(1, self.study.repeat.blocks_max + 1))
+
+    def duration(self) -> Duration:
+        """What the study will take."""
+        repeat = self.study.repeat
+        once_s = self.seconds(self.block(1))
+        most_s = once_s * repeat.blocks_max
+        if repeat.budget_s is not None:
+            most_s = max(min(most_s, repeat.budget_s), once_s)
+        return Duration(min(once_s * repeat.blocks_min, most_s), most_s)
+
+    def _visits(self, workloads: list[Workload]) -> list[tuple[Case, int]]:
+        names = {workload.name for workload in workloads}
+        baseline = self.study.baseline
+        visits = [(case, 1) for case in self.study.cases if names & set(case.workloads)]
+        again = (
+            [(baseline, 2)] if self.study.repeat.baselines == 2 and names & set(baseline.workloads) else []
+        )
+        return visits + again
+
+    def seconds(self, steps: Sequence[Step]) -> float:
+        """How long steps of one block take."""
+        runs_s = sum(self.study.workload(step.workload).run_s + STEP_COST_S for step in steps)
+        changes = len({(step.san, step.case, step.replica) for step in steps})
+        sans = len({step.san for step in steps})
+        return runs_s + changes * (CHANGE_COST_S + self.study.repeat.settle_s) + sans * BRING_UP_COST_S
+
+
+def _shuffled(items: Sequence[_Item], dice: random.Random) -> list[_Item]:
+    shuffled = list(items)
+    dice.shuffle(shuffled)
+    return shuffled
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

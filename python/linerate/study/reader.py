@@ -1,0 +1,316 @@
+"""Reads a study file: checks it against `file_model`, reads the topologies and workloads that it names, resolves cases.
+
+Errors name file, line and key; all of them are reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from linerate.analysis.verdict import find_metric
+from linerate.errors import UserError
+from linerate.san import Topology, load_topology
+from linerate.study.factors import combinations
+from linerate.study.file_model import CaseTable, SanTable, StudyFile, WorkloadTable
+from linerate.study.model import Case, RealHost, Repeat, San, SettingValue, Study, Workload
+from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
+from linerate.workload.problems import Place, Problems
+from linerate.workload.toml_lines import Key, key_lines, line_of
+from linerate.workload.toml_read import checked, key_text, read_text
+
+STUDIES = Path(__file__).resolve().parent.parent / "studies"
+_KIND = "study file"
+_SUFFIX = ".toml"
+_STAND_IN = "null:1t"
+_INTERVALS_MIN = 4
+
+
+def shipped_studies() -> tuple[str, ...]:
+    """Names of the studies that come with Linerate."""
+    return tuple(sorted(path.stem for path in STUDIES.glob(f"*{_SUFFIX}") if is_study(path)))
+
+
+def is_study(path: Path) -> bool:
+    """Whether a file is meant as a study: it has a [[san]], which no workload file has."""
+    try:
+        lines = key_lines(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError):
+        return False
+    return ("san",) in lines
+
+
+def load_study(name_or_path: str | Path, *, quick: bool = False, seed: int | None = None) -> Study:
+    """A study file, or a shipped study by its name.
+
+    `quick` scales its times and its number of blocks down as the file's [quick] says; `seed` replaces the file's.
+    Raises UserError with everything that is wrong.
+    """
+    path = Path(name_or_path)
+    if not path.exists():
+        if path.stem not in shipped_studies():
+            raise UserError(
+                f"{path}: no such study", f"give a study file, or one of {', '.join(shipped_studies())}"
+            )
+        path = STUDIES / f"{path.stem}{_SUFFIX}"
+    text = read_text(path, _KIND)
+    return parse_study(text, str(path), name=path.stem, folder=path.parent, quick=quick, seed=seed)
+
+
+def parse_study(
+    text: str,
+    shown: str = _KIND,
+    *,
+    name: str = "study",
+    folder: Path = STUDIES,
+    quick: bool = False,
+    seed: int | None = None,
+) -> Study:
+    """The study of a text; `shown` stands for the file in messages, `name` is used if it has none."""
+    problems = Problems()
+    file = checked(text, shown, StudyFile, _KIND, problems)
+    reader = _Reader(file, shown, key_lines(text), problems, folder, quick)
+    study = reader.study(file.name or name, file.seed if seed is None else seed)
+    problems.raise_if_any()
+    assert study is not None
+    return study
+
+
+@dataclass(slots=True)
+class _Reader:
+    file: StudyFile
+    shown: str
+    lines: dict[Key, int]
+    problems: Problems
+    folder: Path
+    quick: bool
+    sans: list[San] = field(default_factory=list)
+
+    def study(self, name: str, seed: int) -> Study | None:
+        self.sans = [self._san(("san", index), table) for index, table in enumerate(self.file.san)]
+        self._once("san", [san.name for san in self.sans])
+        workloads = [
+            self._workload(("workload", index), table) for index, table in enumerate(self.file.workload)
+        ]
+        self._once("workload", [table.name for table in self.file.workload])
+        cases = self._cases()
+        self._once("case", [case.name for case in cases])
+        if self.problems.errors:
+            return None
+        return Study(
+            name=name,
+            title=self.file.title,
+            description=self.file.description,
+            margin=self.file.margin_percent / 100,
+            seed=seed,
+            quick=self.quick,
+            sans=tuple(self.sans),
+            workloads=tuple(workload for workload in workloads if workload is not None),
+            cases=tuple(cases),
+            repeat=self._repeat(),
+        )
+
+    def _error(self, key: Key, what: str, accepted: str = "") -> None:
+        shown_key = key_text(key)
+        self.problems.error(
+            Place(self.shown, line_of(self.lines, key)),
+            f"{shown_key}: {what}" if shown_key else what,
+            accepted,
+        )
+
+    def _once(self, kind: str, names: Sequence[str]) -> None:
+        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+            self._error((kind,), f"{name} is named twice", "give each its own name")
+
+    def _san(self, key: Key, table: SanTable) -> San:
+        hosts = tuple(RealHost(**host.model_dump()) for host in table.host)
+        topology: Topology | None = None
+        if (table.topology is None) == (not hosts):
+            self._error(key, "a topology or hosts", 'write topology = "base-san", or [[san.host]] tables')
+        elif table.topology is not None:
+            topology = self._topology((*key, "topology"), table.topology)
+        name = table.name or (topology.name if topology else "hosts")
+        return San(name=name, topology=topology, hosts=hosts, fabric=table.fabric)
+
+    def _topology(self, key: Key, name: str) -> Topology | None:
+        beside = self.folder / name
+        try:
+            return load_topology(beside if beside.is_file() else name)
+        except UserError as error:
+            self._error(key, error.message, error.hint)
+            return None
+
+    def _workload(self, key: Key, table: WorkloadTable) -> Workload | None:
+        san = self._san_of(key, table)
+        if san is None:
+            return None
+        elapsed_s = self.file.quick.elapsed if self.quick else table.elapsed
+        warmup_s = min(self.file.quick.warm_up, table.warm_up) if self.quick else table.warm_up
+        try:
+            find_metric(table.metric)
+        except UserError as error:
+            self._error((*key, "metric"), error.message, error.hint)
+        known = [stream.name for stream in san.topology.lan] if san.topology else []
+        for name in table.lan:
+            if name not in known:
+                there = f"there is {', '.join(known)}" if known else f"{san.name} has none"
+                self._error((*key, "lan"), f"no LAN stream {name}", there)
+        if table.file is None and not table.lan:
+            self._error(key, "neither a file nor lan", "name a workload file, LAN streams, or both")
+        spec = None if table.file is None else self._spec(key, table, san, elapsed_s, warmup_s)
+        return Workload(
+            name=table.name,
+            title=table.title or table.name,
+            san=san.name,
+            metric=table.metric,
+            spec=spec,
+            lan=table.lan,
+            elapsed_s=spec.elapsed_s if spec else elapsed_s,
+            warmup_s=spec.warmup_s if spec else warmup_s,
+        )
+
+    def _san_of(self, key: Key, table: WorkloadTable) -> San | None:
+        if table.san is None:
+            return self.sans[0]
+        found = next((san for san in self.sans if san.name == table.san), None)
+        if found is None:
+            self._error(
+                (*key, "san"),
+                f"there is no SAN {table.san}",
+                f"there is {', '.join(san.name for san in self.sans)}",
+            )
+        return found
+
+    def _spec(
+        self, key: Key, table: WorkloadTable, san: San, elapsed_s: float, warmup_s: float
+    ) -> RunSpec | None:
+        run = self._run_of(key, table, elapsed_s, warmup_s)
+        if run is None:
+            return None
+        smallest = (
+            min((volume.size_bytes for array in san.topology.arrays for volume in array.volumes), default=0)
+            if san.topology
+            else 0
+        )
+        spec = run.spec.model_copy(update={"name": table.name})
+        if table.size is None and smallest:
+            used = tuple(
+                volume.model_copy(update={"size_bytes": min(volume.size_bytes or smallest, smallest)})
+                for volume in spec.volumes
+            )
+            spec = spec.model_copy(update={"volumes": used})
+        return spec
+
+    def _run_of(self, key: Key, table: WorkloadTable, elapsed_s: float, warmup_s: float) -> PlannedRun | None:
+        assert table.file is not None
+        beside, shipped = self.folder / table.file, STUDIES / table.file
+        overrides = Overrides(
+            elapsed_s=elapsed_s,
+            warmup_s=warmup_s,
+            interval_s=min(1.0, elapsed_s / _INTERVALS_MIN),
+            size_bytes=table.size,
+            outstanding=table.outstanding,
+            luns=LunMap({"*": _STAND_IN}),
+        )
+        try:
+            plan = load_workload(beside if beside.is_file() else shipped, overrides=overrides)
+        except UserError as error:
+            self._error((*key, "file"), error.message, error.hint)
+            return None
+        runs = {run.label: run for run in plan.steps() if table.run in (None, run.name)}
+        if len(runs) == 1:
+            return next(iter(runs.values()))
+        names = ", ".join(dict.fromkeys(run.name for run in plan.steps()))
+        self._error(
+            (*key, "run"), f"{len(runs)} runs of {table.file} are meant, not one", f"name one of {names}"
+        )
+        return None
+
+    def _cases(self) -> list[Case]:
+        baseline = self.file.baseline
+        if self.file.case and self.file.factors:
+            self._error(("factors",), "[[case]] and [factors]", "give the one or the other")
+        elif not self.file.case and not self.file.factors:
+            self._error((), "nothing is compared", "add [[case]] tables, or [factors]")
+        if self.file.factors:
+            return self._factorial()
+        cases = [self._case(("baseline",), baseline, baseline.settings, ())]
+        for index, table in enumerate(self.file.case):
+            key: Key = ("case", index)
+            changed = tuple(
+                name for name, value in table.settings.items() if baseline.settings.get(name) != value
+            )
+            if not changed:
+                self._error((*key, "settings"), "nothing differs from the baseline", "change a setting")
+            cases.append(self._case(key, table, {**baseline.settings, **table.settings}, changed))
+        return cases
+
+    def _factorial(self) -> list[Case]:
+        baseline = self.file.baseline
+        cases: list[Case] = []
+        try:
+            for settings in combinations(self.file.factors, self.file.factorial.fraction):
+                table = baseline
+                changed = tuple(
+                    name for name, value in settings.items() if value != self.file.factors[name][0]
+                )
+                if cases:
+                    named = " ".join(f"{name}={_text(settings[name])}" for name in changed)
+                    table = baseline.model_copy(update={"name": named, "title": named, "claims": ()})
+                cases.append(self._case(("baseline",), table, {**baseline.settings, **settings}, changed))
+        except UserError as error:
+            self._error(("factorial", "fraction"), error.message, error.hint)
+        return cases
+
+    def _case(
+        self, key: Key, table: CaseTable, settings: Mapping[str, SettingValue], changed: tuple[str, ...]
+    ) -> Case:
+        return Case(
+            name=table.name,
+            title=table.title or table.name,
+            settings=dict(settings),
+            changed=changed,
+            workloads=self._pick((*key, "workloads"), table.workloads),
+            claims=table.claims,
+            source=table.source,
+        )
+
+    def _pick(self, key: Key, patterns: Sequence[str]) -> tuple[str, ...]:
+        known = [table.name for table in self.file.workload]
+        picked: list[str] = []
+        for pattern in patterns:
+            prefix = pattern[:-1] if pattern.endswith("*") else None
+            found = [
+                name for name in known if (name == pattern if prefix is None else name.startswith(prefix))
+            ]
+            if not found:
+                self._error(key, f"{pattern!r}: there is no such workload", f"there is {', '.join(known)}")
+            picked += [name for name in found if name not in picked]
+        return tuple(picked)
+
+    def _repeat(self) -> Repeat:
+        table = self.file.repeat
+        if self.quick:
+            blocks = self.file.quick.blocks
+            return Repeat(
+                blocks_min=blocks,
+                blocks_max=blocks,
+                rsd_percent=table.rsd_percent,
+                settle_s=min(self.file.quick.settle, table.settle),
+                baselines=table.baselines,
+            )
+        if table.blocks_max < table.blocks_min:
+            self._error(("repeat", "blocks_max"), "less than blocks_min", f"at least {table.blocks_min}")
+        return Repeat(
+            blocks_min=table.blocks_min,
+            blocks_max=table.blocks_max,
+            rsd_percent=table.rsd_percent,
+            budget_s=table.budget,
+            settle_s=table.settle,
+            baselines=table.baselines,
+        )
+
+
+def _text(value: SettingValue) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
