@@ -11,6 +11,8 @@ pub const MAX_LUN: u16 = 16_383;
 #[derive(Debug)]
 pub struct Inventory {
     units: Vec<(u16, Arc<LogicalUnit>)>,
+    /// Place in `units` of each LUN up to the highest.
+    places: Box<[Option<u16>]>,
 }
 
 impl Inventory {
@@ -23,12 +25,21 @@ impl Inventory {
         if let Some(pair) = units.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(InventoryError::LunTwice(pair[0].0));
         }
-        Ok(Arc::new(Self { units }))
+        let mut places = vec![None; units.last().map_or(0, |(lun, _)| usize::from(*lun) + 1)];
+        for (place, (lun, _)) in (0..).zip(&units) {
+            places[usize::from(*lun)] = Some(place);
+        }
+        Ok(Arc::new(Self { units, places: places.into() }))
     }
 
     /// LUN numbers and units, ascending.
     pub fn units(&self) -> &[(u16, Arc<LogicalUnit>)] {
         &self.units
+    }
+
+    /// Place of a LUN in [`Inventory::units`].
+    pub(crate) fn place(&self, lun: u16) -> Option<usize> {
+        self.places.get(usize::from(lun)).copied().flatten().map(usize::from)
     }
 
     /// A new `I_T` nexus. A session that is reinstated must [`Nexus::logout`] its predecessor first.

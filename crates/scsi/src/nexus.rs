@@ -1,14 +1,14 @@
 //! The `I_T` nexus: one initiator port at one target port, and its way to every logical unit.
 
 use crate::{
-    Expected, Extent, Inventory, MediumError, Plan, Reply,
+    Expected, Extent, Inventory, LogicalUnit, MediumError, Plan, Reply,
     command::{self, missing_lun},
     inventory::lun_number,
     itl::Itl,
     sense::code,
 };
 use std::sync::{
-    Arc,
+    Arc, OnceLock, Weak,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -60,11 +60,14 @@ pub enum TaskManagementResponse {
 /// One initiator logged in to one target port. Logs out when it is dropped.
 #[derive(Debug)]
 pub struct Nexus {
+    this: Weak<Self>,
     inventory: Arc<Inventory>,
     id: u64,
     port: Arc<PortPair>,
-    /// Indexed by LUN.
-    itls: Box<[Option<Arc<Itl>>]>,
+    /// One place per unit of the inventory, in its order. Filled by the first command, so that an idle session
+    /// of a target with many LUNs stays small; what happened to the unit before that is covered by the
+    /// power-on attention that the first command meets.
+    itls: Box<[OnceLock<Arc<Itl>>]>,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -73,19 +76,8 @@ impl Nexus {
     pub(crate) fn new(inventory: Arc<Inventory>, initiator: InitiatorPort, relative_port: u16) -> Arc<Self> {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let port = Arc::new(PortPair { initiator, relative_port });
-        let nexus = Arc::new_cyclic(|weak| {
-            let luns = inventory.units().last().map_or(0, |(lun, _)| usize::from(*lun) + 1);
-            let mut itls = vec![None; luns];
-            for (lun, unit) in inventory.units() {
-                let itl = Itl::new(unit.clone(), *lun, id, port.clone(), weak.clone());
-                itls[usize::from(*lun)] = Some(Arc::new(itl));
-            }
-            Self { inventory, id, port, itls: itls.into() }
-        });
-        for itl in nexus.itls.iter().flatten() {
-            itl.unit().attach(itl);
-        }
-        nexus
+        let itls = inventory.units().iter().map(|_| OnceLock::new()).collect();
+        Arc::new_cyclic(|this| Self { this: this.clone(), inventory, id, port, itls })
     }
 
     /// The initiator's side.
@@ -103,13 +95,22 @@ impl Nexus {
         &self.inventory
     }
 
-    /// The units that this nexus can reach.
-    pub(crate) fn itls(&self) -> impl Iterator<Item = &Arc<Itl>> {
-        self.itls.iter().flatten()
+    /// The first unit that `is_it` holds for.
+    pub(crate) fn find(&self, is_it: impl Fn(&LogicalUnit) -> bool) -> Option<&Arc<Itl>> {
+        self.inventory.units().iter().position(|(_, unit)| is_it(unit)).map(|place| self.itl_at(place))
     }
 
     fn itl(&self, lun: [u8; 8]) -> Option<&Arc<Itl>> {
-        self.itls.get(usize::from(lun_number(lun)?))?.as_ref()
+        Some(self.itl_at(self.inventory.place(lun_number(lun)?)?))
+    }
+
+    fn itl_at(&self, place: usize) -> &Arc<Itl> {
+        self.itls[place].get_or_init(|| {
+            let (lun, unit) = &self.inventory.units()[place];
+            let itl = Arc::new(Itl::new(unit.clone(), *lun, self.id, self.port.clone(), self.this.clone()));
+            unit.attach(&itl);
+            itl
+        })
     }
 
     /// Decides what a command means. `lun` is the 8-byte LUN field of the request, `cdb` its first 16 bytes.
@@ -149,8 +150,8 @@ impl Nexus {
     /// and answers once [`Nexus::abort_epoch`] has been looked at for all of them.
     pub fn manage(&self, lun: [u8; 8], function: TaskManagement) -> TaskManagementResponse {
         if function == TaskManagement::TargetReset {
-            for itl in self.itls() {
-                itl.unit().reset();
+            for (_, unit) in self.inventory.units() {
+                unit.reset();
             }
             return TaskManagementResponse::Complete;
         }
@@ -171,7 +172,7 @@ impl Nexus {
     /// `I_T` nexus loss: the session has ended. Aborts its tasks and releases SCSI-2 reservations; persistent
     /// reservations stay. May be called again.
     pub fn logout(&self) {
-        for itl in self.itls() {
+        for itl in self.itls.iter().filter_map(OnceLock::get) {
             itl.unit().detach(self.id);
         }
     }

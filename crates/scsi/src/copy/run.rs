@@ -167,9 +167,7 @@ fn resolve(itl: &Itl, list: &CopyList) -> Result<Vec<Move>, Sense> {
 /// A unit that the nexus of `itl` sees, by NAA designator.
 fn find_unit(itl: &Itl, target: &CopyTarget) -> Result<Arc<Itl>, Sense> {
     let nexus = itl.nexus().ok_or(aborted(code::COPY_TARGET_NOT_REACHABLE))?;
-    let mut visible = nexus.itls();
-    let found = visible.find(|candidate| naa(candidate.unit().config()) == target.naa);
-    match found {
+    match nexus.find(|unit| naa(unit.config()) == target.naa) {
         Some(found) if target.block_bytes == 0 || target.block_bytes == found.block_bytes() => {
             Ok(found.clone())
         }

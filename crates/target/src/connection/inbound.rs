@@ -36,7 +36,8 @@ pub(super) struct Inbound {
     /// Segments of the receive under way, and their length.
     direct: Vec<Seg>,
     direct_len: u32,
-    large: bool,
+    /// The last receive filled the buffer.
+    filled: bool,
 }
 
 impl Inbound {
@@ -47,7 +48,7 @@ impl Inbound {
             receiving: false,
             direct: Vec::new(),
             direct_len: 0,
-            large: false,
+            filled: false,
         }
     }
 
@@ -86,10 +87,17 @@ impl Inbound {
     }
 
     /// Starts to receive: payload into `direct`, the rest into the buffer. Only a peer that has just filled
-    /// the buffer gets a large one, because what is handed out here stays out while the peer rests.
-    pub(super) fn receive<D: Driver>(&mut self, stream: Handle, core: &mut Core<D>, direct: Vec<Seg>) {
+    /// the buffer, or did so and has yet to send the rest (`expects_more`), gets a large one, because what is
+    /// handed out here stays out while the peer rests.
+    pub(super) fn receive<D: Driver>(
+        &mut self,
+        stream: Handle,
+        core: &mut Core<D>,
+        direct: Vec<Seg>,
+        expects_more: impl FnOnce() -> bool,
+    ) {
         let Some(mut buffer) = self.buffer.take() else { return };
-        let wants_large = self.large;
+        let wants_large = self.filled || (buffer.len() == LARGE_BYTES && expects_more());
         if wants_large != (buffer.len() == LARGE_BYTES) {
             let (spare, wanted) = if wants_large {
                 (core.large_buffers.pop(), LARGE_BYTES)
@@ -111,8 +119,7 @@ impl Inbound {
         let buffered = count - direct;
         self.receiving = false;
         self.direct_len = 0;
-        // A quiet connection goes back to the small buffer by itself.
-        self.large = buffered == buffer.len() || (self.large && buffered > SMALL_BYTES);
+        self.filled = buffered == buffer.len();
         self.bytes = 0..buffered;
         self.buffer = Some(buffer);
         direct as u32

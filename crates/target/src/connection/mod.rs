@@ -259,7 +259,9 @@ impl Connection {
     fn receive_more<D: Driver>(&mut self, core: &mut Core<D>) {
         if self.may_parse() && self.inbound.is_drained() {
             let direct = self.direct_target(core);
-            self.inbound.receive(self.stream, core, direct);
+            let (receiver, tasks) = (&self.receiver, &self.tasks);
+            let expects_more = || !receiver.at_boundary() || tasks.expects_data();
+            self.inbound.receive(self.stream, core, direct, expects_more);
         }
     }
 

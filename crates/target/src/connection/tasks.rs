@@ -5,6 +5,9 @@ use linerate_io::{Nanos, Seg};
 use linerate_iscsi::transfer::TargetWrite;
 use linerate_scsi::{Extent, Reply, Task};
 
+/// Most slots that a connection without tasks keeps for the next ones.
+const KEPT_SLOTS: usize = 64;
+
 /// What a task waits for or does.
 #[derive(Debug)]
 pub(super) enum Work {
@@ -108,13 +111,17 @@ impl Tasks {
         self.entries.iter().position(is_it).map(|slot| slot as u32)
     }
 
-    /// Frees a slot; its I/O buffers go back.
+    /// Frees a slot; its I/O buffers go back. After a burst that needed many slots, the last one frees them all.
     pub(super) fn remove(&mut self, slot: u32, pool: &mut ChunkPool) {
         let entry = &mut self.entries[slot as usize];
         pool.give_back(&mut entry.segs);
         entry.work = Work::Free;
         entry.write = None;
         self.free.push(slot);
+        if self.entries.len() > KEPT_SLOTS && self.len() == 0 {
+            self.entries = Vec::new();
+            self.free = Vec::new();
+        }
     }
 
     /// Slots of live tasks.
@@ -135,16 +142,26 @@ impl Tasks {
         self.entries.iter().map(|entry| entry.segs.len()).sum()
     }
 
-    /// Since when the oldest write waits for data of the initiator. What waits for a volume waits for us.
-    pub(super) fn oldest_write(&self) -> Option<Nanos> {
+    /// Writes whose data the initiator has yet to send. What waits for a volume waits for us.
+    fn waiting_writes(&self) -> impl Iterator<Item = &Entry> {
         let waits =
             |entry: &&Entry| entry.write.is_some() && !entry.operating && !matches!(entry.work, Work::Free);
-        self.entries.iter().filter(waits).map(|entry| entry.since).min()
+        self.entries.iter().filter(waits)
+    }
+
+    /// Whether the initiator has yet to send data of a write.
+    pub(super) fn expects_data(&self) -> bool {
+        self.waiting_writes().next().is_some()
+    }
+
+    /// Since when the oldest write waits for data of the initiator.
+    pub(super) fn oldest_write(&self) -> Option<Nanos> {
+        self.waiting_writes().map(|entry| entry.since).min()
     }
 
     /// Whether a write holds I/O buffers whose data the initiator has yet to send.
     pub(super) fn holds_for_peer(&self) -> bool {
-        self.entries.iter().any(|entry| entry.write.is_some() && !entry.operating && !entry.segs.is_empty())
+        self.waiting_writes().any(|entry| !entry.segs.is_empty())
     }
 
     /// Ends all tasks but those whose volume operation must come back first. Returns how many were ended.
