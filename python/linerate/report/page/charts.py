@@ -28,17 +28,17 @@ _NINES = "['0', '90', '99', '99.9', '99.99', '99.999', '99.9999', '99.99999', '9
 def rate_chart(points: Sequence[Point], field: str, title: str, warmup_end_s: float) -> Spec:
     """`iops` or `mib_s` over time, one line per operation."""
     lines = _lines(points, field, title, "op", _OP_COLOURS, zero=True)
-    return _finished(lines if not warmup_end_s else alt.layer(_band(warmup_end_s), lines))
+    return finished(lines if not warmup_end_s else alt.layer(_band(warmup_end_s), lines))
 
 
 def latency_chart(points: Sequence[Point]) -> Spec:
     """Quantiles of service time over time; logarithmic, because the maximum is far from the median."""
-    return _finished(_lines(points, "ms", "ms", "quantile", _QUANTILE_COLOURS, log=True))
+    return finished(_lines(points, "ms", "ms", "quantile", _QUANTILE_COLOURS, log=True))
 
 
 def cpu_chart(points: Sequence[Point]) -> Spec:
     """CPU use over time in percent of all CPUs."""
-    return _finished(_lines(points, "percent", "% of all CPUs", "part", _CPU_COLOURS, zero=True))
+    return finished(_lines(points, "percent", "% of all CPUs", "part", _CPU_COLOURS, zero=True))
 
 
 def percentile_chart(points: Sequence[Point]) -> Spec:
@@ -53,7 +53,7 @@ def percentile_chart(points: Sequence[Point]) -> Spec:
     dashed = base.transform_filter("!datum.honest").mark_line(
         strokeWidth=1.2, strokeDash=[2, 3], opacity=0.7, interpolate="step-after"
     )
-    return _finished(alt.layer(solid, dashed))
+    return finished(alt.layer(solid, dashed))
 
 
 def bars_chart(points: Sequence[Point]) -> Spec:
@@ -69,7 +69,7 @@ def bars_chart(points: Sequence[Point]) -> Spec:
             color=_colour(points, "of", _OP_COLOURS, symbol="square"),
         )
     )
-    return _finished(chart)
+    return finished(chart)
 
 
 def response_chart(points: Sequence[Point]) -> Spec:
@@ -82,7 +82,7 @@ def response_chart(points: Sequence[Point]) -> Spec:
     )
     line = base.mark_line(color=PALETTE["read"], strokeWidth=1.4)
     dots = base.mark_point(color=PALETTE["read"], filled=True, size=34, opacity=1)
-    return _finished(alt.layer(line, dots), width=2 * WIDTH + 60, height=HEIGHT + 50)
+    return finished(alt.layer(line, dots), width=2 * WIDTH + 60, height=HEIGHT + 50)
 
 
 def _lines(
@@ -138,9 +138,10 @@ def _data(points: Sequence[Point]) -> Any:
     return alt.Data(values=list(points))  # type: ignore[no-untyped-call]
 
 
-def _finished(
+def finished(
     chart: alt.Chart | alt.LayerChart | alt.FacetChart, width: int = WIDTH, height: int = HEIGHT
 ) -> Spec:
+    """A chart as data: the page's quiet axes and legend, no title, no background."""
     axis = {
         "domain": False,
         "ticks": False,

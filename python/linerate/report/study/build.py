@@ -1,0 +1,125 @@
+"""Renders the page of a study: the view model in, one self-contained HTML text out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from importlib import resources
+
+import jinja2
+from markupsafe import Markup
+
+from linerate.analysis.verdict import Effect
+from linerate.report import figures
+from linerate.report.page.svg import draw
+from linerate.report.study import bars, words
+from linerate.report.study.drift import drift_chart
+from linerate.report.study.model import CasePart, StudyPage, WorkloadPart
+
+PAGE_BYTES_MAX = 1_450_000
+COSTS = (
+    ("retransmit_percent", "segments sent again, %"),
+    ("host_cpu_percent", "load host CPU, %"),
+    ("array_cpu_percent", "array CPU, %"),
+)
+_VERDICTS = ("better", "worse", "equivalent", "undecided")
+_CLAIMS = ("differs", "agrees", "not tested", "needs hardware")
+
+
+@dataclass(frozen=True, slots=True)
+class CostCell:
+    """One cost of one case: its figure, its bar, and the verdict on it where it was judged."""
+
+    value: float | None
+    bar: Markup
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadView:
+    """One workload as the template shows it: every row with its drawing."""
+
+    part: WorkloadPart
+    axis: Markup
+    rows: list[tuple[CasePart, Effect, Markup]]
+    costs: list[tuple[CasePart, list[CostCell], str]]
+    drift: Markup | None
+
+
+def render_study(page: StudyPage) -> str:
+    """The page as text, under `PAGE_BYTES_MAX` bytes: a study too large for it loses its charts by block."""
+    text = _render(page, drift=True)
+    return text if len(text.encode()) <= PAGE_BYTES_MAX else _render(page, drift=False)
+
+
+def _render(page: StudyPage, *, drift: bool) -> str:
+    templates = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    templates.filters.update(
+        change=words.change,
+        interval=words.interval,
+        p=words.probability,
+        value=words.value,
+        small=words.small,
+        duration=words.duration,
+    )
+    return templates.from_string(_asset("linerate.report.study", "study.html.j2")).render(
+        page=page,
+        counts=verdict_counts(page),
+        findings=figures.grouped_findings(page.validity.findings),
+        topology=Markup(page.topology),
+        metrics=" and ".join(dict.fromkeys(part.metric.label for part in page.workloads)),
+        cost_names=[label for _, label in COSTS],
+        views=[_view(page, part, drift=drift) for part in page.workloads],
+        claims=sorted(page.claims, key=lambda claim: _CLAIMS.index(claim.verdict)),
+        style=Markup(
+            _asset("linerate.report.page", "style.css") + _asset("linerate.report.study", "study.css")
+        ),
+    )
+
+
+def verdict_counts(page: StudyPage) -> list[tuple[str, int]]:
+    """How many pairs of case and workload got each verdict; a case that could not run counts once."""
+    counts: Counter[str] = Counter(effect.verdict for effect in page.judgement.primary())
+    shown = [(word, counts[word]) for word in _VERDICTS]
+    return [(word, count) for word, count in (*shown, ("not applicable", len(page.not_applicable))) if count]
+
+
+def _asset(package: str, name: str) -> str:
+    return (resources.files(package) / name).read_text(encoding="utf-8")
+
+
+def _view(page: StudyPage, part: WorkloadPart, *, drift: bool) -> WorkloadView:
+    effects = list(page.effects(part.name))
+    scale = bars.Scale.over([effect for _, effect in effects], page.margin_percent)
+    chart = drift_chart(page, part) if drift and page.blocks > 1 else None
+    return WorkloadView(
+        part=part,
+        axis=bars.axis(scale),
+        rows=[(case, effect, bars.row(effect, scale, page.margin_percent)) for case, effect in effects],
+        costs=_costs(page, part),
+        drift=Markup(draw(chart)) if chart else None,
+    )
+
+
+def _costs(page: StudyPage, part: WorkloadPart) -> list[tuple[CasePart, list[CostCell], str]]:
+    """Per case its costs and what held it back; no rows where nothing of it was measured."""
+    metrics = [metric for metric, _ in COSTS]
+    values = {
+        (case.name, metric): page.typical(case.name, part.name, metric)
+        for case in page.cases
+        for metric in metrics
+    }
+    tops = {metric: bars.largest(values[case.name, metric] for case in page.cases) for metric in metrics}
+    rows = []
+    for case in page.cases:
+        cells = []
+        for metric in metrics:
+            value = values[case.name, metric]
+            effect = page.judgement.effect(case.name, part.name, metric)
+            cells.append(CostCell(value, bars.share(value, tops[metric]), effect.verdict if effect else ""))
+        sentence = page.attribution(case.name, part.name)
+        if sentence or any(cell.value is not None for cell in cells):
+            rows.append((case, cells, sentence))
+    return rows

@@ -1,0 +1,149 @@
+"""What there is to tell about a study, gathered from its directory by `gather.py` and shown by the page and the tables.
+
+The figures are the analysis' own (`Judgement`, `Attribution`, `ClaimVerdict`); this adds what people call the cases and
+workloads, what was set and read back, and where it ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from statistics import median
+
+from linerate.analysis.verdict import (
+    Attribution,
+    ClaimVerdict,
+    Effect,
+    Judgement,
+    Metric,
+    Observation,
+)
+from linerate.results import Validity
+
+
+@dataclass(frozen=True, slots=True)
+class SettingValue:
+    """A setting of a case: what was asked for, what was read back, and where it lives."""
+
+    name: str
+    asked: str
+    read_back: str = ""
+    where: str = ""
+
+    @property
+    def held(self) -> bool:
+        """What was read back is what was asked for, as far as it could be read."""
+        return self.read_back in ("", self.asked)
+
+
+@dataclass(frozen=True, slots=True)
+class CasePart:
+    """One case: its settings, and why it could not run if it could not."""
+
+    name: str
+    title: str
+    settings: tuple[SettingValue, ...] = ()
+    not_applicable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadPart:
+    """One workload; `metric` is the one that its verdicts are about."""
+
+    name: str
+    title: str
+    metric: Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """A non-default setting that earned its place, with what it brought and what it cost."""
+
+    setting: str
+    default: str
+    recommended: str
+    evidence: tuple[str, ...]
+    cost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPage:
+    """A whole study, ready to be shown.
+
+    `certainty` says what a shortened study gives up. `topology` is the SVG of the SAN, empty on real hosts.
+    `laboratory` are the few facts of the page's head, `environment` and `method` those of its end.
+    """
+
+    name: str
+    state: str
+    validity: Validity
+    judgement: Judgement
+    cases: tuple[CasePart, ...]
+    workloads: tuple[WorkloadPart, ...]
+    observations: tuple[Observation, ...] = field(default=(), repr=False)
+    attributions: tuple[Attribution, ...] = ()
+    claims: tuple[ClaimVerdict, ...] = ()
+    recommendations: tuple[Recommendation, ...] = ()
+    description: str = ""
+    reason: str = ""
+    certainty: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    topology: str = field(default="", repr=False)
+    laboratory: tuple[tuple[str, str], ...] = ()
+    method: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    text: str = field(default="", repr=False)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of which at least one run could be used."""
+        return len({observation.block for observation in self.observations})
+
+    @property
+    def margin_percent(self) -> float:
+        """The difference that does not matter yet."""
+        return 100 * self.judgement.margin
+
+    @property
+    def not_applicable(self) -> tuple[CasePart, ...]:
+        """The cases that could not run here."""
+        return tuple(case for case in self.cases if case.not_applicable)
+
+    def title_of(self, case: str) -> str:
+        """What a case is called in tables."""
+        return next((part.title for part in self.cases if part.name == case), case)
+
+    def effects(self, workload: str) -> Iterator[tuple[CasePart, Effect]]:
+        """The cases that ran under a workload, in the study's order, with their effect on its metric."""
+        for case in self.cases:
+            effect = self.judgement.effect(case.name, workload)
+            if effect is not None:
+                yield case, effect
+
+    def baseline_value(self, part: WorkloadPart) -> float | None:
+        """The baseline's typical value of the workload's metric."""
+        return self.typical(self.judgement.baseline, part.name, part.metric.name)
+
+    def typical(self, case: str, workload: str, metric: str) -> float | None:
+        """A case's typical value of a metric: the judgement's, else the median of its runs; None if not measured."""
+        for effect in self.judgement.effects:
+            if (effect.workload, effect.metric) == (workload, metric):
+                if effect.case == case:
+                    return effect.value
+                if case == self.judgement.baseline:
+                    return effect.baseline
+        values = [
+            seen.values[metric]
+            for seen in self.observations
+            if (seen.case, seen.workload) == (case, workload) and metric in seen.values
+        ]
+        return median(values) if values else None
+
+    def attribution(self, case: str, workload: str) -> str:
+        """What held a case back, as one sentence; empty when nobody can say."""
+        return next(
+            (item.sentence for item in self.attributions if (item.case, item.workload) == (case, workload)),
+            "",
+        )

@@ -1,0 +1,162 @@
+"""The verdicts of a study for a terminal, a pipe and a program.
+
+On a terminal cases stand below each other and workloads side by side, as the page does it; in a pipe every line is
+one case under one workload with all its figures; as JSON everything that the page tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from linerate.analysis.verdict import Effect
+from linerate.report import figures
+from linerate.report.study import words
+from linerate.report.study.model import CasePart, StudyPage
+from linerate.report.tables import aligned
+
+COLUMNS = (
+    "workload",
+    "case",
+    "metric",
+    "baseline",
+    "value",
+    "change",
+    "95 % interval",
+    "p",
+    "blocks",
+    "verdict",
+)
+_STYLES = {"better": "green", "worse": "red", "equivalent": "dim", "undecided": "yellow"}
+_MARKS = {"better": "+", "worse": "-", "equivalent": "=", "undecided": "?"}
+_FORMS = ("full", "plain", "short")
+_CLAIMS = ("agrees", "differs", "needs hardware", "not tested")
+_MARK_NOTE = "+ better, - worse, = equivalent, ? undecided"
+
+
+def verdict_table(page: StudyPage, width: int | None = None) -> Table:
+    """Cases by workloads. Of what does not fit `width` the intervals go first, then the words; never a figure."""
+    form = next((form for form in _FORMS if width is None or _width(page, form) <= width), _FORMS[-1])
+    note = f"change against the baseline of the same block, margin {page.margin_percent:g} %"
+    table = Table(
+        caption=note + (f"; {_MARK_NOTE}" if form == "short" else ""),
+        caption_justify="left",
+        header_style="bold",
+        box=None,
+        padding=(0, 2, 0, 0),
+    )
+    table.add_column("case")
+    for part in page.workloads:
+        heading = part.name if form != "short" else part.name.replace("-", "-\n")
+        table.add_column(heading, no_wrap=True)
+    for case in page.cases:
+        if case.not_applicable:
+            table.add_row(Text(case.title, style="dim"), Text("not applicable", style="dim"))
+            continue
+        table.add_row(
+            Text(case.title, style="dim" if case.name == page.judgement.baseline else ""),
+            *(_cell(page, case, part.name, form) for part in page.workloads),
+        )
+    return table
+
+
+def verdict_lines(page: StudyPage) -> list[str]:
+    """One line per workload and case, without colour or frames; cases that could not run follow with the reason."""
+    rows: list[list[str]] = [list(COLUMNS)]
+    for part in page.workloads:
+        for case, effect in page.effects(part.name):
+            rows.append(
+                [
+                    part.name,
+                    case.name,
+                    part.metric.name,
+                    words.value(effect.baseline, part.metric),
+                    words.value(effect.value, part.metric),
+                    words.change(effect.change),
+                    words.interval(effect),
+                    words.probability(effect.p_adjusted),
+                    figures.count(effect.blocks),
+                    effect.verdict,
+                ]
+            )
+    lines = aligned(rows, last_left=True)
+    return [*lines, *(f"not applicable  {case.name}: {case.not_applicable}" for case in page.not_applicable)]
+
+
+def closing_lines(page: StudyPage) -> list[str]:
+    """What follows the table: recommended settings, claims, noise floor, warnings, the stamp."""
+    lines = []
+    if page.recommendations:
+        lines.append("recommended:")
+        lines += [
+            f"  {item.setting}: {item.recommended} (default {item.default}): {'; '.join(item.evidence)}"
+            for item in page.recommendations
+        ]
+    if page.claims:
+        counts = {word: sum(claim.verdict == word for claim in page.claims) for word in _CLAIMS}
+        lines.append("claims: " + ", ".join(f"{count} {word}" for word, count in counts.items() if count))
+        lines += [
+            f"  {claim.claim}: published {claim.published}; measured {claim.measured}"
+            for claim in page.claims
+            if claim.verdict == "differs"
+        ]
+    for floor in page.judgement.noise_floor:
+        if floor.scale == "ratio" and any(
+            (part.name, part.metric.name) == (floor.workload, floor.metric) for part in page.workloads
+        ):
+            lines.append(f"baseline against itself, {floor.workload}: {words.change(floor.change)}")
+    lines += [f"note: {warning}" for warning in page.judgement.warnings]
+    if page.certainty:
+        lines.append(f"note: {page.certainty}")
+    return lines
+
+
+def verdict_object(page: StudyPage) -> dict[str, Any]:
+    """Everything as one JSON-ready object: verdicts, claims, recommendations, what could not run."""
+    return {
+        "study": page.name,
+        "state": page.state,
+        "stamp": page.validity.stamp,
+        **asdict(page.judgement),
+        "attributions": [asdict(item) for item in page.attributions],
+        "claims": [asdict(claim) for claim in page.claims],
+        "recommended": [asdict(item) for item in page.recommendations],
+        "not_applicable": {case.name: case.not_applicable for case in page.not_applicable},
+    }
+
+
+def _cell(page: StudyPage, case: CasePart, workload: str, form: str) -> Text:
+    if case.name == page.judgement.baseline:
+        part = next(part for part in page.workloads if part.name == workload)
+        return Text(f"{words.value(page.baseline_value(part), part.metric):>8}", style="dim")
+    effect = page.judgement.effect(case.name, workload)
+    if effect is None:
+        return Text(figures.NOTHING, style="dim")
+    return Text(_written(effect, form), style=_STYLES[effect.verdict])
+
+
+def _written(effect: Effect, form: str) -> str:
+    change = f"{words.change(effect.change):>8}"
+    if form == "short":
+        return f"{change} {_MARKS[effect.verdict]}"
+    if form == "plain" or effect.change_low is None or effect.change_high is None:
+        return f"{change} {effect.verdict}"
+    bounds = f"({effect.change_low:+.1f} .. {effect.change_high:+.1f})"
+    return f"{change} {bounds:<18} {effect.verdict}"
+
+
+def _width(page: StudyPage, form: str) -> int:
+    """Columns that the table needs in a form, names on one line."""
+    cases = max((len(case.title) for case in page.cases), default=0)
+    return cases + sum(
+        2
+        + max(
+            len(part.name),
+            *(_cell(page, case, part.name, form).cell_len for case in page.cases if not case.not_applicable),
+            0,
+        )
+        for part in page.workloads
+    )

@@ -1,0 +1,151 @@
+"""The page of a study: complete, self-contained, escaped; its rows drawn to scale. All figures are made up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import altair as alt
+import pytest
+from linerate.report.study import StudyPage, bars, build, render_study, words
+from linerate.report.study.drift import drift_chart
+
+from tests.report.test_page import Page, assert_self_contained
+from tests.samples.study_page import BLOCKS, CASES, WORKLOADS, sample_page
+
+SIZE_MAX = 1_500_000
+EVIL = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+
+
+def rendered(page: StudyPage) -> tuple[str, Page]:
+    text = render_study(page)
+    assert len(text.encode()) < SIZE_MAX
+    assert_self_contained(text)
+    return text, Page(text)
+
+
+def test_the_page_tells_the_study() -> None:
+    text, page = rendered(sample_page())
+    for words_of_the_page in (
+        "8K random, 67 % read",
+        "baseline: jumbo frames, largest buffers",
+        "receive-window auto-tuning off",
+        "not applicable: no NIC here has a TCP offload engine",
+        "other programs used 7.1 % of the CPUs",
+        "MTU (mtu)",
+        "nic.interrupt_moderation.off",
+        "needs hardware",
+        "The link: 99 % of line rate",
+        "Only changes of more than 12 % could be found this way.",
+        "largest lag 0.21 ms",
+        "margin of 5 %",
+        "permutation, 6 blocks",
+    ):
+        assert words_of_the_page in page.text, words_of_the_page
+    assert ("span", {"class": "stamp suspect"}) in page.tags
+    assert text.count('<svg class="row"') == (len(CASES) - 1) * len(WORKLOADS)
+    assert "#fe00" not in text
+
+
+def test_every_verdict_of_the_table_stands_in_a_chart_too() -> None:
+    text, _ = rendered(sample_page())
+    for effect in sample_page().judgement.primary():
+        shown = words.change(effect.change)
+        assert text.count(f'<b class="{effect.verdict}">{shown}</b>') >= 1
+        assert f"<td><b>{shown}</b>" in text
+
+
+def test_names_cannot_inject() -> None:
+    text, page = rendered(sample_page(evil=EVIL))
+    assert "<script" not in text
+    assert page.count("img") == 0
+    assert EVIL in page.text
+
+
+def test_a_study_without_results_has_a_page() -> None:
+    page = sample_page()
+    empty = replace(
+        page,
+        state="interrupted",
+        reason="interrupted before the first block was done",
+        observations=(),
+        attributions=(),
+        judgement=replace(page.judgement, effects=(), noise_floor=()),
+        recommendations=(),
+        claims=(),
+    )
+    _, shown = rendered(empty)
+    assert "interrupted before the first block was done" in shown.text
+    assert "no setting was shown to help" in shown.text
+
+
+def test_a_large_study_still_fits() -> None:
+    page = sample_page(blocks=40)
+    parts = page.workloads * 8
+    _, shown = rendered(replace(page, workloads=parts))
+    assert shown.text.count("results by block") <= len(parts)
+
+
+def test_a_page_that_would_be_too_large_leaves_the_blocks_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "PAGE_BYTES_MAX", 1000)
+    assert "results by block" not in render_study(sample_page())
+
+
+def test_a_row_is_drawn_to_scale() -> None:
+    page = sample_page()
+    effects = [effect for _, effect in page.effects("256k-seq-read")]
+    scale = bars.Scale.over(effects, page.margin_percent)
+    drawn = str(bars.row(next(e for e in effects if e.case == "no-autotuning"), scale, page.margin_percent))
+    found = re.search(r'bar worse" x="([\d.]+)%" y="-5" width="([\d.]+)%"', drawn)
+    assert found is not None
+    start, width = (float(place) for place in found.groups())
+    assert start + width == pytest.approx(scale.place(0), abs=0.02)
+    whole = scale.place(10) - scale.place(0)
+    assert width / whole == pytest.approx(3.07, abs=0.05)
+    assert drawn.count('class="dot"') == BLOCKS
+
+
+def test_a_scale_holds_all_and_never_magnifies_noise() -> None:
+    page = sample_page()
+    quiet = [effect for _, effect in page.effects("8k-random") if effect.case == "jumbo"]
+    scale = bars.Scale.over(quiet, page.margin_percent)
+    assert scale.low <= -10
+    assert scale.high >= 10
+    assert 0 in scale.ticks()
+    loud = [replace(quiet[0], estimate=5.0, low=0.2, high=90.0, points=((1, 5.0),))]
+    scale = bars.Scale.over(loud, page.margin_percent)
+    assert scale.high <= 100
+    assert "&#9656;" in str(bars.row(loud[0], scale, page.margin_percent))
+
+
+@pytest.mark.parametrize(
+    ("percent", "written"),
+    [(5.14, "+5.1 %"), (-0.04, "0.0 %"), (0.0, "0.0 %"), (-99.96, "-100 %"), (251.2, "+251 %"), (None, "-")],
+)
+def test_changes_are_written_with_the_digits_they_deserve(percent: float | None, written: str) -> None:
+    assert words.change(percent) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(0.0, "0"), (0.0123, "0.012"), (0.11, "0.11"), (40.27, "40.3")]
+)
+def test_small_shares_keep_their_digits(value: float, written: str) -> None:
+    assert words.small(value) == written
+
+
+def test_the_chart_of_blocks_is_valid_and_knows_the_baseline() -> None:
+    page = sample_page()
+    spec = drift_chart(page, page.workloads[0])
+    assert spec is not None
+    alt.Chart.from_dict(spec, validate=True)
+    assert len(spec["layer"]) == 2
+    assert {point["case"] for point in spec["layer"][1]["data"]["values"]} == {"baseline"}
+
+
+def test_light_dark_and_paper_each_have_every_colour_of_the_verdicts() -> None:
+    style = (Path(build.__file__).parent / "study.css").read_text()
+    blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    assert len(blocks) == 3
+    names = [set(re.findall(r"--(\w+):", block)) for block in blocks]
+    assert names[0] == names[1] == names[2]

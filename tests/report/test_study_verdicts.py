@@ -1,0 +1,60 @@
+"""The verdicts of a study on a terminal, in a pipe and as JSON. All figures are made up."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from linerate.report.study import closing_lines, verdict_lines, verdict_object, verdict_table, words
+from rich.console import Console
+
+from tests.samples.study_page import CASES, WORKLOADS, sample_page
+
+
+def printed(width: int) -> list[str]:
+    out = io.StringIO()
+    Console(file=out, width=width, no_color=True).print(verdict_table(sample_page(), width))
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_no_figure_is_ever_cut(width: int) -> None:
+    lines = printed(width)
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert "\u2026" not in text
+    for effect in sample_page().judgement.primary():
+        assert words.change(effect.change) in text
+
+
+def test_a_wide_terminal_shows_intervals_and_a_narrow_one_marks() -> None:
+    assert any("(-31.5 .. -29.8)   worse" in line for line in printed(200))
+    narrow = "\n".join(printed(70))
+    assert "..." not in narrow
+    assert "+ better" in narrow
+    assert "-30.6 % -" in narrow
+
+
+def test_a_pipe_gets_one_line_per_case_and_workload() -> None:
+    lines = verdict_lines(sample_page())
+    assert len(lines) == 1 + (len(CASES) - 1) * len(WORKLOADS) + 1
+    (row,) = (line for line in lines if line.startswith("256k-seq-read") and " no-autotuning" in line)
+    assert row.endswith("worse")
+    assert "-30.6 %" in row
+    assert lines[-1] == "not applicable  toe: no NIC here has a TCP offload engine"
+
+
+def test_the_closing_lines_name_what_to_set_and_what_differs() -> None:
+    text = "\n".join(closing_lines(sample_page()))
+    assert "MTU (mtu): 9000 (default 1500)" in text
+    assert "claims: 1 agrees, 1 differs, 1 needs hardware, 1 not tested" in text
+    assert "nic.interrupt_moderation.off: published none" in text
+
+
+def test_json_holds_everything() -> None:
+    told = json.loads(json.dumps(verdict_object(sample_page())))
+    assert told["baseline"] == "baseline"
+    assert len([effect for effect in told["effects"] if effect["primary"]]) == (len(CASES) - 1) * 3
+    assert told["not_applicable"] == {"toe": "no NIC here has a TCP offload engine"}
+    assert {claim["claim"] for claim in told["claims"]} >= {"nic.jumbo.seqread"}

@@ -1,0 +1,272 @@
+"""A made-up study as the report's view model. SAMPLE DATA: nothing in here was ever measured.
+
+Figures are drawn from a seed around planted effects, so that every kind of row appears: better, worse,
+equivalent, undecided, cut off, not applicable.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import UTC, datetime, timedelta
+from statistics import fmean, stdev
+
+from linerate.analysis.verdict import (
+    METRICS,
+    Attribution,
+    ClaimVerdict,
+    Effect,
+    Judgement,
+    NoiseFloor,
+    Observation,
+    Verdict,
+)
+from linerate.report.study.model import CasePart, Recommendation, SettingValue, StudyPage, WorkloadPart
+from linerate.results import Finding, Validity
+
+START = datetime(2026, 11, 22, 1, 0, tzinfo=UTC)
+BLOCKS = 6
+NOISE = 0.006
+
+# case: what it is called, setting, asked for, change of 8k-random, 256k-seq-read, 256k-seq-write in percent
+CASES: tuple[tuple[str, str, str, str, tuple[float, float, float]], ...] = (
+    ("default", "default settings", "mtu", "1500", (-2.0, -5.2, -5.0)),
+    ("jumbo", "jumbo frames, default buffers", "rx_ring", "256", (0.1, 0.0, -0.2)),
+    ("baseline", "baseline: jumbo frames, largest buffers", "mtu", "9000", (0.0, 0.0, 0.0)),
+    ("no-moderation", "interrupt moderation off", "interrupt_moderation_us", "0", (7.2, 0.3, -0.1)),
+    ("no-rsc", "receive coalescing off", "receive_coalescing", "off", (0.2, -0.8, 0.1)),
+    ("no-lso", "large send offload off", "large_send_offload", "off", (-1.0, -0.4, -3.9)),
+    (
+        "no-autotuning",
+        "receive-window auto-tuning off",
+        "receive_window_autotuning",
+        "off",
+        (0.3, -31.0, 0.2),
+    ),
+    ("no-delayed-ack", "delayed ACK off", "delayed_ack", "off", (0.1, 0.2, 0.0)),
+    ("nagle", "Nagle's algorithm on", "nagle", "on", (-96.0, -0.6, -58.0)),
+)
+WORKLOADS = (
+    ("8k-random", "8K random, 67 % read", "iops", 14_200.0),
+    ("256k-seq-read", "256K sequential read", "mib_s", 117.9),
+    ("256k-seq-write", "256K sequential write", "mib_s", 117.2),
+)
+
+
+def sample_page(*, evil: str = "", blocks: int = BLOCKS) -> StudyPage:
+    """The sample. `evil` is put into every text that a user could have written."""
+    observations = tuple(_observations(blocks))
+    return StudyPage(
+        name=f"nic-tuning (sample){evil}",
+        description=f"SAMPLE: made-up figures that show what the page looks like.{evil}",
+        state="complete",
+        validity=Validity(
+            stamp="suspect",
+            findings=(
+                Finding(
+                    rule="foreign-cpu",
+                    severity="suspect",
+                    reason=f"other programs used 7.1 % of the CPUs{evil}",
+                    advice="run again on a quiet machine",
+                    step="no-lso / 256k-seq-write, block 3",
+                ),
+            ),
+        ),
+        judgement=_judgement(observations),
+        started_at=START,
+        ended_at=START + timedelta(hours=1, minutes=12),
+        cases=_cases(evil),
+        workloads=tuple(WorkloadPart(name, title, METRICS[metric]) for name, title, metric, _ in WORKLOADS),
+        observations=observations,
+        attributions=tuple(
+            Attribution(
+                case,
+                "256k-seq-read",
+                "link",
+                "The link: 99 % of line rate, load host CPU 31 % busy.",
+                {"link_percent": 99.0},
+            )
+            for case, *_ in CASES
+        ),
+        recommendations=(
+            Recommendation(
+                setting="MTU (mtu)",
+                default="1500",
+                recommended="9000",
+                evidence=(
+                    f"256K sequential read +5.5 % (5.1 .. 5.9), 6 blocks{evil}",
+                    "256K sequential write +5.3 % (4.9 .. 5.6), 6 blocks",
+                ),
+            ),
+            Recommendation(
+                setting="interrupt moderation (interrupt_moderation_us)",
+                default="50",
+                recommended="0",
+                evidence=("8K random, 67 % read +7.2 % (6.5 .. 7.9), 6 blocks",),
+                cost=("load host CPU 31 % to 44 % under 256K sequential read",),
+            ),
+        ),
+        claims=_claims(evil),
+        certainty="Quick: two short blocks per case. Only changes of more than 12 % could be found this way.",
+        topology='<svg viewBox="0 0 400 60" width="400" height="60"><rect width="60" height="30" y="10" '
+        'style="fill:none;stroke:var(--ink)"/><text x="8" y="30">host1</text></svg>',
+        laboratory=(("fabric", "user"), ("largest lag", "0.21 ms")),
+        method=(("seed", "7"), ("order", "shuffled within each block"), ("test", "permutation, 6 blocks")),
+        environment=(("kernel", "6.18.2"), ("CPUs", "2")),
+        text=f'# SAMPLE{evil}\nname = "nic-tuning"\n',
+    )
+
+
+def _cases(evil: str) -> tuple[CasePart, ...]:
+    shown = [
+        CasePart(
+            name=name,
+            title=title,
+            settings=(SettingValue(setting, asked, asked if name != "no-lso" else "on", "host1, nic"),),
+        )
+        for name, title, setting, asked, _ in CASES
+    ]
+    toe = CasePart(
+        name="toe",
+        title="TCP offload engine on",
+        not_applicable=f"no NIC here has a TCP offload engine{evil}",
+    )
+    return (*shown, toe)
+
+
+def _observations(blocks: int) -> list[Observation]:
+    drawn = random.Random("sample")
+    return [
+        Observation(
+            case,
+            workload,
+            block,
+            {
+                metric: base
+                * (1 + effects[place] / 100)
+                * (1 + 0.004 * math.sin(block))
+                * drawn.lognormvariate(0, 0.04 if (case, place) == ("no-rsc", 2) else NOISE),
+                "retransmit_percent": 0.11 if case == "default" else 0.0,
+                "host_cpu_percent": (40.0 if case == "default" else 31.0 + number) + drawn.random(),
+                "array_cpu_percent": 28.0 + number / 2 + drawn.random(),
+            },
+        )
+        for block in range(1, blocks + 1)
+        for place, (workload, _, metric, base) in enumerate(WORKLOADS)
+        for number, (case, _, _, _, effects) in enumerate(CASES)
+    ]
+
+
+def _judgement(observations: tuple[Observation, ...]) -> Judgement:
+    metrics = [
+        (workload, metric, primary)
+        for workload, _, name, _ in WORKLOADS
+        for metric, primary in ((name, True), ("retransmit_percent", False), ("host_cpu_percent", False))
+    ]
+    return Judgement(
+        baseline="baseline",
+        margin=0.05,
+        alpha=0.05,
+        effects=tuple(
+            _effect(observations, case, workload, metric, primary=primary)
+            for workload, metric, primary in metrics
+            for case, *_ in CASES
+            if case != "baseline"
+        ),
+        noise_floor=tuple(
+            NoiseFloor(workload, metric, "ratio", BLOCKS, 1.002, 0.996, 1.008, 0.9, 2.1)
+            for workload, _, metric, _ in WORKLOADS
+        ),
+    )
+
+
+def _effect(
+    observations: tuple[Observation, ...], case: str, workload: str, metric: str, *, primary: bool
+) -> Effect:
+    """A rough stand-in for the analysis: a t-like interval around the mean, without any test behind it."""
+    of = METRICS[metric]
+    rows = [
+        [seen.values[metric] for seen in observations if (seen.case, seen.workload) == (name, workload)]
+        for name in (case, "baseline")
+    ]
+    ratio = of.scale == "ratio"
+    points = [value / base if ratio else value - base for value, base in zip(*rows, strict=True)]
+    middle = fmean(points)
+    half = 1.05 * stdev(points) if len(points) > 1 else 0.3
+    nothing, margin = (1.0, 0.05) if ratio else (0.0, of.margin or 0.0)
+    low, high = middle - half - nothing, middle + half - nothing
+    verdict: Verdict = "undecided"
+    if low > margin or high < -margin:
+        verdict = "better" if (low > margin) == (of.better > 0) else "worse"
+    elif -margin < low and high < margin:
+        verdict = "equivalent"
+    shown = verdict in ("better", "worse")
+    return Effect(
+        case=case,
+        workload=workload,
+        metric=metric,
+        scale=of.scale,
+        primary=primary,
+        baseline=fmean(rows[1]),
+        value=fmean(rows[0]),
+        estimate=middle,
+        low=middle - half,
+        high=middle + half,
+        p=0.0002 if shown else 0.3,
+        p_adjusted=0.0004 if shown else 0.41,
+        p_equivalent=None,
+        verdict=verdict,
+        blocks=len(points),
+        blocks_needed=len(points) + 3 if verdict == "undecided" else None,
+        points=tuple(enumerate(points, start=1)),
+        test="permutation",
+        interval="t",
+    )
+
+
+def _claims(evil: str) -> tuple[ClaimVerdict, ...]:
+    return (
+        ClaimVerdict(
+            claim="nic.jumbo.seqread",
+            subject="both adapters, all modes",
+            change="MTU 9000 against MTU 1500",
+            workload="256K sequential read",
+            published="significantly higher (over 5%)",
+            measured="+5.5 % (5.1 .. 5.9)",
+            verdict="agrees",
+            reason="117.9 MB/s against 111.8 MB/s in 6 blocks",
+            cases=("default",),
+        ),
+        ClaimVerdict(
+            claim="nic.interrupt_moderation.off",
+            subject="both adapters",
+            change="interrupt moderation off against on",
+            workload="all three",
+            published="none",
+            measured="8K random +7.2 % (6.5 .. 7.9)",
+            verdict="differs",
+            reason=f"the moderated NIC waits 50 us, a third of the round trip here{evil}",
+            cases=("no-moderation",),
+        ),
+        ClaimVerdict(
+            claim="nic.toe.throughput",
+            subject="Broadcom 57810",
+            change="TCP offload engine on against off",
+            workload="all three",
+            published="none",
+            measured="",
+            verdict="needs hardware",
+            reason="no NIC here has a TCP offload engine",
+            cases=("toe",),
+        ),
+        ClaimVerdict(
+            claim="nic.buffers.maximum",
+            subject="any adapter",
+            change="maximum receive and transmit buffers against default",
+            workload="congested network or busy processor",
+            published="can help, at slightly more memory (asserted)",
+            measured="",
+            verdict="not tested",
+            reason="",
+        ),
+    )
