@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from linerate.host.linux.adapter import Checksum, FeatureSwitch, LinkNumber, Pause, Ring
+from linerate.host.linux.queues import Moderation, Queues, Scaling
 from linerate.host.setting import Choice, Names, Number, Setting, Switch
+
+_SEGMENTATION = (
+    "tx-tcp-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-generic-segmentation",
+)
+_COALESCING = ("rx-gro", "rx-lro", "rx-gro-hw")
 
 SETTINGS = (
     Setting(
@@ -12,6 +23,7 @@ SETTINGS = (
         scope="port",
         kind=Number("bytes", 576, 16_110),
         default="1500",
+        linux=LinkNumber("MTU", "mtu", "MAX_MTU"),
         names=Names(
             linux="ip link mtu",
             windows="*JumboPacket (with 14 bytes of Ethernet header)",
@@ -30,6 +42,7 @@ SETTINGS = (
         scope="port",
         kind=Choice(("on", "rx", "tx", "off")),
         default="on",
+        linux=Checksum(),
         names=Names(
             linux="ethtool -K rx tx",
             windows="*TCPChecksumOffloadIPv4, *TCPChecksumOffloadIPv6",
@@ -47,6 +60,7 @@ SETTINGS = (
         scope="port",
         kind=Switch(),
         default="on",
+        linux=FeatureSwitch(_SEGMENTATION, _SEGMENTATION[:1], ("tso", "gso")),
         names=Names(
             linux="ethtool -K tso gso",
             windows="*LsoV2IPv4, *LsoV2IPv6",
@@ -63,6 +77,7 @@ SETTINGS = (
         scope="port",
         kind=Number("segments", 1, 65_535),
         default="65535",
+        linux=LinkNumber("GSO_MAX_SEGS", "gso_max_segs"),
         names=Names(linux="ip link gso_max_segs"),
         doc="""How many frames Linux's TCP prepares as one packet. 1 makes each frame a packet of its own from
         the socket down: what a host without any segmentation offload pays in CPU. Other systems have no such
@@ -75,6 +90,7 @@ SETTINGS = (
         scope="port",
         kind=Switch(),
         default="on",
+        linux=FeatureSwitch(_COALESCING, _COALESCING, ("gro", "lro", "rx-gro-hw")),
         fabric=True,
         names=Names(
             linux="ethtool -K gro lro rx-gro-hw",
@@ -92,6 +108,7 @@ SETTINGS = (
         scope="port",
         kind=Number("us", 0, 10_000, words=("adaptive",), zero_word="off"),
         default="adaptive",
+        linux=Moderation(),
         fabric=True,
         names=Names(
             linux="ethtool -C rx-usecs adaptive-rx",
@@ -110,6 +127,7 @@ SETTINGS = (
         scope="port",
         kind=Number("frames", 32, 65_536, limited=True),
         default="driver's choice",
+        linux=Ring("rx"),
         fabric=True,
         names=Names(linux="ethtool -G rx", windows="*ReceiveBuffers", published="Receive Buffers"),
         doc="""Frames that the adapter can hold until the host fetches them. A larger ring survives a busy CPU
@@ -122,6 +140,7 @@ SETTINGS = (
         scope="port",
         kind=Number("frames", 32, 65_536, limited=True),
         default="driver's choice",
+        linux=Ring("tx"),
         fabric=True,
         names=Names(linux="ethtool -G tx", windows="*TransmitBuffers", published="Transmit Buffers"),
         doc="""Frames that the host may queue at the adapter. Where a ring is full the stack waits or drops
@@ -134,6 +153,7 @@ SETTINGS = (
         scope="port",
         kind=Choice(("on", "rx", "tx", "off")),
         default="on",
+        linux=Pause(),
         fabric=True,
         names=Names(linux="ethtool -A rx tx", windows="*FlowControl", published="Flow control"),
         doc="""Pause frames of IEEE 802.3x: rx obeys them, tx sends them, on does both. A congested switch
@@ -147,6 +167,7 @@ SETTINGS = (
         scope="port",
         kind=Switch(),
         default="on",
+        linux=Scaling(),
         names=Names(
             linux="ethtool -L (one queue is off)",
             windows="*RSS, ReceiveSideScaling",
@@ -163,6 +184,7 @@ SETTINGS = (
         scope="port",
         kind=Number("queues", 1, 256, limited=True),
         default="driver's choice",
+        linux=Queues(),
         names=Names(
             linux="ethtool -L combined or rx",
             windows="*NumRssQueues",

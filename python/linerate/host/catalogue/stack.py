@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from linerate.host.linux.routes import CongestionControl, DelayedAck
+from linerate.host.linux.sysctl import SysctlChoice, SysctlNumber, SysctlSwitch
 from linerate.host.setting import Choice, Names, Number, Setting, Switch
 
 SETTINGS = (
@@ -12,6 +14,7 @@ SETTINGS = (
         scope="host",
         kind=Switch(),
         default="on",
+        linux=SysctlSwitch("net.ipv4.tcp_moderate_rcvbuf"),
         names=Names(
             linux="net.ipv4.tcp_moderate_rcvbuf",
             windows="AutoTuningLevelLocal",
@@ -29,6 +32,7 @@ SETTINGS = (
         scope="host",
         kind=Switch(),
         default="on",
+        linux=SysctlSwitch("net.ipv4.tcp_window_scaling"),
         names=Names(linux="net.ipv4.tcp_window_scaling", windows="part of AutoTuningLevelLocal"),
         doc="""RFC 7323: windows above 64 KiB. Off holds every session of this host to 64 KiB in flight in
         both directions, as very old stacks did. It is agreed at connect time, so sessions must log in again.""",
@@ -40,6 +44,7 @@ SETTINGS = (
         scope="host",
         kind=Number("bytes", 4096, 1 << 30),
         default="131072",
+        linux=SysctlNumber("net.ipv4.tcp_rmem", 1),
         names=Names(linux="net.ipv4.tcp_rmem (second value)"),
         doc="""The receive buffer that a new connection starts with; its first window is about half of it.
         With auto-tuning off it stays.""",
@@ -51,6 +56,7 @@ SETTINGS = (
         scope="host",
         kind=Number("bytes", 4096, 1 << 30),
         default="6291456",
+        linux=SysctlNumber("net.ipv4.tcp_rmem", 2),
         names=Names(linux="net.ipv4.tcp_rmem (third value)"),
         doc="""How far auto-tuning may grow a receive buffer. It must hold the product of line rate and round
         trip, twice over, or a single session cannot fill a long line.""",
@@ -62,6 +68,7 @@ SETTINGS = (
         scope="host",
         kind=Number("bytes", 4096, 1 << 30),
         default="4194304",
+        linux=SysctlNumber("net.ipv4.tcp_wmem", 2),
         names=Names(linux="net.ipv4.tcp_wmem (third value)"),
         doc="""How far the kernel may grow a send buffer: the most unacknowledged write data of one session.""",
     ),
@@ -72,6 +79,7 @@ SETTINGS = (
         scope="port",
         kind=Switch(),
         default="on",
+        linux=DelayedAck(),
         names=Names(
             linux="ip route quickack",
             windows="DelayedAckFrequency, TcpAckFrequency",
@@ -89,6 +97,7 @@ SETTINGS = (
         scope="host",
         kind=Choice(("reno", "cubic", "bbr", "dctcp"), open=True),
         default="cubic",
+        linux=CongestionControl(),
         names=Names(
             linux="net.ipv4.tcp_congestion_control, or ip route congctl",
             windows="CongestionProvider",
@@ -105,6 +114,7 @@ SETTINGS = (
         scope="host",
         kind=Choice(("off", "passive", "on")),
         default="passive",
+        linux=SysctlChoice("net.ipv4.tcp_ecn", (("off", "0"), ("on", "1"), ("passive", "2"))),
         names=Names(linux="net.ipv4.tcp_ecn", windows="EcnCapability", published="ECN Capability"),
         doc="""RFC 3168: a switch marks packets in place of dropping them, and the sender slows down. on asks
         for it, passive agrees when asked, off does neither. It does nothing unless switches mark. It holds
@@ -117,6 +127,7 @@ SETTINGS = (
         scope="host",
         kind=Switch(),
         default="on",
+        linux=SysctlSwitch("net.ipv4.tcp_sack"),
         names=Names(linux="net.ipv4.tcp_sack"),
         doc="""RFC 2018: the receiver names what arrived beyond a loss, so that only the loss is sent again.
         Off shows what old stacks make of a burst of drops.""",
@@ -128,6 +139,7 @@ SETTINGS = (
         scope="host",
         kind=Number("us", 1000, 1_000_000),
         default="200000",
+        linux=SysctlNumber("net.ipv4.tcp_rto_min_us"),
         names=Names(linux="net.ipv4.tcp_rto_min_us", windows="MinRto"),
         doc="""How long a sender waits at least before it takes silence for loss. A lost last segment stalls a
         command for this long; values below the receiver's delayed ACK send again what had arrived.""",

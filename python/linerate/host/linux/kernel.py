@@ -1,5 +1,177 @@
-"""The kernel as one network namespace shows it."""
+"""The kernel as one network namespace shows it: links, routes, ethtool messages, sysctl and sysfs files.
+
+A `Kernel` is made and used in a thread that stands inside the namespace (`linerate.host.target.inside`);
+sockets are opened when they are first needed. What the kernel refuses becomes an `UnavailableError` that says
+what to do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from linerate.host.linux.ethtool import Ethtool
+from linerate.host.linux.knob import UnavailableError
+
+_FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432  # system call numbers, the same on every architecture
+_FSCONFIG_CMD_CREATE = 6
+_CLOEXEC = 1
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Kernel:
-    """Sockets and files of one network namespace."""
+    """Sockets and files of the network namespace of the calling thread; to be closed in the same thread."""
+
+    def __init__(self, devices: tuple[str, ...]) -> None:
+        self.devices = devices
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    @cached_property
+    def routing(self) -> Any:
+        """pyroute2's socket for links and routes."""
+        return self._open.enter_context(IPRoute())
+
+    @cached_property
+    def _ethtool(self) -> Ethtool:
+        return self._open.enter_context(Ethtool())
+
+    def link(self, device: str) -> Any:
+        """The link message of a device. Raises UnavailableError that names the devices there are."""
+        for link in self.routing.get_links():
+            if link.get_attr("IFLA_IFNAME") == device:
+                return link
+        there = ", ".join(link.get_attr("IFLA_IFNAME") for link in self.routing.get_links())
+        raise UnavailableError(f"there is no device {device}", f"there is {there}")
+
+    def set_link(self, device: str, **attributes: int) -> None:
+        """Changes attributes of a link (mtu, gso_max_segs)."""
+        index = self.link(device)["index"]
+        with self._judged(device):
+            self.routing.link("set", index=index, **attributes)
+
+    def change_route(self, command: str, attributes: dict[str, Any]) -> None:
+        """Appends or deletes a route; one that is there already is fine."""
+        with self._judged("the SAN's routes"):
+            try:
+                self.routing.route(command, **attributes)
+            except NetlinkError as error:
+                if error.code != errno.EEXIST:
+                    raise
+
+    def ethtool(self, message: str, device: str) -> dict[str, Any]:
+        """The answer to an ethtool request; `message` is a name of `linerate.host.linux.ethtool.MESSAGES`."""
+        self.link(device)
+        with self._judged(device):
+            return self._ethtool.get(message, device)
+
+    def set_ethtool(self, message: str, device: str, attributes: dict[str, Any]) -> None:
+        """Sends an ethtool change."""
+        self.link(device)
+        with self._judged(device):
+            self._ethtool.set(message, device, attributes)
+
+    @contextmanager
+    def _judged(self, device: str) -> Iterator[None]:
+        """Turns a refusal of the kernel into words."""
+        try:
+            yield
+        except NetlinkError as error:
+            if error.code in (errno.EOPNOTSUPP, errno.ENOENT):
+                raise UnavailableError(f"the driver of {device} has no such setting") from error
+            if error.code in (errno.EPERM, errno.EACCES):
+                raise UnavailableError("not permitted", "be root, or work in a lab of your own") from error
+            reason = os.strerror(error.code)
+            raise UnavailableError(f"the driver of {device} refused: {reason}") from error
+
+    def sysctl(self, name: str) -> str:
+        """Text of a sysctl, dots in its name. Raises UnavailableError where the kernel or namespace has none."""
+        try:
+            return _sysctl_path(name).read_text(encoding="ascii").strip()
+        except OSError as error:
+            raise _file_refusal(f"sysctl {name}", error) from error
+
+    def set_sysctl(self, name: str, text: str) -> None:
+        """Writes a sysctl."""
+        try:
+            _sysctl_path(name).write_text(text, encoding="ascii")
+        except OSError as error:
+            raise _file_refusal(f"sysctl {name}", error) from error
+
+    def attribute(self, device: str, name: str) -> str:
+        """Text of a device's file in sysfs."""
+        try:
+            with open(self._attribute(device, name, os.O_RDONLY), encoding="ascii") as file:
+                return file.read().strip()
+        except OSError as error:
+            raise _file_refusal(f"{device}/{name}", error) from error
+
+    def set_attribute(self, device: str, name: str, text: str) -> None:
+        """Writes a device's file in sysfs."""
+        try:
+            with open(self._attribute(device, name, os.O_WRONLY), "w", encoding="ascii") as file:
+                file.write(text)
+        except OSError as error:
+            raise _file_refusal(f"{device}/{name}", error) from error
+
+    def _attribute(self, device: str, name: str, flags: int) -> int:
+        self.link(device)
+        return os.open(f"class/net/{device}/{name}", flags | os.O_CLOEXEC, dir_fd=self._sysfs)
+
+    @cached_property
+    def _sysfs(self) -> int:
+        """A sysfs of this namespace's own: /sys shows the devices of whoever mounted it.
+
+        It hangs nowhere and goes with its descriptor. Without the right to mount, /sys has to do: then nobody
+        has stepped into another namespace either.
+        """
+        mounted = _detached_sysfs()
+        found = mounted if mounted is not None else os.open("/sys", os.O_RDONLY | os.O_CLOEXEC)
+        self._open.callback(os.close, found)
+        return found
+
+
+def _detached_sysfs() -> int | None:
+    context = _libc.syscall(_FSOPEN, b"sysfs", _CLOEXEC)
+    if context < 0:
+        return None
+    try:
+        if _libc.syscall(_FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0) < 0:
+            return None
+        mounted = int(_libc.syscall(_FSMOUNT, context, _CLOEXEC, 0))
+        return mounted if mounted >= 0 else None
+    finally:
+        os.close(context)
+
+
+def _sysctl_path(name: str) -> Path:
+    return Path("/proc/sys", *name.split("."))
+
+
+def _file_refusal(what: str, error: OSError) -> UnavailableError:
+    match error.errno:
+        case errno.ENOENT:
+            return UnavailableError(f"this kernel has no {what} in a network namespace")
+        case errno.EPERM | errno.EACCES | errno.EROFS:
+            return UnavailableError(
+                f"not permitted to change {what}", "be root outside of any user namespace"
+            )
+        case _:
+            return UnavailableError(f"{what}: {error.strerror}")
