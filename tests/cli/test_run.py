@@ -17,6 +17,7 @@ from linerate.cli.view.events import LINES, IntervalMeasured, RunEnded, RunStart
 from linerate.results import RunDirectory
 
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
+from tests.loop import block_device
 
 WORKLOAD = """\
 name = "mixed"
@@ -154,6 +155,16 @@ def test_verified_data_come_back(workload: Path, array: EmbeddedArray, tmp_path:
     done = linerate("run", workload, *words)
     assert done.returncode == 0, done.stderr
     assert RunDirectory.open(tmp_path / "run").manifest.steps[0].spec["verify"] == "on"
+
+
+def test_a_block_device_is_loaded_and_verified(workload: Path, tmp_path: Path) -> None:
+    with block_device(tmp_path / "backing", 16 << 20) as device:
+        words = ["--target", device, "--target", tmp_path / "v2", "--create", "--size", "8m", "--verify"]
+        done = linerate("run", workload, *words, "--output", tmp_path / "run", "--no-report")
+        assert done.returncode == 0, done.stderr
+    spec = RunDirectory.open(tmp_path / "run").manifest.steps[0].spec
+    assert spec["volumes"][0]["url"] == f"file:{device}"
+    assert (tmp_path / "backing").read_bytes().strip(b"\0"), "no write reached the device"
 
 
 def test_session_options_are_negotiated(workload: Path, array: EmbeddedArray, tmp_path: Path) -> None:

@@ -8,33 +8,38 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
 
 from tests import need
+from tests.loop import block_device
 
 VOLUME_BYTES = 64 << 20
 TGT_IQN = "iqn.2026-11.lab.linerate:tgt"
 TGT_START_TIMEOUT_S = 10.0
 
 
-@pytest.fixture(scope="module", params=["memory", "file"])
+@pytest.fixture(scope="module", params=["memory", "file", "block device"])
 def lun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of a LUN of our array, on each kind of volume."""
-    path = tmp_path_factory.mktemp("peers") / "volume.img" if request.param == "file" else None
-    volume = Volume(
-        lun=0,
-        name="vol1",
-        kind=request.param,
-        path=str(path) if path else None,
-        size_bytes=VOLUME_BYTES,
-    )
-    target = Target(name="iqn.2026-11.lab.linerate:peers", volumes=(volume,))
-    with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0",), targets=(target,))) as array:
-        yield array.url(0)
+    with ExitStack() as held:
+        path = tmp_path_factory.mktemp("peers") / "volume.img"
+        if request.param == "block device":
+            path = held.enter_context(block_device(path, VOLUME_BYTES))
+        stored = request.param != "memory"
+        volume = Volume(
+            lun=0,
+            name="vol1",
+            kind="file" if stored else "memory",
+            path=str(path) if stored else None,
+            size_bytes=None if request.param == "block device" else VOLUME_BYTES,
+        )
+        target = Target(name="iqn.2026-11.lab.linerate:peers", volumes=(volume,))
+        array = EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0",), targets=(target,)))
+        yield held.enter_context(array).url(0)
 
 
 class Tgt:
