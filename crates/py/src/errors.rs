@@ -37,6 +37,9 @@ pub(crate) fn refused_json(what: &str, error: &serde_json::Error) -> PyErr {
 
 pub(crate) fn run_error(error: &RunError) -> PyErr {
     let hint = match error.blame() {
+        _ if matches!(error, RunError::Miscompare { .. }) => {
+            "see whether anyone else writes to this volume while it is verified; if nobody does, suspect the storage"
+        }
         Blame::User => {
             "correct the workload file or the target; `linerate discover` shows what an array offers, and to whom"
         }
