@@ -10,14 +10,17 @@ block, so that whatever drifts from block to block cancels. From there:
    The mean is a plain one below six blocks and a trimmed one from there on, so that one run that something
    disturbed neither makes nor hides a verdict.
 3. `permutation.py` asks how often chance alone, by shuffling which run of a block was the case, does as well.
-4. `decide.py` corrects for the number of cases (Benjamini-Hochberg) and names the verdict: better or worse
-   (an effect is shown, and it is larger than the margin), equivalent (shown to lie inside the margin),
-   or undecided. `power.py` says how many blocks would decide it.
-5. `noise.py` compares the baseline with itself, and looks for drift along the blocks.
+4. `measure.py` chooses among these by the number of blocks.
+5. `decide.py` corrects for the number of cases (Benjamini-Hochberg) and names the verdict: better or worse (an
+   effect is shown, and it is larger than the margin), equivalent (shown to lie inside the margin), or undecided.
+   `power.py` says how many blocks would decide it.
+6. `noise.py` compares the baseline with itself, and looks for drift along the blocks.
+7. `doubts.py` says what weakens the judgement as a whole.
 
 `attribution.py` names what limited each case; `claims.py` sets published findings beside the effects.
 """
 
+from linerate.analysis.verdict.judge import ALPHA, MARGIN, judge
 from linerate.analysis.verdict.metric import METRICS, Metric, find_metric
 from linerate.analysis.verdict.model import (
     Attribution,
@@ -34,6 +37,8 @@ from linerate.analysis.verdict.model import (
 )
 
 __all__ = [
+    "ALPHA",
+    "MARGIN",
     "METRICS",
     "Attribution",
     "ClaimOutcome",
@@ -48,4 +53,5 @@ __all__ = [
     "Scale",
     "Verdict",
     "find_metric",
+    "judge",
 ]

@@ -1,0 +1,93 @@
+"""What weakens a judgement as a whole, one sentence each, with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from linerate.analysis.verdict.blocks import Table
+from linerate.analysis.verdict.metric import METRICS
+from linerate.analysis.verdict.model import Drift, Effect, NoiseFloor
+
+BLOCKS_FEW = 3  # of the seed's repeat rule; fewer give no usable error
+STRAY_SHARE_MAX = 0.2
+_SHUFFLE_FROM_BLOCKS = 4
+
+
+def doubts_about(
+    tables: Sequence[Table],
+    baseline: str,
+    effects: Sequence[Effect],
+    floors: Sequence[NoiseFloor],
+    drifts: Sequence[Drift],
+) -> Iterator[str]:
+    """Every doubt about the judgement; `tables` are those of the primary metrics."""
+    yield from _few_blocks([effect for effect in effects if effect.primary])
+    yield from _noise([table.workload for table in tables], floors)
+    for item in drifts:
+        if item.shown:
+            unit = "%" if item.scale == "ratio" else f" {METRICS[item.metric].unit}"
+            yield (
+                f"{item.workload}: {METRICS[item.metric].label} moved by {item.change:+.1f}{unit} from the first run "
+                "of a block to the last: the order is shuffled, so verdicts hold, but warm up or settle for longer"
+            )
+    for table in tables:
+        yield from _order(table, baseline)
+        yield from _unusable(table, baseline)
+    yield from _strays(effects)
+
+
+def _few_blocks(effects: Sequence[Effect]) -> Iterator[str]:
+    few = [effect for effect in effects if effect.blocks < BLOCKS_FEW]
+    if few:
+        fewest = min(effect.blocks for effect in few)
+        yield (
+            f"{len(few)} of {len(effects)} comparisons rest on {fewest} block{'s' if fewest > 1 else ''}: "
+            f"measure at least {BLOCKS_FEW}, better 6"
+        )
+
+
+def _noise(workloads: Sequence[str], floors: Sequence[NoiseFloor]) -> Iterator[str]:
+    known = {floor.workload for floor in floors}
+    missing = [workload for workload in workloads if workload not in known]
+    if missing:
+        yield f"no noise floor for {', '.join(missing)}: run the baseline twice in every block"
+    for floor in floors:
+        if not floor.clean:
+            unit = "%" if floor.scale == "ratio" else f" {METRICS[floor.metric].unit}"
+            yield (
+                f"{floor.workload}: the baseline differs from itself by {floor.change:+.1f}{unit} in "
+                f"{METRICS[floor.metric].label}: doubt effects of that size"
+            )
+
+
+def _order(table: Table, baseline: str) -> Iterator[str]:
+    """A case that always runs at the same place cannot be told from what happens at that place."""
+    for case, places in table.runs.items():
+        blocks = {place.block for place in places}
+        positions = {place.position for place in places}
+        if len(blocks) < _SHUFFLE_FROM_BLOCKS or None in positions:
+            continue
+        fixed = len(positions) == 1 or (case == baseline and len(positions) * len(blocks) == len(places))
+        if fixed:
+            yield f"{table.workload}: {case} ran at the same place of every block: shuffle the order"
+
+
+def _unusable(table: Table, baseline: str) -> Iterator[str]:
+    if table.unusable:
+        yield f"{table.workload}: {table.unusable} runs without a positive {table.metric.label} were left out"
+    reference = {place.block for place in table.runs.get(baseline, ())}
+    blocks = {place.block for places in table.runs.values() for place in places}
+    if lost := sorted(blocks - reference):
+        yield (
+            f"{table.workload}: no valid baseline in block {', '.join(map(str, lost))}: "
+            "what ran there is compared with nothing"
+        )
+
+
+def _strays(effects: Sequence[Effect]) -> Iterator[str]:
+    for effect in effects:
+        if effect.primary and len(effect.outliers) > STRAY_SHARE_MAX * effect.blocks:
+            yield (
+                f"{effect.workload}: {effect.case} is unsteady: {len(effect.outliers)} of {effect.blocks} blocks "
+                "lie far from the others"
+            )
