@@ -26,7 +26,6 @@ from linerate.results import (
     RunWriter,
     WorkloadSource,
     collect_environment,
-    interval_from_core,
 )
 from linerate.run.events import (
     Ending,
@@ -39,8 +38,9 @@ from linerate.run.events import (
     StepStarted,
     figures,
 )
+from linerate.run.load import Load, LoadEnd, LoadStarter, LocalLoad
 from linerate.workload import Notice as WorkloadNotice
-from linerate.workload import Plan, PlannedRun, StepResult
+from linerate.workload import Plan, PlannedRun, RunSpec, StepResult
 
 PULL_TIMEOUT_S = 0.2
 HIGH_WATER = "_max"
@@ -63,6 +63,8 @@ class Execution:
     """Read where the measured time of every step begins and ends; the difference goes into the step's record."""
     san: Mapping[str, Any] = field(default_factory=dict)
     """The network and the settings under which the steps run, for their records."""
+    start: LoadStarter = LocalLoad
+    """Starts the load of a step: in this process, or on the hosts of a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,33 +178,32 @@ class _Step:
         if planned.pause_s:
             signal.sigtimedwait([], planned.pause_s)  # a sleep that Ctrl-C ends
         _run_commands(planned.start_commands)
-        core = self._start()
+        load = self._start()
         counted = _Measured(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
         try:
-            self._pull(core, counted)
+            self._pull(load, counted)
             counters = counted.difference()
-            summary = core.finish()
+            ended = load.finish()
         except KeyboardInterrupt:
-            core.stop()
-            self._end(core.finish(), "interrupted", "stopped by the user", {})
+            load.stop()
+            self._end(load.finish(), "interrupted", "stopped by the user", {})
             raise
-        if (error := summary.error or self._too_many_errors()) is not None:
-            self._end(summary, "failed", error.message, counters)
+        if (error := ended.error or self._too_many_errors()) is not None:
+            self._end(ended, "failed", error.message, counters)
             raise error
-        measured = self._end(summary, "complete", "", counters)
+        measured = self._end(ended, "complete", "", counters)
         _run_commands(planned.end_commands)
         return _step_result(measured)
 
-    def _start(self) -> _core.Run:
+    def _start(self) -> Load:
         try:
-            core = _core.Run.start(self._planned.spec.seam_json())
+            load = self._execution.start(self._planned.spec)
         except LinerateError as error:
-            self._begin({})
+            self._begin(self._planned.spec, {})
             self._writer.end_step(state="failed", reason=error.message)
             raise
-        facts = core.facts()
-        self._begin(facts)
-        spec = self._planned.spec
+        facts, spec = load.facts(), load.spec
+        self._begin(spec, facts)
         self._tell(
             StepStarted(
                 step=self._planned.label,
@@ -216,13 +217,13 @@ class _Step:
                 driver=str(facts.get("driver", "")),
             )
         )
-        return core
+        return load
 
-    def _begin(self, facts: Mapping[str, object]) -> None:
+    def _begin(self, spec: RunSpec, facts: Mapping[str, Any]) -> None:
         planned = self._planned
         self._writer.begin_step(
             planned.name,
-            spec=planned.spec.model_dump(mode="json"),
+            spec=spec.model_dump(mode="json"),
             facts=facts,
             label=planned.label,
             for_loops=" ".join(f"{keyword}={text}" for keyword, text in planned.loops),
@@ -231,17 +232,16 @@ class _Step:
             san=self._execution.san,
         )
 
-    def _pull(self, core: _core.Run, counted: _Measured) -> None:
+    def _pull(self, load: Load, counted: _Measured) -> None:
         spec = self._planned.spec
         while True:
-            finished = core.finished  # asked first: an interval may come between the pull and the question
-            pulled = core.next_interval(PULL_TIMEOUT_S)
-            if pulled is not None:
-                interval = interval_from_core(pulled)
+            finished = load.finished  # asked first: an interval may come between the pull and the question
+            interval = load.next_interval(PULL_TIMEOUT_S)
+            if interval is not None:
                 counted.after_warmup(interval, spec.warmup_s, spec.interval_s)
                 self._measured(interval)
                 if self._too_many_errors():
-                    core.stop()
+                    load.stop()
             elif finished:
                 return
 
@@ -278,10 +278,8 @@ class _Step:
             )
         )
 
-    def _end(
-        self, summary: _core.Summary, state: Ending, reason: str, counters: Mapping[str, float]
-    ) -> Interval:
-        measured = interval_from_core(summary.total)
+    def _end(self, ended: LoadEnd, state: Ending, reason: str, counters: Mapping[str, float]) -> Interval:
+        measured = ended.total
         self._writer.end_step(measured, state=state, reason=reason, counters=counters)
         label = self._planned.label
         shown = figures(summarise_interval(measured, label)) if measured.ios else None

@@ -1,0 +1,84 @@
+"""What makes the I/Os of a step: the data plane of this host, or that of several hosts as if they were one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from linerate import _core
+from linerate.errors import LinerateError
+from linerate.results import Interval, interval_from_core
+from linerate.workload import RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class LoadEnd:
+    """How a load ended: the measured time as one interval, and what made it fail, if anything did."""
+
+    total: Interval
+    error: LinerateError | None = None
+
+
+class Load(Protocol):
+    """A load that is going on. One thread pulls; every call answers Ctrl-C."""
+
+    @property
+    def spec(self) -> RunSpec:
+        """What is carried out, with the names that the intervals use."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """What was negotiated and read back."""
+
+    def next_interval(self, timeout_s: float) -> Interval | None:
+        """The next interval, or None when the timeout passes or the load has ended (see `finished`)."""
+
+    @property
+    def finished(self) -> bool:
+        """No further interval will come."""
+
+    def stop(self) -> None:
+        """Lets I/Os in flight finish and starts no more; returns at once."""
+
+    def finish(self) -> LoadEnd:
+        """Waits for the end."""
+
+
+LoadStarter = Callable[[RunSpec], Load]
+"""Opens every volume and starts the load. Raises LinerateError."""
+
+
+class LocalLoad:
+    """The load of this process."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
+        self._core = _core.Run.start(spec.seam_json())
+
+    @property
+    def spec(self) -> RunSpec:
+        """As given."""
+        return self._spec
+
+    def facts(self) -> Mapping[str, Any]:
+        """Driver, workers, CPUs, and per volume its size, session and socket."""
+        return self._core.facts()
+
+    def next_interval(self, timeout_s: float) -> Interval | None:
+        """See `Load`."""
+        pulled = self._core.next_interval(timeout_s)
+        return None if pulled is None else interval_from_core(pulled)
+
+    @property
+    def finished(self) -> bool:
+        """See `Load`."""
+        return self._core.finished
+
+    def stop(self) -> None:
+        """See `Load`."""
+        self._core.stop()
+
+    def finish(self) -> LoadEnd:
+        """See `Load`."""
+        summary = self._core.finish()
+        return LoadEnd(interval_from_core(summary.total), summary.error)
