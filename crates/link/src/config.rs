@@ -259,7 +259,7 @@ fn yes() -> bool {
 }
 
 /// An error unless `low <= value <= high`.
-pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
+pub(crate) fn within<T: Copy + PartialOrd + std::fmt::Display>(
     key: &str,
     value: T,
     low: T,

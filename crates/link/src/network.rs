@@ -1,0 +1,286 @@
+//! The whole network: what is in it, what happens next, and the time.
+//!
+//! A caller moves time forward ([`Network::advance`]), which hands received frames to a [`Receiver`], and then lets hosts send
+//! at that time ([`Network::send`]). Equal times are settled in the order in which they came up, so that the same calls with
+//! the same seed give the same results, to the nanosecond.
+
+mod build;
+mod change;
+mod forward;
+
+use crate::{
+    frame::{Frame, HEADER_BYTES, Nanos, Tagged},
+    lane::{Account, Lane, Node, Waiting},
+    nic::{Arrived, Interface, InterfaceConfig, InterfaceId, Nic, Receiver},
+    stats::{LaneStats, PortStats, SwitchStats, TrunkStats},
+    switch::Switch,
+};
+pub use build::Cable;
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// A switch of a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SwitchId(usize);
+
+/// A NIC of a [`Network`], with its cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NicId(usize);
+
+/// A cable between two switches of a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TrunkId(usize);
+
+/// NICs, links and switches in virtual time. `P` is what the caller attaches to a frame.
+#[derive(Debug)]
+pub struct Network<P> {
+    now: Nanos,
+    seed: u64,
+    events: BinaryHeap<Reverse<Event>>,
+    /// Events so far: settles equal times.
+    sequence: u64,
+    lanes: Vec<Lane<P>>,
+    bonds: Vec<Bond>,
+    nics: Vec<Nic<P>>,
+    interfaces: Vec<Interface>,
+    switches: Vec<Switch>,
+    /// Bonds from `a` and from `b`.
+    trunks: Vec<(usize, usize)>,
+}
+
+/// The sending ends of all links of a cable.
+#[derive(Debug)]
+struct Bond {
+    lanes: Vec<usize>,
+    /// Most bytes of a queue; none = what the switch says.
+    queue_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event {
+    at: Nanos,
+    sequence: u64,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// A lane has sent its frame.
+    Sent(usize),
+    /// The first frame on the wire of a lane arrives.
+    Arrived(usize),
+    /// A NIC interrupts its host.
+    Interrupt(usize),
+    /// A pause frame reaches the sender of a lane.
+    Pause { lane: usize, epoch: u32, priorities: u8, stop: bool },
+}
+
+impl<P: Clone> Network<P> {
+    /// The time up to which everything has happened.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// When something will happen, if nobody sends before.
+    pub fn next_event(&self) -> Option<Nanos> {
+        self.events.peek().map(|Reverse(event)| event.at)
+    }
+
+    /// All interfaces, in the order in which they were added.
+    pub fn interfaces(&self) -> impl Iterator<Item = InterfaceId> + use<P> {
+        (0..self.interfaces.len()).map(InterfaceId)
+    }
+
+    /// Frames that an interface's transmit ring has room for.
+    pub fn room(&self, interface: InterfaceId) -> u32 {
+        let Interface { nic, waiting, .. } = self.interfaces[interface.0];
+        self.nics[nic].config.tx_ring_frames.saturating_sub(waiting)
+    }
+
+    /// A host sends a frame now. Ask for [`room`](Self::room) first: a frame beyond it is taken all the same (a host hands
+    /// over what it segments as one), longer than the interface's MTU is dropped.
+    pub fn send(&mut self, interface: InterfaceId, frame: Frame<P>) {
+        let Interface { nic, config: InterfaceConfig { vlan, priority, mtu }, .. } =
+            self.interfaces[interface.0];
+        let bond = self.nics[nic].bond;
+        let lane = self.link_for(bond, frame.flow);
+        if frame.length > mtu + HEADER_BYTES {
+            self.lanes[lane].stats.drops.mtu += 1;
+            return;
+        }
+        self.interfaces[interface.0].waiting += 1;
+        let tagged = Tagged { frame, vlan, priority };
+        self.lanes[lane].push(Waiting { tagged, account: Account::Ring(interface.0) });
+        self.start(lane);
+    }
+
+    /// Lets everything happen up to and including a time, which becomes the present.
+    pub fn advance(&mut self, until: Nanos, receiver: &mut impl Receiver<P>) {
+        while let Some(&Reverse(event)) = self.events.peek() {
+            if event.at > until {
+                break;
+            }
+            self.events.pop();
+            self.now = event.at;
+            match event.what {
+                What::Sent(lane) => self.sent(lane, receiver),
+                What::Arrived(lane) => {
+                    if let Some(tagged) = self.lanes[lane].flying.pop_front() {
+                        self.arrive(lane, tagged, receiver);
+                    }
+                }
+                What::Interrupt(nic) => self.interrupt(nic, receiver),
+                What::Pause { lane, epoch, priorities, stop } if self.lanes[lane].epoch == epoch => {
+                    self.pause(lane, priorities, stop);
+                }
+                What::Pause { .. } => {}
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn at(&mut self, at: Nanos, what: What) {
+        self.sequence += 1;
+        self.events.push(Reverse(Event { at, sequence: self.sequence, what }));
+    }
+
+    fn start(&mut self, lane: usize) {
+        if let Some(done) = self.lanes[lane].start(self.now) {
+            self.at(done, What::Sent(lane));
+        }
+    }
+
+    fn sent(&mut self, index: usize, receiver: &mut impl Receiver<P>) {
+        let lane = &mut self.lanes[index];
+        let Some(Waiting { tagged, account }) = lane.current.take() else { return };
+        let fate = lane.fate(self.now);
+        let from = lane.from;
+        self.release(account, u64::from(tagged.frame.length), from);
+        self.start(index);
+        match fate {
+            Some(arrival) if arrival > self.now => {
+                self.lanes[index].flying.push_back(tagged);
+                self.at(arrival, What::Arrived(index));
+            }
+            Some(_) => self.arrive(index, tagged, receiver),
+            None => {}
+        }
+    }
+
+    fn arrive(&mut self, lane: usize, tagged: Tagged<P>, receiver: &mut impl Receiver<P>) {
+        if !self.lanes[lane].wire.up {
+            self.lanes[lane].stats.drops.down += 1;
+            return;
+        }
+        match self.lanes[lane].to {
+            Node::Switch(switch) => self.forward(switch, lane, tagged),
+            Node::Nic(nic) => self.receive(nic, lane, tagged, receiver),
+        }
+    }
+
+    /// A frame reaches a NIC.
+    fn receive(&mut self, index: usize, lane: usize, tagged: Tagged<P>, receiver: &mut impl Receiver<P>) {
+        let nic = &mut self.nics[index];
+        let vlan_of = |interface: usize| self.interfaces[interface].config.vlan;
+        let member = nic.interfaces.iter().copied().find(|&interface| vlan_of(interface) == tagged.vlan);
+        // The switch sends a NIC only frames of its VLANs.
+        let Some(interface) = member else { return };
+        let drops = &mut self.lanes[lane].stats.drops;
+        if tagged.frame.length > self.interfaces[interface].config.mtu + HEADER_BYTES {
+            drops.mtu += 1;
+            return;
+        }
+        match nic.arrive(InterfaceId(interface), tagged.frame, self.now) {
+            Arrived::Dropped => drops.ring += 1,
+            Arrived::Waits => {}
+            Arrived::InterruptAt(at) if at == self.now => self.interrupt(index, receiver),
+            Arrived::InterruptAt(at) => self.at(at, What::Interrupt(index)),
+        }
+        self.ask_for_ring(index);
+    }
+
+    fn interrupt(&mut self, index: usize, receiver: &mut impl Receiver<P>) {
+        self.nics[index].interrupt(self.now, receiver);
+        self.ask_for_ring(index);
+    }
+
+    /// A NIC whose ring fills up asks the switch to pause, and to go on when it has room again.
+    fn ask_for_ring(&mut self, index: usize) {
+        let nic = &mut self.nics[index];
+        let crowded = nic.config.pause_tx && nic.is_crowded();
+        if crowded == nic.asked {
+            return;
+        }
+        nic.asked = crowded;
+        nic.stats.pauses_asked += u64::from(crowded);
+        for link in 0..self.bonds[nic.bond].lanes.len() {
+            let own = self.bonds[self.nics[index].bond].lanes[link];
+            let towards = self.lanes[own].reverse;
+            self.ask(towards, u8::MAX, crowded);
+        }
+    }
+
+    /// The receiver of a lane asks its sender to pause or to go on.
+    fn ask(&mut self, lane: usize, priorities: u8, stop: bool) {
+        let reverse = &self.lanes[self.lanes[lane].reverse];
+        if reverse.wire.up {
+            let arrival = reverse.pause_arrival(self.now);
+            let at = self.lanes[lane].after_last_pause(arrival);
+            let epoch = self.lanes[lane].epoch;
+            self.at(at, What::Pause { lane, epoch, priorities, stop });
+        }
+    }
+
+    /// A pause frame reaches the sender of a lane.
+    fn pause(&mut self, index: usize, priorities: u8, stop: bool) {
+        let lane = &mut self.lanes[index];
+        let obeys = match lane.from {
+            Node::Nic(nic) => self.nics[nic].config.pause_rx,
+            Node::Switch(_) => true,
+        };
+        if lane.wire.up && (obeys || !stop) {
+            lane.pause(priorities, stop, self.now);
+            self.start(index);
+        }
+    }
+
+    /// The link of a bond that a flow takes: always the same one while no link goes up or down.
+    fn link_for(&self, bond: usize, flow: u32) -> usize {
+        let lanes = &self.bonds[bond].lanes;
+        lanes[flow as usize % lanes.len()]
+    }
+}
+
+impl<P: Clone> Network<P> {
+    /// Counters of a NIC and its cable.
+    pub fn port_stats(&self, nic: NicId) -> PortStats {
+        let bond = self.nics[nic.0].bond;
+        let pauses_asked = self.bonds[bond].lanes.iter().map(|&lane| self.lanes[lane].pauses_asked).sum();
+        PortStats {
+            sent: self.bond_stats(bond, false),
+            received: self.bond_stats(bond, true),
+            nic: self.nics[nic.0].stats,
+            pauses_asked,
+        }
+    }
+
+    /// Counters of a trunk.
+    pub fn trunk_stats(&self, trunk: TrunkId) -> TrunkStats {
+        let (a, b) = self.trunks[trunk.0];
+        TrunkStats { a_to_b: self.bond_stats(a, false), b_to_a: self.bond_stats(b, false) }
+    }
+
+    /// Counters of a switch.
+    pub fn switch_stats(&self, switch: SwitchId) -> SwitchStats {
+        self.switches[switch.0].stats
+    }
+
+    fn bond_stats(&self, bond: usize, reverse: bool) -> LaneStats {
+        let mut sum = LaneStats::default();
+        for &lane in &self.bonds[bond].lanes {
+            let lane = if reverse { self.lanes[lane].reverse } else { lane };
+            sum.add(&self.lanes[lane].snapshot(self.now));
+        }
+        sum
+    }
+}

@@ -1,0 +1,94 @@
+//! Putting a network together, before or while time passes.
+
+use super::{Bond, Network, NicId, SwitchId, TrunkId};
+use crate::{
+    config::{NicConfig, Schedule, SwitchConfig, WireConfig},
+    lane::{Ends, Lane, Node},
+    nic::{Interface, InterfaceConfig, InterfaceId, Nic},
+    rng::Rng,
+    switch::Switch,
+};
+use std::collections::BinaryHeap;
+
+/// A cable, or several that work as one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cable {
+    /// Each of the links.
+    pub wire: WireConfig,
+    /// How many there are, at least one.
+    pub links: u32,
+    /// Most bytes that a priority may have waiting at a switch for this cable; none = what the switch says.
+    pub queue_bytes: Option<u64>,
+}
+
+impl<P: Clone> Network<P> {
+    /// An empty network at time 0. The seed decides every loss and every jitter, for each link by itself.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            now: 0,
+            seed,
+            events: BinaryHeap::new(),
+            sequence: 0,
+            lanes: Vec::new(),
+            bonds: Vec::new(),
+            nics: Vec::new(),
+            interfaces: Vec::new(),
+            switches: Vec::new(),
+            trunks: Vec::new(),
+        }
+    }
+
+    /// Adds a switch.
+    pub fn add_switch(&mut self, config: SwitchConfig) -> SwitchId {
+        self.switches.push(Switch::new(config));
+        SwitchId(self.switches.len() - 1)
+    }
+
+    /// Adds a NIC that is cabled to a switch.
+    pub fn add_nic(&mut self, switch: SwitchId, config: NicConfig, cable: Cable) -> NicId {
+        let index = self.nics.len();
+        let schedules = [config.schedule.clone(), self.switches[switch.0].config.schedule.clone()];
+        let (bond, towards) = self.add_cable(Node::Nic(index), Node::Switch(switch.0), cable, &schedules);
+        self.nics.push(Nic::new(config, bond));
+        self.switches[switch.0].bonds.push(towards);
+        NicId(index)
+    }
+
+    /// Adds an interface to a NIC. The interfaces of one NIC have different VLANs.
+    pub fn add_interface(&mut self, nic: NicId, config: InterfaceConfig) -> InterfaceId {
+        let index = self.interfaces.len();
+        self.interfaces.push(Interface { nic: nic.0, config, waiting: 0 });
+        self.nics[nic.0].interfaces.push(index);
+        InterfaceId(index)
+    }
+
+    /// Joins two switches. Switches must not be joined in a circle: frames to all would go round for ever.
+    pub fn add_trunk(&mut self, a: SwitchId, b: SwitchId, cable: Cable) -> TrunkId {
+        let schedules = [a, b].map(|switch| self.switches[switch.0].config.schedule.clone());
+        let (from_a, from_b) = self.add_cable(Node::Switch(a.0), Node::Switch(b.0), cable, &schedules);
+        self.switches[a.0].bonds.push(from_a);
+        self.switches[b.0].bonds.push(from_b);
+        self.trunks.push((from_a, from_b));
+        TrunkId(self.trunks.len() - 1)
+    }
+
+    /// Both directions of a cable: the bonds of its ends.
+    fn add_cable(&mut self, a: Node, b: Node, cable: Cable, schedules: &[Schedule; 2]) -> (usize, usize) {
+        let first = self.bonds.len();
+        let bond = || Bond { lanes: Vec::new(), queue_bytes: cable.queue_bytes };
+        self.bonds.extend([bond(), bond()]);
+        for _ in 0..cable.links.max(1) {
+            let index = self.lanes.len();
+            let ends = [
+                Ends { from: a, to: b, bond: first, reverse: index + 1 },
+                Ends { from: b, to: a, bond: first + 1, reverse: index },
+            ];
+            for (offset, (ends, schedule)) in ends.into_iter().zip(schedules).enumerate() {
+                let rng = Rng::new(self.seed ^ (index + offset) as u64);
+                self.lanes.push(Lane::new(ends, cable.wire, schedule, rng));
+                self.bonds[first + offset].lanes.push(index + offset);
+            }
+        }
+        (first, first + 1)
+    }
+}
