@@ -8,7 +8,9 @@ session, a lab's fabric) go through a `Writer` that their owner gives.
 """
 
 from linerate.host.catalogue import catalogue, named, parse_settings
-from linerate.host.change import Applied, Refusal, Writer, Writers
+from linerate.host.change import Applied, Shown, apply, read
+from linerate.host.hand import Refusal, Writer, Writers
+from linerate.host.journal import Change, Journal, read_journal
 from linerate.host.setting import (
     MAX,
     Catalogue,
@@ -22,25 +24,34 @@ from linerate.host.setting import (
     Where,
 )
 from linerate.host.target import HostTarget, inside
+from linerate.host.undo import Restored, restore
 
 __all__ = [
     "MAX",
     "Applied",
     "Catalogue",
+    "Change",
     "Choice",
     "HostTarget",
+    "Journal",
     "Names",
     "Number",
     "Refusal",
+    "Restored",
     "Scope",
     "Setting",
+    "Shown",
     "Switch",
     "Value",
     "Where",
     "Writer",
     "Writers",
+    "apply",
     "catalogue",
     "inside",
     "named",
     "parse_settings",
+    "read",
+    "read_journal",
+    "restore",
 ]

@@ -1,40 +1,22 @@
-"""Changing a host's settings so that all of them hold, or none."""
+"""Reading a host's settings, and changing them so that all of them hold, or none.
+
+`apply` reads every knob first and refuses before anything is turned: a device without the setting, a value
+beyond the device's maximum, a missing right. Then each change is journalled and made, and at the end all are
+read back, because one knob may move another. Whatever goes wrong on the way, what was turned is put back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from linerate.host.setting import Setting, Value, Where
-
-
-class Writer(Protocol):
-    """Reads and turns settings that the host's kernel does not hold: a session's, or those of a lab's fabric.
-
-    A writer for `fabric` goes before the kernel for the settings that it says are available.
-    """
-
-    def available(self, setting: Setting, device: str) -> str:
-        """Empty, or why this writer cannot turn the setting; `device` is empty unless its scope is a port."""
-
-    def read(self, setting: Setting, device: str) -> Value:
-        """The present value."""
-
-    def write(self, setting: Setting, device: str, value: Value) -> None:
-        """Turns it. Raises linerate.errors.HostError when it cannot."""
-
-
-Writers = Mapping[Where, Writer]
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A setting that could not be had on a device (empty: on the host), and why."""
-
-    setting: str
-    device: str
-    reason: str
+from linerate.errors import HostError
+from linerate.host.catalogue import catalogue, named, parse_settings
+from linerate.host.hand import Hand, Refusal, Writers, hands, kernel_of
+from linerate.host.journal import Change, Journal
+from linerate.host.linux.knob import Reading, UnavailableError
+from linerate.host.setting import MAX, Number, Setting, Value
+from linerate.host.target import HostTarget, inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +30,183 @@ class Applied:
     readback: Mapping[str, Value] = field(default_factory=dict)
     before: Mapping[str, Value] = field(default_factory=dict)
     refused: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A setting as a host has it: its value and where that comes from, or None and why."""
+
+    setting: Setting
+    device: str
+    value: Value | None
+    source: str
+    why: str = ""
+
+
+def read(
+    target: HostTarget, names: Iterable[str] | None = None, writers: Writers | None = None
+) -> list[Shown]:
+    """Settings as they stand, those of a port once for each device. Never raises for a setting that is not
+    there.
+
+    Raises UserError for an unknown name and HostError when the host has vanished.
+    """
+    settings = [named(name) for name in names] if names is not None else list(catalogue().values())
+
+    def look() -> list[Shown]:
+        with kernel_of(target) as kernel:
+            found = hands(settings, target, kernel, writers or {})
+            return [shown(hand) for hand in found]
+
+    return inside(target, look)
+
+
+def apply(
+    target: HostTarget, values: Mapping[str, Value], journal: Journal, writers: Writers | None = None
+) -> Applied:
+    """Sets values on a host, all or none, and reads them back.
+
+    A setting that is not available, not permitted or was read back as something else is refused, not raised.
+    Raises UserError for unknown names and values out of range; HostError when the host has vanished, somebody
+    else holds it, or the journal cannot be written. `restore` puts everything back.
+    """
+    wanted = parse_settings(values)
+    namespace = journal.lock(target)
+
+    def work() -> Applied:
+        with kernel_of(target) as kernel:
+            found = hands([named(name) for name in wanted], target, kernel, writers or {})
+            turns, refused = _prepared(found, wanted)
+            if refused:
+                return Applied(refused=tuple(refused))
+            return _turned(turns, target, namespace, journal)
+
+    return inside(target, work)
+
+
+def shown(hand: Hand) -> Shown:
+    """The setting as it stands, or why it cannot be read."""
+    try:
+        return Shown(hand.setting, hand.device, hand.read().value, hand.source)
+    except HostError as error:
+        return Shown(hand.setting, hand.device, None, hand.source, hand.refusal(error).reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    hand: Hand
+    before: Reading
+    value: Value
+
+
+def _prepared(hands: Iterable[Hand], wanted: Mapping[str, Value]) -> tuple[list[_Turn], list[Refusal]]:
+    """What is to be turned, after a look at every knob; and everything that stands in the way."""
+    turns: list[_Turn] = []
+    refused: list[Refusal] = []
+    for hand in hands:
+        try:
+            before = hand.read()
+            turns.append(_Turn(hand, before, _within(hand, wanted[hand.setting.name])))
+        except HostError as error:
+            refused.append(hand.refusal(error))
+    missing = wanted.keys() - {turn.hand.setting.name for turn in turns} - {one.setting for one in refused}
+    refused += [Refusal(name, "", "no port was named to set it on") for name in wanted if name in missing]
+    return turns, refused
+
+
+def _within(hand: Hand, value: Value) -> Value:
+    """The value, checked against what the device can do; max becomes that."""
+    if not isinstance(hand.setting.kind, Number):
+        return value
+    most = hand.most()
+    if value == MAX:
+        if most is None:
+            raise UnavailableError(f"{hand.device} does not say how much it can do", "give a number")
+        return most
+    if most is not None and isinstance(value, int) and value > most:
+        raise UnavailableError(
+            f"{value} is more than the {most} {hand.setting.unit} that {hand.device} can do"
+        )
+    return value
+
+
+def _turned(
+    turns: Sequence[_Turn], target: HostTarget, namespace: tuple[int, int], journal: Journal
+) -> Applied:
+    """Turns every knob, or puts back those that were turned."""
+    done: list[tuple[_Turn, Change]] = []
+    refused: list[Refusal] = []
+    whole = False
+    try:
+        for turn in turns:
+            done.append((turn, journal.record(_change(turn, target, namespace))))
+            if refusal := _turn(turn):
+                refused.append(refusal)
+                break
+        found = {} if refused else _read_back(turns, refused)
+        whole = not refused
+    finally:
+        if not whole:
+            _take_back(done, journal)
+    if refused:
+        return Applied(refused=tuple(refused))
+    before = {turn.hand.setting.name: turn.before.value for turn in reversed(turns)}
+    return Applied(readback=found, before={name: before[name] for name in found})
+
+
+def _change(turn: _Turn, target: HostTarget, namespace: tuple[int, int]) -> Change:
+    hand, before = turn.hand, turn.before
+    return Change(
+        number=0,
+        target=target,
+        namespace=namespace,
+        setting=hand.setting.name,
+        device=hand.device,
+        where=hand.where,
+        before=before.value,
+        state=before.state,
+        wanted=turn.value,
+    )
+
+
+def _turn(turn: _Turn) -> Refusal | None:
+    try:
+        turn.hand.write(turn.value)
+    except HostError as error:
+        return turn.hand.refusal(error)
+    return None
+
+
+def _read_back(turns: Sequence[_Turn], refused: list[Refusal]) -> dict[str, Value]:
+    """What was set, as it stands now that everything is set; what is otherwise goes to `refused`."""
+    found: dict[str, Value] = {}
+    for turn in turns:
+        hand = turn.hand
+        try:
+            value = hand.read().value
+        except HostError as error:
+            refused.append(hand.refusal(error))
+            continue
+        if value != turn.value:
+            text = hand.setting.text
+            reason = f"{text(turn.value)} was written and {text(value)} read back"
+            refused.append(Refusal(hand.setting.name, hand.device, reason))
+        found.setdefault(hand.setting.name, value)
+    return found
+
+
+def _take_back(done: Sequence[tuple[_Turn, Change]], journal: Journal) -> None:
+    """Undoes turns of a change that did not come through, the last one first."""
+    stuck: list[Refusal] = []
+    for turn, change in reversed(done):
+        try:
+            turn.hand.restore(change.state)
+        except HostError as error:
+            stuck.append(turn.hand.refusal(error))
+        else:
+            journal.undone(change)
+    if stuck:
+        raise HostError(
+            "could not be put back: " + "; ".join(map(str, stuck)),
+            f"`linerate host restore {journal.path}` tries again",
+        )

@@ -56,6 +56,15 @@ def vanished(target: HostTarget) -> HostError:
     )
 
 
+def open_namespace(target: HostTarget) -> int:
+    """A descriptor of the target's network namespace, to be closed by the caller. Raises HostError when it
+    vanished."""
+    try:
+        return os.open(target.namespace or _OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise vanished(target) from error
+
+
 def inside(target: HostTarget, work: Callable[[], T]) -> T:
     """What `work` returns or raises when a thread of its own runs it inside the target's network namespace.
 
@@ -87,10 +96,7 @@ def inside(target: HostTarget, work: Callable[[], T]) -> T:
 def _enter(target: HostTarget) -> None:
     if target.namespace is None:
         return
-    try:
-        namespace = os.open(target.namespace, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise vanished(target) from error
+    namespace = open_namespace(target)
     try:
         if _libc.setns(namespace, _CLONE_NEWNET) == 0:
             return

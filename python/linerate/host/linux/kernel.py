@@ -21,11 +21,12 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from linerate.host.linux.ethtool import Ethtool
-from linerate.host.linux.knob import UnavailableError
+from linerate.host.linux.knob import DeviceGoneError, UnavailableError
 
 _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432  # system call numbers, the same on every architecture
 _FSCONFIG_CMD_CREATE = 6
 _CLOEXEC = 1
+_READ = os.O_RDONLY | os.O_CLOEXEC
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -54,12 +55,12 @@ class Kernel:
         return self._open.enter_context(Ethtool())
 
     def link(self, device: str) -> Any:
-        """The link message of a device. Raises UnavailableError that names the devices there are."""
+        """The link message of a device. Raises DeviceGoneError that names the devices there are."""
         for link in self.routing.get_links():
             if link.get_attr("IFLA_IFNAME") == device:
                 return link
         there = ", ".join(link.get_attr("IFLA_IFNAME") for link in self.routing.get_links())
-        raise UnavailableError(f"there is no device {device}", f"there is {there}")
+        raise DeviceGoneError(f"there is no device {device}", f"there is {there}")
 
     def set_link(self, device: str, **attributes: int) -> None:
         """Changes attributes of a link (mtu, gso_max_segs)."""
@@ -132,18 +133,31 @@ class Kernel:
             raise _file_refusal(f"{device}/{name}", error) from error
 
     def _attribute(self, device: str, name: str, flags: int) -> int:
-        self.link(device)
+        """Opens a device's file, after a look whether this sysfs shows the same device as netlink."""
+        link = self.link(device)
+        try:
+            with open(
+                os.open(f"class/net/{device}/ifindex", _READ, dir_fd=self._sysfs), encoding="ascii"
+            ) as file:
+                same = int(file.read()) == link["index"]
+            with open(
+                os.open(f"class/net/{device}/address", _READ, dir_fd=self._sysfs), encoding="ascii"
+            ) as file:
+                same = same and file.read().strip() == link.get_attr("IFLA_ADDRESS")
+        except OSError:
+            same = False
+        if not same:
+            raise UnavailableError(f"/sys does not show {device} to us", "be root")
         return os.open(f"class/net/{device}/{name}", flags | os.O_CLOEXEC, dir_fd=self._sysfs)
 
     @cached_property
     def _sysfs(self) -> int:
-        """A sysfs of this namespace's own: /sys shows the devices of whoever mounted it.
+        """A sysfs of this namespace's own, for /sys shows the devices of whoever mounted it.
 
-        It hangs nowhere and goes with its descriptor. Without the right to mount, /sys has to do: then nobody
-        has stepped into another namespace either.
+        It hangs nowhere and goes with its descriptor. Without the right to mount, /sys has to do.
         """
         mounted = _detached_sysfs()
-        found = mounted if mounted is not None else os.open("/sys", os.O_RDONLY | os.O_CLOEXEC)
+        found = mounted if mounted is not None else os.open("/sys", _READ)
         self._open.callback(os.close, found)
         return found
 

@@ -19,6 +19,10 @@ class UnavailableError(HostError):
     """A knob that this host, device or kernel does not have, or does not let us turn; the text says why."""
 
 
+class DeviceGoneError(UnavailableError):
+    """There is no device of that name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What a knob stands at: `value` for people and comparisons, `state` to put everything back."""

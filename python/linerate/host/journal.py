@@ -1,0 +1,253 @@
+"""What was changed and what it was before: on disk before the change is made, so that a crash loses nothing.
+
+A journal is a file of JSON lines (`linerate.host-journal/1`). Its head names the boot; a `change` line is on
+the disk before the knob is turned; an `undone` line follows when it was put back. A last line that a crash
+tore is no line. Settings of a kernel do not outlive it: after a reboot, or when a namespace is gone, there is
+nothing left to put back.
+
+Whoever changes a host holds a lock on its network namespace until everything is put back or the process ends,
+whichever way it ends. The lock hangs on the namespace's own file: it needs no place of its own and never goes
+stale.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from linerate.errors import HostError, UserError
+from linerate.host.linux.knob import State
+from linerate.host.setting import Value, Where
+from linerate.host.target import HostTarget, open_namespace
+
+SCHEMA = "linerate.host-journal/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A knob that was turned, or was about to be: whose, which, and what puts it back."""
+
+    number: int
+    target: HostTarget
+    namespace: tuple[int, int]
+    setting: str
+    device: str
+    where: Where
+    before: Value
+    """What it stood at."""
+    state: State
+    """What its knob needs to put everything back (`linerate.host.linux.knob`), or a writer's value."""
+    wanted: Value
+    """The value that was to be set."""
+
+
+class Journal:
+    """A journal that is being written. Closing it does not put anything back: `linerate.host.restore` does.
+
+    Raises HostError when the file cannot be written, in time: nothing is changed that is not in it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._locks: dict[tuple[int, int], int] = {}
+        self._pending = {change.number: change for change in read_journal(path)} if path.exists() else {}
+        self._next = max(self._pending, default=0) + 1
+        self._file = -1
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            _cut_torn_line(self._file)
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        self._write({"schema": SCHEMA, "boot": boot_id(), "at": _now()})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file and of the locks."""
+        for lock in self._locks.values():
+            os.close(lock)
+        self._locks.clear()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    @property
+    def pending(self) -> tuple[Change, ...]:
+        """Changes that were not put back, the oldest first."""
+        return tuple(self._pending.values())
+
+    @property
+    def mark(self) -> int:
+        """This moment, for `restore(since=...)`."""
+        return self._next - 1
+
+    def lock(self, target: HostTarget) -> tuple[int, int]:
+        """Claims the target for this journal; its identity. Raises HostError when somebody else changes it."""
+        namespace = target.identity()
+        if namespace not in self._locks:
+            self._locks[namespace] = _locked(target)
+        return namespace
+
+    def record(self, change: Change) -> Change:
+        """Puts a change on the disk, with the next number; to be called before the knob is turned."""
+        change = Change(**{**{key: getattr(change, key) for key in _FIELDS}, "number": self._next})
+        self._write({"change": change.number, **{key: _plain(getattr(change, key)) for key in _FIELDS[1:]}})
+        self._pending[change.number] = change
+        self._next += 1
+        return change
+
+    def undone(self, change: Change, *, why: str = "") -> None:
+        """Notes that a change was put back, or that there is nothing left to put back and why.
+
+        A full disk does not stop anybody from putting things back: the note is then missing, and putting back
+        twice does no harm.
+        """
+        self._pending.pop(change.number, None)
+        with contextlib.suppress(HostError):
+            self._write({"undone": change.number, "why": why} if why else {"undone": change.number})
+
+    def _write(self, line: dict[str, Any]) -> None:
+        text = json.dumps(line, separators=(",", ":")) + "\n"
+        try:
+            _write_whole(self._file, text.encode())
+            os.fdatasync(self._file)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
+
+_FIELDS = ("number", "target", "namespace", "setting", "device", "where", "before", "state", "wanted")
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if isinstance(value, HostTarget) else value
+
+
+def _write_whole(file: int, line: bytes) -> None:
+    """Writes a line, or takes back the part of it that found room."""
+    start = os.lseek(file, 0, os.SEEK_END)
+    if (written := os.write(file, line)) < len(line):
+        try:
+            os.write(file, line[written:])
+        except OSError:
+            os.ftruncate(file, start)
+            raise
+
+
+def _cut_torn_line(file: int) -> None:
+    """Drops what a crash left of a last line."""
+    size = os.lseek(file, 0, os.SEEK_END)
+    whole = os.pread(file, size, 0).rfind(b"\n") + 1
+    if whole < size:
+        os.ftruncate(file, whole)
+
+
+def read_journal(path: Path) -> list[Change]:
+    """Changes of a journal that were not put back, the oldest first; none when the kernel has started anew
+    since.
+
+    Raises UserError when the file is no journal.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise UserError(f"{path}: {reason}", "give the path of a journal of host settings") from error
+    pending: dict[int, Change] = {}
+    here = True
+    for number, entry in _entries(path, lines):
+        if "schema" in entry:
+            if entry["schema"] != SCHEMA:
+                raise UserError(
+                    f"{path}:{number}: {entry['schema']} is not {SCHEMA}", "use the same Linerate"
+                )
+            here = entry["boot"] == boot_id()
+        elif "change" in entry:
+            change = _change(entry)
+            if here:
+                pending[change.number] = change
+        else:
+            pending.pop(entry["undone"], None)
+    return list(pending.values())
+
+
+def _entries(path: Path, lines: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Lines with their numbers; the last one counts only when it is whole, which its end of line says."""
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        if not isinstance(entry, dict) or not {"schema", "change", "undone"} & entry.keys():
+            raise UserError(f"{path}:{number}: not a line of a journal", "give a journal of host settings")
+        if number == 1 and "schema" not in entry:
+            raise UserError(f"{path}: no journal of host settings", "it begins with its schema")
+        yield number, entry
+
+
+def _change(entry: dict[str, Any]) -> Change:
+    target = entry["target"]
+    device, inode = entry["namespace"]
+    return Change(
+        number=entry["change"],
+        target=HostTarget(target["name"], tuple(target["devices"]), target["namespace"]),
+        namespace=(device, inode),
+        setting=entry["setting"],
+        device=entry["device"],
+        where=entry["where"],
+        before=entry["before"],
+        state=entry["state"],
+        wanted=entry["wanted"],
+    )
+
+
+def boot_id() -> str:
+    """Names this start of the kernel."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def _locked(target: HostTarget) -> int:
+    lock = open_namespace(target)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise HostError(
+            f"host {target.name}: another Linerate is changing its settings",
+            "wait for it, or end it; its changes are put back by `linerate host restore`",
+        ) from error
+    return lock
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file is on the disk when its folder is."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _unwritable(path: Path, error: OSError) -> HostError:
+    return HostError(
+        f"{path}: {error.strerror}", "host settings are changed only while their journal can be written"
+    )
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
