@@ -9,24 +9,29 @@ report.html     likewise
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from linerate import _core
 from linerate.analysis.verdict import Attribution, ClaimVerdict, Judgement, Observation
 from linerate.errors import UserError
 from linerate.results import RunDirectory
+from linerate.results.files import write_atomically
 from linerate.study.journal import (
     CaseSkipped,
     Entry,
     SanFacts,
     SessionEnded,
     StepDone,
+    disk_error,
     is_being_run,
     read_journal,
 )
@@ -100,6 +105,33 @@ class StudyDirectory:
         self.entries = entries
 
     @classmethod
+    def create(cls, path: Path, study: Study, *, source: str = "", source_name: str = "") -> Self:
+        """Makes the directory of a study that is about to begin.
+
+        Raises UserError when there is something already, HostError when it cannot be written.
+        """
+        record = StudyRecord(
+            started_at=datetime.now(UTC),
+            command=tuple(sys.argv),
+            versions={"linerate": _core.__version__, "python": platform.python_version()},
+            source=source,
+            source_name=source_name,
+            study=study,
+        )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise UserError(
+                    f"{path} is not empty",
+                    f"give another directory, or go on with: linerate study resume {path}",
+                )
+            (path / RUNS).mkdir()
+            write_atomically(path / STUDY, record.model_dump_json(indent=1).encode() + b"\n")
+        except OSError as error:
+            raise disk_error(path / STUDY, error) from error
+        return cls(path, record, ())
+
+    @classmethod
     def open(cls, path: Path) -> Self:
         """Raises UserError when it is no study directory, or of a newer format."""
         try:
@@ -139,6 +171,12 @@ class StudyDirectory:
             return "running"
         last = self.entries[-1] if self.entries else None
         return last.state if isinstance(last, SessionEnded) else "interrupted"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to do."""
+        last = self.entries[-1] if self.entries else None
+        return isinstance(last, SessionEnded) and last.state == "complete"
 
     @property
     def reason(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -177,8 +177,3 @@ def is_being_run(path: Path) -> bool:
     finally:
         os.close(file)
     return False
-
-
-def values_only(values: Mapping[str, float | None]) -> dict[str, float]:
-    """Figures without those that were not measured."""
-    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,290 @@
+"""Conducts a study: takes the plan step by step to a laboratory and writes down what came of it.
+
+    for each block: for each SAN: bring up -> for each case: apply, settle -> for each workload: measure, journal
+
+Nothing is held in memory that is not in the journal first. To resume is to walk the same plan and leave out what
+the journal holds, so that a process that is killed anywhere loses at most the step under way. Whatever happens,
+settings are restored and the SAN is taken down.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from linerate.errors import LinerateError
+from linerate.study.directory import JOURNAL, RUNS, StudyDirectory
+from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
+from linerate.study.journal import (
+    CaseSkipped,
+    Entry,
+    Journal,
+    SanFacts,
+    SessionBegan,
+    SessionEnded,
+    StepDone,
+    StepState,
+    disk_error,
+)
+from linerate.study.laboratory import Laboratory, Measured, SetUp
+from linerate.study.plan import Step
+from linerate.study.repeat import wanted
+
+TRIES = 2
+"""A step that failed, or whose figures are void, is run once more before the study goes on without it."""
+FAILURES_IN_A_ROW = 3
+"""Then something is wrong that will not pass."""
+
+Tell = Callable[[StudyEvent], None]
+
+
+def _settle(seconds: float) -> None:
+    if seconds:
+        signal.sigtimedwait([], seconds)  # a wait that Ctrl-C ends
+
+
+def conduct(
+    path: Path, laboratory: Laboratory, tell: Tell, *, settle: Callable[[float], None] = _settle
+) -> StudyDirectory:
+    """Runs the study of a study directory to its end, from wherever it stands.
+
+    Raises the LinerateError that ended it, or KeyboardInterrupt; the journal then says so and all is restored. A study
+    that is complete already is returned as it is.
+    """
+    with Journal(path / JOURNAL) as journal:
+        directory = StudyDirectory.open(path)
+        if directory.is_complete:
+            return directory
+        conductor = _Conductor(directory, journal, laboratory, tell, settle)
+        try:
+            conductor.run()
+        except KeyboardInterrupt:
+            conductor.end(SessionEnded(state="interrupted", reason="stopped by the user"))
+            raise
+        except LinerateError as error:
+            conductor.end(SessionEnded(state="failed", reason=error.message))
+            raise
+        except OSError as error:
+            failed = disk_error(path / JOURNAL, error)
+            conductor.end(SessionEnded(state="failed", reason=failed.message))
+            raise failed from error
+    return StudyDirectory.open(path)
+
+
+@dataclass(slots=True)
+class _Conductor:
+    directory: StudyDirectory
+    journal: Journal
+    laboratory: Laboratory
+    tell: Tell
+    settle: Callable[[float], None]
+    up: str | None = None
+    """The SAN that is up."""
+    failures: int = 0
+    """Steps in a row that failed."""
+    began: int = 0
+    """Entries of the journal that are of earlier sessions."""
+
+    def run(self) -> None:
+        directory, study, plan = self.directory, self.directory.study, self.directory.plan
+        duration = plan.duration()
+        self.tell(
+            StudyBegan(
+                name=study.name,
+                directory=str(directory.path),
+                cases=len(study.cases),
+                workloads=len(study.workloads),
+                blocks_min=study.repeat.blocks_min,
+                blocks_max=study.repeat.blocks_max,
+                least_s=duration.least_s,
+                most_s=duration.most_s,
+            )
+        )
+        self.began = len(directory.entries)
+        self._note(SessionBegan(resumed=self.began > 0))
+        try:
+            for steps in self._blocks():
+                self._block(steps)
+        finally:
+            self.laboratory.close()
+        self._note(SessionEnded(state="complete"))
+
+    def end(self, entry: SessionEnded) -> None:
+        """Writes down why the study was left, if the disk still takes it."""
+        try:
+            self._note(entry)
+        except LinerateError:
+            self.tell(entry)
+
+    def _note(self, entry: Entry) -> None:
+        self.journal.add(entry)
+        self.directory = StudyDirectory(
+            self.directory.path, self.directory.record, (*self.directory.entries, entry)
+        )
+        self.tell(entry)
+
+    def _blocks(self) -> Iterator[Sequence[Step]]:
+        """What is left to do of every block that the repeat rule and the budget ask for."""
+        for block in self.directory.plan.blocks():
+            asked = wanted(self.directory, block)
+            left = [step for step in asked if not self._is_over(step)]
+            if not left:
+                continue
+            if len(left) == len(asked) and self._beyond_budget(asked):
+                return
+            yield left
+
+    def _is_over(self, step: Step) -> bool:
+        """Measured, not to be had, or given up. What failed in an earlier session gets a new chance."""
+        entries = self.directory.entries
+        tries = sum(
+            1
+            for at, one in enumerate(entries)
+            if isinstance(one, StepDone) and one.key == step.key and (one.state == "void" or at >= self.began)
+        )
+        return self.directory.is_done(step) or tries >= TRIES
+
+    def _beyond_budget(self, steps: Sequence[Step]) -> bool:
+        """Whether a block that has not begun would end too late. The first one always fits."""
+        budget_s = self.directory.study.repeat.budget_s
+        if budget_s is None or steps[0].block == 1:
+            return False
+        return spent_s(self.directory.entries) + self.directory.plan.seconds(steps) > budget_s
+
+    def _block(self, steps: Sequence[Step]) -> None:
+        seconds = self.directory.plan.seconds(steps)
+        self.tell(BlockBegan(block=steps[0].block, steps=len(steps), seconds=seconds))
+        number = 0
+        for (san, case, _), visit in groupby(steps, lambda step: (step.san, step.case, step.replica)):
+            of_case = list(visit)
+            set_up = self._prepared(san, case)
+            for step in of_case:
+                number += 1
+                if set_up is not None:
+                    self.tell(
+                        StepBegan(
+                            block=step.block,
+                            number=number,
+                            of=len(steps),
+                            san=step.san,
+                            case=step.case,
+                            workload=step.workload,
+                        )
+                    )
+                    set_up = self._step(step, set_up)
+
+    def _prepared(self, san: str, case: str) -> SetUp | None:
+        """Brings the SAN up if another one is, and makes the case's settings hold. None: they cannot be had."""
+        study = self.directory.study
+        if self.up != san:
+            self.up = None
+            on_san = {workload.name for workload in study.workloads if workload.san == san}
+            cases = [one.settings for one in study.cases if on_san & set(one.workloads)]
+            facts = self.laboratory.bring_up(study.san(san), cases)
+            self.up = san
+            self._note(SanFacts(san=san, facts=dict(facts)))
+        set_up = self.laboratory.apply(study.case(case).settings)
+        lacking = {
+            name: reason for name, reason in set_up.refused.items() if name in study.case(case).changed
+        }
+        if lacking:
+            reason = "; ".join(f"{name}: {reason}" for name, reason in lacking.items())
+            self._note(CaseSkipped(san=san, case=case, reason=reason))
+            return None
+        self.settle(study.repeat.settle_s)
+        return set_up
+
+    def _step(self, step: Step, set_up: SetUp) -> SetUp | None:
+        """Runs a step, a second time if need be. Gives the settings that hold afterwards; None: the case is lost."""
+        while True:
+            entry, error = self._tried(step, set_up)
+            self._note(entry)
+            if entry.state == "complete":
+                self.failures = 0
+                return set_up
+            if error is not None:
+                self.failures += 1
+                if self.failures >= FAILURES_IN_A_ROW:
+                    raise error
+                again = self._brought_back(step)
+                if again is None:
+                    return None
+                set_up = again
+            if self._is_over(step):
+                return set_up
+
+    def _brought_back(self, step: Step) -> SetUp | None:
+        """The SAN built anew after a failure: nobody knows what state it is in."""
+        self.laboratory.close()
+        self.up = None
+        return self._prepared(step.san, step.case)
+
+    def _tried(self, step: Step, set_up: SetUp) -> tuple[StepDone, LinerateError | None]:
+        study = self.directory.study
+        place = self._new_place(step)
+        error: LinerateError | None = None
+        measured: Measured | None = None
+        try:
+            measured = self.laboratory.measure(
+                study.workload(step.workload), self.directory.path / place, self._record(step, set_up)
+            )
+        except LinerateError as failure:
+            error = failure
+        state: StepState = (
+            "failed" if measured is None else "void" if measured.stamp == "void" else "complete"
+        )
+        entry = StepDone(
+            key=step.key,
+            block=step.block,
+            position=step.position,
+            san=step.san,
+            case=step.case,
+            workload=step.workload,
+            replica=step.replica,
+            directory=place,
+            state=state,
+            reason=error.message if error else measured.reason if measured else "",
+            stamp=measured.stamp if measured else None,
+            values=dict(measured.values) if measured else {},
+        )
+        return entry, error
+
+    def _record(self, step: Step, set_up: SetUp) -> dict[str, Any]:
+        """What the manifest says about the network under test."""
+        case = self.directory.study.case(step.case)
+        return {
+            "study": self.directory.study.name,
+            "san": step.san,
+            "case": step.case,
+            "workload": step.workload,
+            "block": step.block,
+            "position": step.position,
+            "settings_asked": dict(case.settings),
+            "settings": dict(set_up.readback),
+            "settings_refused": dict(set_up.refused),
+        }
+
+    def _new_place(self, step: Step) -> str:
+        """A directory that does not exist yet. A step that was cut off has left one with a number of its own."""
+        runs = self.directory.path / RUNS
+        numbers = [int(path.name.split("-", 1)[0]) for path in runs.iterdir()] if runs.is_dir() else []
+        return f"{RUNS}/{max(numbers, default=0) + 1:03d}-{step.key}"
+
+
+def spent_s(entries: Sequence[Entry]) -> float:
+    """Time that the study has run, over all its sessions."""
+    total = 0.0
+    began = last = None
+    for entry in entries:
+        if isinstance(entry, SessionBegan):
+            if began is not None and last is not None:
+                total += (last - began).total_seconds()
+            began = entry.at
+        last = entry.at
+    if began is not None and last is not None:
+        total += (last - began).total_seconds()
+    return total

@@ -1,0 +1,96 @@
+"""A study file is read whole or refused with file, line and key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from linerate.errors import UserError
+from linerate.study import Study, load_study, parse_study
+
+from tests.study.conftest import TEXT
+
+FACTORS = TEXT[: TEXT.index("[baseline]")]
+
+
+def test_a_case_has_the_settings_of_the_baseline_but_for_its_changes(study: Study) -> None:
+    default = study.case("default")
+    assert (study.baseline.name, study.baseline.settings) == ("baseline", {"mtu": 9000, "nagle": False})
+    assert (default.settings, default.changed) == ({"mtu": 1500, "nagle": False}, ("mtu",))
+    assert study.case("nagle on").workloads == ("seqread", "random")
+
+
+def test_a_workload_is_placed_and_timed_as_the_study_says(study: Study) -> None:
+    workload = study.workload("seqread")
+    assert workload.spec is not None
+    assert (workload.san, workload.warmup_s, workload.elapsed_s) == ("base-san", 1.0, 2.0)
+    assert {volume.size_bytes for volume in workload.spec.volumes} == {30 << 20}
+    random = study.workload("random").spec
+    assert random is not None
+    assert {volume.size_bytes for volume in random.volumes} == {64 << 20}  # no more than the array has
+
+
+def test_quick_shortens_times_and_blocks(study: Study) -> None:
+    quick = parse_study(TEXT + "[quick]\nelapsed = 1\nblocks = 2\n", quick=True)
+    assert quick.quick
+    assert quick.repeat.blocks_max == 2
+    assert quick.workload("random").elapsed_s == 1.0
+
+
+def test_factors_give_every_combination_with_the_first_values_as_baseline() -> None:
+    study = parse_study(FACTORS + "[factors]\nmtu = [1500, 9000]\nnagle = [false, true]\n")
+    assert [case.name for case in study.cases] == ["baseline", "nagle=on", "mtu=9000", "mtu=9000 nagle=on"]
+    assert study.cases[3].changed == ("mtu", "nagle")
+
+
+def test_a_half_fraction_is_balanced_and_holds_the_baseline() -> None:
+    factors = "".join(f"{name} = [false, true]\n" for name in ("lso", "nagle", "rsc", "ecn"))
+    study = parse_study(FACTORS + f"[factors]\n{factors}[factorial]\nfraction = 2\n")
+    assert len(study.cases) == 8
+    assert not any(study.baseline.settings.values())
+    for name in ("lso", "nagle", "rsc", "ecn"):
+        assert sum(bool(case.settings[name]) for case in study.cases) == 4
+    assert all(len(case.changed) % 2 == 0 for case in study.cases)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "message"),
+    [
+        ('metric = "iops"', 'metric = "speed"', "study file:22: workload[1].metric: there is no metric"),
+        ("8k-random", "9k-random", "study file:21: workload[1].file"),
+        ('san = "congested-san"', 'san = "elsewhere"', "study file:28: workload[2].san: there is no SAN"),
+        ('workloads = ["seqread"', 'workloads = ["sqread"', "no such workload"),
+        ("mtu = 1500", "mtu = 9000", "nothing differs from the baseline"),
+        ("blocks_max = 5", "blocks_max = 2", "repeat.blocks_max: less than blocks_min"),
+        ("blocks_max = 5", "block_max = 5", "repeat.block_max: no such key (did you mean blocks_max?"),
+        ('topology = "congested-san"', 'topology = "nowhere"', "san[1].topology: nowhere"),
+        ("mtu = 1500", "mtu = 150", "mtu"),
+        ("mtu = 1500", "mtuu = 1500", "mtuu"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_key(wrong: str, right: str, message: str) -> None:
+    assert TEXT.count(wrong) == 1
+    with pytest.raises(UserError) as caught:
+        parse_study(TEXT.replace(wrong, right))
+    assert message in f"{caught.value.message} ({caught.value.hint}"
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    text = TEXT.replace('"iops"', '"speed"').replace("mtu = 1500", "mtu = 9000")
+    with pytest.raises(UserError, match=r"(?s)speed.*nothing differs"):
+        parse_study(text)
+
+
+def test_an_unknown_study_is_answered_with_the_shipped_ones() -> None:
+    with pytest.raises(UserError, match="no such study"):
+        load_study("nic-tunning")
+
+
+def test_a_study_beside_its_own_topology(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('[[switch]]\nname = "s"\n[[host]]\nname = "h"\n[[array]]\nname = "a"\n')
+    (tmp_path / "study.toml").write_text(
+        TEXT.replace('topology = "base-san"', 'name = "base-san"\ntopology = "mine.toml"')
+    )
+    topology = load_study(tmp_path / "study.toml").sans[0].topology
+    assert topology is not None
+    assert [host.name for host in topology.hosts] == ["h"]
