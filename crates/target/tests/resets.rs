@@ -4,7 +4,9 @@
 
 mod support;
 
-use linerate_iscsi::pdu::{Response, TaskFunction, TaskResult};
+use linerate_iscsi::pdu::{
+    Lun, RESERVED_TAG, RejectReason, Response, Snack, SnackKind, TaskFunction, TaskResult,
+};
 use support::{Client, array, array_of, wait_for, write10};
 
 const SOLICITED: &str = "InitialR2T=Yes\0ImmediateData=No\0";
@@ -189,4 +191,29 @@ fn expected_lengths_that_disagree_with_the_cdb_get_residuals() {
 
 fn residual_of(asked: u32, expected: u32) -> linerate_iscsi::pdu::Residual {
     linerate_iscsi::pdu::Residual::of(expected, u64::from(asked))
+}
+
+#[test]
+fn what_belongs_to_higher_levels_is_refused_and_the_session_goes_on() {
+    const QUERY_TASK: u8 = 9; // RFC 7144 section 4.1
+
+    let array = array("");
+    let mut client = Client::login(array.portals()[0], 1, "iSCSIProtocolLevel=2\0");
+    client.clear_attention();
+    let snack = Snack {
+        kind: SnackKind::Status,
+        lun: Lun(0),
+        itt: RESERVED_TAG,
+        ttt: RESERVED_TAG,
+        exp_stat_sn: client.exp_stat_sn,
+        begin_run: 0,
+        run_len: 0,
+    };
+    client.send(|bhs| snack.emit(bhs), &[]);
+    let pdu = client.receive().unwrap();
+    let Response::Reject(reject) = pdu.response else { panic!("{pdu:?}") };
+    assert_eq!(reject.reason, RejectReason::Snack);
+    assert_eq!(client.manage(TaskFunction::TaskReassign, u32::MAX), TaskResult::ReassignNotSupported);
+    assert_eq!(client.manage(TaskFunction::Other(QUERY_TASK), u32::MAX), TaskResult::NotSupported);
+    assert_eq!(plain(&mut client, [0; 16]), 0);
 }

@@ -1,8 +1,8 @@
 //! Tests of the protocol through its public interface, one file per topic.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod doc_pitfalls;
 mod doc_states;
+mod doc_tests;
 mod framing;
 mod keys;
 mod login;
