@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict, final, type_check_only
 from linerate.errors import LinerateError
 
 __all__ = [
+    "Armed",
     "Array",
     "Histogram",
     "Interval",
@@ -154,6 +155,10 @@ class Run:
     def start(spec_json: str, /) -> Run:
         """Opens every volume of a RunSpec (version 1) and starts the load."""
 
+    @staticmethod
+    def arm(spec_json: str, /) -> Armed:
+        """Opens every volume of a RunSpec (version 1), so that the load can start at an instant."""
+
     def facts(self) -> dict[str, Any]:
         """What was negotiated and read back: driver, workers, CPUs, and per volume its size, session and socket."""
 
@@ -169,6 +174,22 @@ class Run:
 
     def finish(self) -> Summary:
         """Waits for the end and gives the summary."""
+
+@final
+class Armed:
+    """A run that is ready to start: its volumes are open."""
+
+    def facts(self) -> dict[str, Any]:
+        """What was negotiated and read back, as `Run.facts`."""
+
+    def start_at(self, monotonic_ns: int, /) -> Run:
+        """Starts the load at an instant of `time.monotonic_ns`, once.
+
+        Raises HostError if the instant is over; the volumes are closed then.
+        """
+
+    def disarm(self) -> None:
+        """Closes the volumes again."""
 
 @final
 class Summary:

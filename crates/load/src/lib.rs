@@ -46,5 +46,5 @@ pub use record::{
     Blame, Event, Generator, Histogram, HistogramError, HlogWriter, HostUse, Interval, Kind, Latency, Op,
     Outcome, Row, Summary, TcpSums,
 };
-pub use run::{Run, RunError};
+pub use run::{Armed, Run, RunError};
 pub use spec::{RunSpec, SpecError};

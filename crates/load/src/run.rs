@@ -52,6 +52,19 @@ struct Merging {
     gone: Receiver<()>,
 }
 
+/// A run whose volumes are open and whose workers wait for the start. Dropped, it closes them again.
+#[derive(Debug)]
+pub struct Armed {
+    facts: Facts,
+    control: Arc<Control>,
+    plan: Arc<Plan>,
+    schedule: Schedule,
+    sender: SyncSender<Message>,
+    messages: Receiver<Message>,
+    gone: Receiver<()>,
+    crew: Crew,
+}
+
 /// A worker that is ready: what it runs on, what it opened.
 struct Ready {
     driver: &'static str,
@@ -66,48 +79,8 @@ impl Run {
     }
 
     pub(crate) fn start_with(spec: RunSpec, hooks: Hooks) -> Result<Self, RunError> {
-        spec.validate()?;
-        let allowed =
-            system::allowed_cpus().map_err(|error| RunError::Host(format!("no CPU set: {error}")))?;
-        let spec = Arc::new(spec);
-        let plan = Arc::new(Plan::new(&spec, allowed.len()));
-        let schedule = Schedule::new(spec.warmup_s, spec.elapsed_s, spec.interval_s);
-        let control = Arc::new(Control::new(&plan, schedule, spec.limits));
-        let (sender, messages) = mpsc::sync_channel(WAITING_INTERVALS * (plan.workers + 1));
-        let (here, gone) = mpsc::channel();
-        let mut crew = Crew { here: Some(here), ..Crew::default() };
-        for index in 0..plan.workers {
-            let (give_back, returned) = mpsc::channel();
-            crew.recycle.push(give_back);
-            crew.spawn(Order {
-                spec: Arc::clone(&spec),
-                plan: Arc::clone(&plan),
-                control: Arc::clone(&control),
-                index,
-                hooks,
-                sender: sender.clone(),
-                returned,
-            })?;
-        }
-        let tsc_hz = system::tsc_hz().map_or(0.0, |hz| hz as f64);
-        let facts = crew.gather(&spec, &plan, tsc_hz)?;
-        let host = system::host_cpu().unwrap_or_default();
-        let start = system::now_ns() + START_DELAY_NS;
-        let (alive, ended) = mpsc::channel();
-        for begin in &crew.begin {
-            begin
-                .send((start, alive.clone()))
-                .map_err(|_| RunError::Internal("it ended before the start".into()))?;
-        }
-        drop(alive);
-        crew.thread("load-cpu", move || sample_host(start, schedule, &ended, &sender))?;
-        crew.here = None;
-        let merger = Merger::new(&plan, schedule, crew.recycle, tsc_hz, host);
-        Ok(Self {
-            facts,
-            control,
-            merging: Mutex::new(Merging { merger, messages, threads: crew.threads, gone }),
-        })
+        let armed = Armed::with(spec, hooks)?;
+        armed.start_at(system::now_ns() + START_DELAY_NS)
     }
 
     /// What was resolved, negotiated and read back.
@@ -162,6 +135,72 @@ impl Run {
     }
 }
 
+impl Armed {
+    /// Opens every volume. Returns when all workers are ready.
+    pub fn new(spec: RunSpec) -> Result<Self, RunError> {
+        Self::with(spec, Hooks::default())
+    }
+
+    fn with(spec: RunSpec, hooks: Hooks) -> Result<Self, RunError> {
+        spec.validate()?;
+        let allowed =
+            system::allowed_cpus().map_err(|error| RunError::Host(format!("no CPU set: {error}")))?;
+        let spec = Arc::new(spec);
+        let plan = Arc::new(Plan::new(&spec, allowed.len()));
+        let schedule = Schedule::new(spec.warmup_s, spec.elapsed_s, spec.interval_s);
+        let control = Arc::new(Control::new(&plan, schedule, spec.limits));
+        let (sender, messages) = mpsc::sync_channel(WAITING_INTERVALS * (plan.workers + 1));
+        let (here, gone) = mpsc::channel();
+        let mut crew = Crew { here: Some(here), ..Crew::default() };
+        for index in 0..plan.workers {
+            let (give_back, returned) = mpsc::channel();
+            crew.recycle.push(give_back);
+            crew.spawn(Order {
+                spec: Arc::clone(&spec),
+                plan: Arc::clone(&plan),
+                control: Arc::clone(&control),
+                index,
+                hooks,
+                sender: sender.clone(),
+                returned,
+            })?;
+        }
+        let tsc_hz = system::tsc_hz().map_or(0.0, |hz| hz as f64);
+        let facts = crew.gather(&spec, &plan, tsc_hz)?;
+        Ok(Self { facts, control, plan, schedule, sender, messages, gone, crew })
+    }
+
+    /// What was resolved, negotiated and read back.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Starts the load at an instant of the monotonic clock, which must lie ahead. Returns at once.
+    pub fn start_at(self, start: Nanos) -> Result<Run, RunError> {
+        let Self { facts, control, plan, schedule, sender, messages, gone, mut crew } = self;
+        let late = system::now_ns().saturating_sub(start);
+        if late > 0 {
+            return Err(RunError::Host(format!("the start is over by {} us", late / 1000)));
+        }
+        let host = system::host_cpu().unwrap_or_default();
+        let (alive, ended) = mpsc::channel();
+        for begin in &crew.begin {
+            begin
+                .send((start, alive.clone()))
+                .map_err(|_| RunError::Internal("it ended before the start".into()))?;
+        }
+        drop(alive);
+        crew.thread("load-cpu", move || sample_host(start, schedule, &ended, &sender))?;
+        crew.here = None;
+        let merger = Merger::new(&plan, schedule, crew.recycle, facts.tsc_hz, host);
+        Ok(Run {
+            facts,
+            control,
+            merging: Mutex::new(Merging { merger, messages, threads: crew.threads, gone }),
+        })
+    }
+}
+
 impl Drop for Run {
     fn drop(&mut self) {
         self.control.stop();
@@ -189,7 +228,7 @@ impl Merging {
 }
 
 /// The threads of a run while they get ready.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Crew {
     threads: Vec<JoinHandle<()>>,
     ready: Vec<Receiver<Result<Ready, RunError>>>,

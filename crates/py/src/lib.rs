@@ -27,7 +27,7 @@ mod _core {
     #[pymodule_export]
     use super::interval::Interval;
     #[pymodule_export]
-    use super::run::{Run, Summary};
+    use super::run::{Armed, Run, Summary};
     #[pymodule_export]
     use super::tools::{discover, host_probe};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};

@@ -1,20 +1,31 @@
-//! A run for Python: start, pull intervals, stop, finish.
+//! A run for Python: arm, start, pull intervals, stop, finish.
 
 use crate::{
-    errors::{refused_json, run_error},
+    errors::{blamed, refused_json, run_error},
     interval::{Interval, Names},
     tools::loaded,
     wait::{in_slices, interruptible},
 };
-use linerate_load::{Outcome, RunSpec};
+use linerate_load::{Blame, Outcome, RunSpec};
 use pyo3::prelude::*;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 /// A run that is going on.
 #[pyclass(frozen, module = "linerate._core")]
 #[derive(Debug)]
 pub(crate) struct Run {
     run: Arc<linerate_load::Run>,
+    names: Arc<Names>,
+}
+
+/// A run that is ready to start: its volumes are open.
+#[pyclass(frozen, module = "linerate._core")]
+#[derive(Debug)]
+pub(crate) struct Armed {
+    run: Mutex<Option<linerate_load::Armed>>,
     names: Arc<Names>,
 }
 
@@ -32,14 +43,20 @@ impl Run {
     #[staticmethod]
     #[pyo3(signature = (spec_json, /))]
     fn start(py: Python<'_>, spec_json: &str) -> PyResult<Self> {
-        let spec: RunSpec = serde_json::from_str(spec_json).map_err(|error| refused_json("run", &error))?;
-        let names = Names {
-            streams: spec.streams.iter().map(|stream| stream.name.clone()).collect(),
-            volumes: spec.volumes.iter().map(|volume| volume.name.clone()).collect(),
-        };
+        let (spec, names) = parsed(spec_json)?;
         let run =
             interruptible(py, || linerate_load::Run::start(spec))?.map_err(|error| run_error(&error))?;
-        Ok(Self { run: Arc::new(run), names: Arc::new(names) })
+        Ok(Self { run: Arc::new(run), names })
+    }
+
+    /// Opens every volume of a `RunSpec` (version 1), so that the load can start at an instant.
+    #[staticmethod]
+    #[pyo3(signature = (spec_json, /))]
+    fn arm(py: Python<'_>, spec_json: &str) -> PyResult<Armed> {
+        let (spec, names) = parsed(spec_json)?;
+        let run =
+            interruptible(py, || linerate_load::Armed::new(spec))?.map_err(|error| run_error(&error))?;
+        Ok(Armed { run: Mutex::new(Some(run)), names })
     }
 
     /// What was negotiated and read back: driver, workers, CPUs, and per volume its size, session and socket.
@@ -77,6 +94,28 @@ impl Run {
 }
 
 #[pymethods]
+impl Armed {
+    /// What was negotiated and read back, as `Run.facts`.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded(py, run.as_ref().ok_or_else(gone)?.facts())
+    }
+
+    /// Starts the load at an instant of `time.monotonic_ns`, once.
+    #[pyo3(signature = (monotonic_ns, /))]
+    fn start_at(&self, monotonic_ns: u64) -> PyResult<Run> {
+        let armed = self.run.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(gone)?;
+        let run = armed.start_at(monotonic_ns).map_err(|error| run_error(&error))?;
+        Ok(Run { run: Arc::new(run), names: Arc::clone(&self.names) })
+    }
+
+    /// Closes the volumes again.
+    fn disarm(&self) {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+#[pymethods]
 impl Summary {
     /// The measured time as one interval, warm-up left out.
     #[getter]
@@ -102,4 +141,17 @@ impl Summary {
             Outcome::Completed | Outcome::Stopped => None,
         }
     }
+}
+
+fn parsed(spec_json: &str) -> PyResult<(RunSpec, Arc<Names>)> {
+    let spec: RunSpec = serde_json::from_str(spec_json).map_err(|error| refused_json("run", &error))?;
+    let names = Names {
+        streams: spec.streams.iter().map(|stream| stream.name.clone()).collect(),
+        volumes: spec.volumes.iter().map(|volume| volume.name.clone()).collect(),
+    };
+    Ok((spec, Arc::new(names)))
+}
+
+fn gone() -> PyErr {
+    blamed(Blame::Us, "this run was started or disarmed before", "please report this")
 }

@@ -1,6 +1,6 @@
 //! What a hanging device does to a run: honest response times, and an end in time.
 
-use super::Run;
+use super::{Armed, Run};
 use crate::{
     record::{Interval, Kind, Outcome},
     spec::RunSpec,
@@ -71,4 +71,22 @@ fn an_overload_is_counted_and_costs_no_memory() {
     let total = Run::start_with(spec(0.3, arrival), Hooks::default()).unwrap().finish().total;
     assert!(total.generator.backlog_max > 100_000 && total.ios() > 1000, "{:?}", total.generator);
     assert!(quantile_ms(&total, Kind::Response, 0.5) > 20.0);
+}
+
+#[test]
+fn an_armed_run_starts_at_its_instant() {
+    let armed = Armed::new(spec(0.2, r#"{"kind": "closed"}"#)).unwrap();
+    assert_eq!(armed.facts().volumes.len(), 1);
+    let start = now_ns() + 100 * MS;
+    let run = armed.start_at(start).unwrap();
+    assert!(run.next_interval(Duration::from_secs(10)).is_some());
+    assert!(now_ns() >= start + 100 * MS, "the first interval ended before its time");
+    assert!(run.finish().total.ios() > 0);
+}
+
+#[test]
+fn an_armed_run_refuses_an_instant_that_is_over() {
+    let armed = Armed::new(spec(60.0, r#"{"kind": "closed"}"#)).unwrap();
+    let error = armed.start_at(now_ns() - MS).unwrap_err();
+    assert!(error.to_string().contains("the start is over"), "{error}");
 }
