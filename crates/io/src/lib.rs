@@ -12,6 +12,7 @@
 //! - [`SocketOptions`], [`TcpInfo`], [`FileOptions`]: settings, and what the kernel says became of them.
 //! - Two drivers that pass the same tests: `epoll` (readiness, a small thread pool for files) and `uring`
 //!   (completions throughout). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
+//! - `net`: network namespaces, and TAP interfaces in them.
 //! - `system`: facts about processors and time that a load generator reports.
 
 // Clocks are read and threads sleep here and nowhere else, and only here does code talk to the kernel directly.
@@ -22,6 +23,7 @@ mod driver;
 mod epoll;
 mod file;
 mod gather;
+pub mod net;
 mod open;
 mod options;
 mod outgoing;

@@ -1,0 +1,52 @@
+//! Network namespaces, by path: `/proc/4711/ns/net`, `/proc/4711/fd/5`, `/run/netns/name`.
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::{fs::File, io, os::fd::AsFd, path::Path, thread};
+
+/// Moves the calling thread, and only it, into a network namespace for good.
+///
+/// Errors: no such file; not a network namespace (`InvalidInput`); not ours to enter (`PermissionDenied`).
+pub fn enter(netns: &Path) -> io::Result<()> {
+    let file = File::open(netns)?;
+    Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
+}
+
+/// Runs `work` in a network namespace (none = the caller's own) and returns what it does. The calling thread stays where it
+/// is: another one does the work and ends.
+pub fn within<T: Send>(netns: Option<&Path>, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    let Some(netns) = netns else { return work() };
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().name("linerate-netns".into()).spawn_scoped(scope, || {
+            enter(netns)?;
+            work()
+        })?;
+        worker.join().unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace died")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_that_is_no_namespace_is_refused() {
+        let other = tempfile::NamedTempFile::new().unwrap();
+        assert!(within(Some(other.path()), || Ok(())).is_err());
+        let missing = within(Some(Path::new("/nowhere/ns")), || Ok(())).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        assert_eq!(within(None, || Ok(7)).unwrap(), 7);
+    }
+
+    #[test]
+    fn the_caller_stays_where_it_is() {
+        let own = || fs::read_link("/proc/thread-self/ns/net");
+        let before = own().unwrap();
+        match within(Some(Path::new("/proc/thread-self/ns/net")), own) {
+            Ok(inside) => assert_eq!(inside, before),
+            // Even one's own namespace may only be entered with a capability.
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+        }
+        assert_eq!(own().unwrap(), before);
+    }
+}

@@ -1,0 +1,72 @@
+//! Waiting for many TAPs and a waker, with deadlines in nanoseconds.
+
+use crate::{net::Tap, wake::Waker};
+use rustix::{
+    event::{
+        Timespec,
+        epoll::{self, CreateFlags, Event, EventData, EventFlags},
+    },
+    io::Errno,
+    thread::set_current_timer_slack,
+};
+use std::{io, num::NonZero, os::fd::OwnedFd, time::Duration};
+
+/// What the events of the waker carry instead of an index.
+const WAKE: u64 = u64::MAX;
+/// Events taken at once; more come with the next call.
+const EVENTS: usize = 64;
+
+/// Edge-triggered: after [`wait`](Self::wait) has named a TAP, it is readable until a read finds nothing.
+pub struct Poller {
+    epoll: OwnedFd,
+    waker: Waker,
+    events: Vec<Event>,
+}
+
+impl Poller {
+    /// A poller that waits for nothing but its waker. The calling thread is the one that will wait: its timers become exact.
+    pub fn new() -> io::Result<Self> {
+        set_current_timer_slack(NonZero::new(1))?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let waker = Waker::new()?;
+        epoll::add(&epoll, waker.fd(), EventData::new_u64(WAKE), EventFlags::IN)?;
+        Ok(Self { epoll, waker, events: Vec::with_capacity(EVENTS) })
+    }
+
+    /// Interrupts [`wait`](Self::wait) from anywhere.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Watches a TAP, which `wait` will name by this index.
+    pub fn add(&self, tap: &Tap, index: usize) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, tap, EventData::new_u64(index as u64), EventFlags::IN | EventFlags::ET)?)
+    }
+
+    /// Waits until a TAP has something to read, the waker is used or the time is over (none = never), and names the TAPs.
+    /// Returns whether the waker was used.
+    pub fn wait(&mut self, timeout: Option<Duration>, mut readable: impl FnMut(usize)) -> io::Result<bool> {
+        let timeout = timeout.map(|timeout| Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        self.events.clear();
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut woken = false;
+        for event in &self.events {
+            match event.data.u64() {
+                WAKE => woken = self.waker.acknowledge(),
+                index => readable(index as usize),
+            }
+        }
+        Ok(woken)
+    }
+
+    /// Sleeps whatever happens.
+    pub fn rest(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+}

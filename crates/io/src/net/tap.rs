@@ -1,0 +1,171 @@
+//! A TAP interface: the kernel's end looks like a NIC to a host's stack, ours is a file of Ethernet frames.
+//!
+//! Every packet begins with a `virtio_net_hdr` (10 bytes, host byte order), which lets the stack leave work to the NIC, as it
+//! does with real ones: checksums (`NEEDS_CSUM`: the field holds the sum of the pseudo header, the rest is to be added) and
+//! segmentation (`gso_type`, `gso_size`: up to 64 KiB of TCP that the NIC cuts into frames). In the other direction the same
+//! header says that a NIC has verified a checksum, or has merged segments.
+
+use crate::net::netns;
+use rustix::{
+    buffer::spare_capacity,
+    fs::{Mode, OFlags, open},
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, socket_with},
+};
+use std::{
+    ffi::c_int,
+    io::{self, IoSlice},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    path::Path,
+};
+
+/// Length of the header in front of every frame.
+pub const VNET_HEADER_BYTES: usize = 10;
+
+/// How a TAP is made.
+#[derive(Clone, Copy, Debug)]
+pub struct TapOptions<'a> {
+    /// Name of the interface, at most 15 bytes.
+    pub name: &'a str,
+    /// Its address; none = one that the kernel makes up.
+    pub mac: Option<[u8; 6]>,
+    /// Longest payload of a frame.
+    pub mtu: u32,
+    /// Packets that the kernel keeps for us before it drops.
+    pub queue_frames: u32,
+    /// What we write is received by the kernel's NAPI of the namespace, not by the writing thread itself.
+    pub napi: bool,
+}
+
+/// A TAP interface; it vanishes when this is dropped.
+#[derive(Debug)]
+pub struct Tap {
+    file: OwnedFd,
+    /// A socket of the namespace, for questions and changes.
+    control: OwnedFd,
+    name: [libc::c_char; libc::IFNAMSIZ],
+}
+
+impl Tap {
+    /// Makes an interface in a namespace (none = the caller's). It has a carrier, and is down until somebody sets it up.
+    ///
+    /// Errors: as of [`netns::enter`]; no `/dev/net/tun`; no permission; the name is taken (`ResourceBusy`).
+    pub fn open(path: Option<&Path>, options: &TapOptions<'_>) -> io::Result<Self> {
+        netns::within(path, || {
+            let tap = Self {
+                file: open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?,
+                control: socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?,
+                name: interface_name(options.name)?,
+            };
+            let napi = if options.napi { libc::IFF_NAPI } else { 0 };
+            let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | napi;
+            let mut request = tap.request(|request| request.ifr_ifru.ifru_flags = flags as i16);
+            ioctl(&tap.file, libc::TUNSETIFF, &mut request)?;
+            let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+            ioctl_number(&tap.file, libc::TUNSETOFFLOAD, offloads.into())?;
+            if let Some(mac) = options.mac {
+                tap.set_mac(mac)?;
+            }
+            tap.set_mtu(options.mtu)?;
+            let frames = options.queue_frames as c_int;
+            let mut request = tap.request(|request| request.ifr_ifru.ifru_ifindex = frames);
+            ioctl(&tap.control, libc::SIOCSIFTXQLEN, &mut request)?;
+            Ok(tap)
+        })
+    }
+
+    /// Reads one packet with its header into the spare capacity of a vector, which should have room for 64 KiB and the
+    /// headers. False if there is none.
+    pub fn read(&self, into: &mut Vec<u8>) -> io::Result<bool> {
+        match rustix::io::read(&self.file, spare_capacity(into)) {
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes one packet: its header, then a frame in any number of pieces. False if the host does not take it: the
+    /// interface is down.
+    pub fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<bool> {
+        match rustix::io::writev(&self.file, pieces) {
+            Ok(_) => Ok(true),
+            Err(Errno::IO | Errno::AGAIN | Errno::NOBUFS) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The interface's address.
+    pub fn mac(&self) -> io::Result<[u8; 6]> {
+        let mut request = self.request(|_| {});
+        ioctl(&self.control, libc::SIOCGIFHWADDR, &mut request)?;
+        // SAFETY: the kernel has filled in the address.
+        let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+        Ok(std::array::from_fn(|index| address.sa_data[index] as u8))
+    }
+
+    /// Changes the MTU.
+    pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
+        let mut request = self.request(|request| request.ifr_ifru.ifru_mtu = mtu as c_int);
+        ioctl(&self.control, libc::SIOCSIFMTU, &mut request)
+    }
+
+    /// Plugs the cable in or out, as the host sees it.
+    pub fn set_carrier(&self, up: bool) -> io::Result<()> {
+        let mut up = c_int::from(up);
+        // SAFETY: the kernel reads one int.
+        check(unsafe { libc::ioctl(self.file.as_raw_fd(), libc::TUNSETCARRIER, &raw mut up) })
+    }
+
+    fn set_mac(&self, mac: [u8; 6]) -> io::Result<()> {
+        let mut request = self.request(|request| {
+            // SAFETY: all-zero is a valid sockaddr.
+            let mut address: libc::sockaddr = unsafe { std::mem::zeroed() };
+            address.sa_family = libc::ARPHRD_ETHER;
+            for (place, byte) in address.sa_data.iter_mut().zip(mac) {
+                *place = byte as libc::c_char;
+            }
+            request.ifr_ifru.ifru_hwaddr = address;
+        });
+        ioctl(&self.control, libc::SIOCSIFHWADDR, &mut request)
+    }
+
+    fn request(&self, fill: impl FnOnce(&mut libc::ifreq)) -> libc::ifreq {
+        // SAFETY: all-zero is a valid ifreq.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        request.ifr_name = self.name;
+        fill(&mut request);
+        request
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn interface_name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
+    if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains('\0') {
+        let problem = format!("{name:?} is no name for an interface");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    }
+    let mut chars = [0; libc::IFNAMSIZ];
+    for (place, byte) in chars.iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    Ok(chars)
+}
+
+fn ioctl(file: &OwnedFd, request: libc::Ioctl, argument: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: every request that this file makes reads or writes one ifreq.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), request, std::ptr::from_mut(argument)) })
+}
+
+fn ioctl_number(file: &OwnedFd, request: libc::Ioctl, argument: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: the request takes a number, not a pointer.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), request, argument) })
+}
+
+fn check(result: c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
