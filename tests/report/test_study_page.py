@@ -51,7 +51,7 @@ def test_the_page_tells_the_study() -> None:
 def test_every_verdict_of_the_table_stands_in_a_chart_too() -> None:
     text, _ = rendered(sample_page())
     for effect in sample_page().judgement.primary():
-        shown = words.change(effect.change)
+        shown = words.change(effect)
         assert text.count(f'<b class="{effect.verdict}">{shown}</b>') >= 1
         assert f"<td><b>{shown}</b>" in text
 
@@ -96,13 +96,14 @@ def test_a_row_is_drawn_to_scale() -> None:
     page = sample_page()
     effects = [effect for _, effect in page.effects("256k-seq-read")]
     scale = bars.Scale.over(effects, page.margin_percent)
-    drawn = str(bars.row(next(e for e in effects if e.case == "no-autotuning"), scale, page.margin_percent))
+    effect = next(effect for effect in effects if effect.case == "no-autotuning")
+    drawn = str(bars.row(effect, scale, page.margin_percent))
     found = re.search(r'bar worse" x="([\d.]+)%" y="-5" width="([\d.]+)%"', drawn)
     assert found is not None
     start, width = (float(place) for place in found.groups())
     assert start + width == pytest.approx(scale.place(0), abs=0.02)
     whole = scale.place(10) - scale.place(0)
-    assert width / whole == pytest.approx(3.07, abs=0.05)
+    assert width / whole == pytest.approx(-effect.change / 10, abs=0.01)
     assert drawn.count('class="dot"') == BLOCKS
 
 
@@ -124,7 +125,7 @@ def test_a_scale_holds_all_and_never_magnifies_noise() -> None:
     [(5.14, "+5.1 %"), (-0.04, "0.0 %"), (0.0, "0.0 %"), (-99.96, "-100 %"), (251.2, "+251 %"), (None, "-")],
 )
 def test_changes_are_written_with_the_digits_they_deserve(percent: float | None, written: str) -> None:
-    assert words.change(percent) == written
+    assert words.percent(percent) == written
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,8 @@ from __future__ import annotations
 import math
 import random
 from datetime import UTC, datetime, timedelta
-from statistics import fmean, stdev
 
-from linerate.analysis.verdict import (
-    METRICS,
-    Attribution,
-    ClaimVerdict,
-    Effect,
-    Judgement,
-    NoiseFloor,
-    Observation,
-    Verdict,
-)
+from linerate.analysis.verdict import METRICS, Attribution, ClaimVerdict, Observation, judge
 from linerate.report.study.model import CasePart, Recommendation, SettingValue, StudyPage, WorkloadPart
 from linerate.results import Finding, Validity
 
@@ -30,7 +20,7 @@ NOISE = 0.006
 
 # case: what it is called, setting, asked for, change of 8k-random, 256k-seq-read, 256k-seq-write in percent
 CASES: tuple[tuple[str, str, str, str, tuple[float, float, float]], ...] = (
-    ("default", "default settings", "mtu", "1500", (-2.0, -5.2, -5.0)),
+    ("default", "default settings", "mtu", "1500", (-2.0, -7.2, -5.0)),
     ("jumbo", "jumbo frames, default buffers", "rx_ring", "256", (0.1, 0.0, -0.2)),
     ("baseline", "baseline: jumbo frames, largest buffers", "mtu", "9000", (0.0, 0.0, 0.0)),
     ("no-moderation", "interrupt moderation off", "interrupt_moderation_us", "0", (7.2, 0.3, -0.1)),
@@ -57,7 +47,8 @@ def sample_page(*, evil: str = "", blocks: int = BLOCKS) -> StudyPage:
     """The sample. `evil` is put into every text that a user could have written."""
     observations = tuple(_observations(blocks))
     return StudyPage(
-        name=f"nic-tuning (sample){evil}",
+        name=f"nic-tuning{evil}",
+        title=f"NIC tuning (sample){evil}",
         description=f"SAMPLE: made-up figures that show what the page looks like.{evil}",
         state="complete",
         validity=Validity(
@@ -72,7 +63,7 @@ def sample_page(*, evil: str = "", blocks: int = BLOCKS) -> StudyPage:
                 ),
             ),
         ),
-        judgement=_judgement(observations),
+        judgement=judge(observations, "baseline", {name: metric for name, _, metric, _ in WORKLOADS}),
         started_at=START,
         ended_at=START + timedelta(hours=1, minutes=12),
         cases=_cases(evil),
@@ -107,6 +98,7 @@ def sample_page(*, evil: str = "", blocks: int = BLOCKS) -> StudyPage:
             ),
         ),
         claims=_claims(evil),
+        skipped=(("TCP offload engine on", f"no NIC here has a TCP offload engine{evil}"),),
         certainty="Quick: two short blocks per case. Only changes of more than 12 % could be found this way.",
         topology='<svg viewBox="0 0 400 60" width="400" height="60"><rect width="60" height="30" y="10" '
         'style="fill:none;stroke:var(--ink)"/><text x="8" y="30">host1</text></svg>',
@@ -122,7 +114,7 @@ def _cases(evil: str) -> tuple[CasePart, ...]:
         CasePart(
             name=name,
             title=title,
-            settings=(SettingValue(setting, asked, asked if name != "no-lso" else "on", "host1, nic"),),
+            settings=(SettingValue(setting, asked, asked if name != "no-lso" else "on"),),
         )
         for name, title, setting, asked, _ in CASES
     ]
@@ -136,6 +128,8 @@ def _cases(evil: str) -> tuple[CasePart, ...]:
 
 def _observations(blocks: int) -> list[Observation]:
     drawn = random.Random("sample")
+    visits = [*enumerate(CASES), *(item for item in enumerate(CASES) if item[1][0] == "baseline")]
+    orders = [drawn.sample(visits, len(visits)) for _ in range(blocks)]
     return [
         Observation(
             case,
@@ -145,83 +139,17 @@ def _observations(blocks: int) -> list[Observation]:
                 metric: base
                 * (1 + effects[place] / 100)
                 * (1 + 0.004 * math.sin(block))
-                * drawn.lognormvariate(0, 0.04 if (case, place) == ("no-rsc", 2) else NOISE),
-                "retransmit_percent": 0.11 if case == "default" else 0.0,
-                "host_cpu_percent": (40.0 if case == "default" else 31.0 + number) + drawn.random(),
-                "array_cpu_percent": 28.0 + number / 2 + drawn.random(),
+                * drawn.lognormvariate(0, 0.08 if (case, place) == ("no-rsc", 2) else NOISE),
+                "retransmit_percent": 0.11 + 0.01 * drawn.random() if case == "default" else 0.0,
+                "host_cpu_percent": (44.0 if case == "default" else 31.0 + number / 9) + drawn.random(),
+                "array_cpu_percent": 28.0 + number / 9 + drawn.random(),
             },
+            position,
         )
         for block in range(1, blocks + 1)
         for place, (workload, _, metric, base) in enumerate(WORKLOADS)
-        for number, (case, _, _, _, effects) in enumerate(CASES)
+        for position, (number, (case, _, _, _, effects)) in enumerate(orders[block - 1])
     ]
-
-
-def _judgement(observations: tuple[Observation, ...]) -> Judgement:
-    metrics = [
-        (workload, metric, primary)
-        for workload, _, name, _ in WORKLOADS
-        for metric, primary in ((name, True), ("retransmit_percent", False), ("host_cpu_percent", False))
-    ]
-    return Judgement(
-        baseline="baseline",
-        margin=0.05,
-        alpha=0.05,
-        effects=tuple(
-            _effect(observations, case, workload, metric, primary=primary)
-            for workload, metric, primary in metrics
-            for case, *_ in CASES
-            if case != "baseline"
-        ),
-        noise_floor=tuple(
-            NoiseFloor(workload, metric, "ratio", BLOCKS, 1.002, 0.996, 1.008, 0.9, 2.1)
-            for workload, _, metric, _ in WORKLOADS
-        ),
-    )
-
-
-def _effect(
-    observations: tuple[Observation, ...], case: str, workload: str, metric: str, *, primary: bool
-) -> Effect:
-    """A rough stand-in for the analysis: a t-like interval around the mean, without any test behind it."""
-    of = METRICS[metric]
-    rows = [
-        [seen.values[metric] for seen in observations if (seen.case, seen.workload) == (name, workload)]
-        for name in (case, "baseline")
-    ]
-    ratio = of.scale == "ratio"
-    points = [value / base if ratio else value - base for value, base in zip(*rows, strict=True)]
-    middle = fmean(points)
-    half = 1.05 * stdev(points) if len(points) > 1 else 0.3
-    nothing, margin = (1.0, 0.05) if ratio else (0.0, of.margin or 0.0)
-    low, high = middle - half - nothing, middle + half - nothing
-    verdict: Verdict = "undecided"
-    if low > margin or high < -margin:
-        verdict = "better" if (low > margin) == (of.better > 0) else "worse"
-    elif -margin < low and high < margin:
-        verdict = "equivalent"
-    shown = verdict in ("better", "worse")
-    return Effect(
-        case=case,
-        workload=workload,
-        metric=metric,
-        scale=of.scale,
-        primary=primary,
-        baseline=fmean(rows[1]),
-        value=fmean(rows[0]),
-        estimate=middle,
-        low=middle - half,
-        high=middle + half,
-        p=0.0002 if shown else 0.3,
-        p_adjusted=0.0004 if shown else 0.41,
-        p_equivalent=None,
-        verdict=verdict,
-        blocks=len(points),
-        blocks_needed=len(points) + 3 if verdict == "undecided" else None,
-        points=tuple(enumerate(points, start=1)),
-        test="permutation",
-        interval="t",
-    )
 
 
 def _claims(evil: str) -> tuple[ClaimVerdict, ...]:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from linerate.analysis import StepSummary
+    from linerate.report.study import StudyPage
     from linerate.results import Validity
 
 HANGING = " " * 11
@@ -34,6 +35,22 @@ def show_result(steps: Sequence[StepSummary], validity: Validity | None) -> None
     if validity is not None:
         for line in validity_lines(validity, steps=len(steps), brief=True, width=width):
             out.print(_wrapped(line, width), soft_wrap=True, markup=False)
+
+
+def show_verdicts(page: StudyPage) -> None:
+    """A study's verdicts: a table on a terminal, one line per case and workload in a pipe; then what to set."""
+    from linerate.report.study import closing_lines, verdict_lines, verdict_table
+
+    out = console()
+    width = out.width if out.is_terminal else None
+    if width is not None:
+        out.print(verdict_table(page, width))
+    else:
+        for line in verdict_lines(page):
+            out.print(line, soft_wrap=True, markup=False)
+    for line in closing_lines(page):
+        shown = line if width is None else textwrap.fill(line, width, subsequent_indent="    ")
+        out.print(shown, soft_wrap=True, markup=False)
 
 
 def _wrapped(line: str, width: int | None) -> str:

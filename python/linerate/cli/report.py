@@ -1,4 +1,4 @@
-"""`linerate report`: the result table and the HTML report of a run that was made earlier."""
+"""`linerate report`: the result table and the HTML report of a run or a study that was made earlier."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from linerate.errors import UserError
+
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory, or a study directory.")],
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML report here.")
     ] = None,
@@ -18,7 +20,15 @@ def report(
         typer.Option("--vdbench-output", metavar="DIR", help="Write vdbench's report files here."),
     ] = None,
 ) -> None:
-    """Show a run's result table; write its HTML report (once into the run directory, or to --html)."""
+    """Show the result table of a run, or the verdicts of a study; write the HTML report.
+
+    A run's report is written once into its directory, or to --html; a study's replaces the one that is there.
+    """
+    if (run / "study.json").exists():
+        if vdbench is not None:
+            raise UserError("a study has no vdbench output", "give one of the runs in its folder runs")
+        _report_study(run, html)
+        return
     from linerate.analysis import check_run, summarise
     from linerate.cli.console import show_result
     from linerate.report import write_report, write_vdbench_output
@@ -34,3 +44,13 @@ def report(
     if vdbench is not None:
         write_vdbench_output(opened, vdbench)
         typer.echo(f"vdbench output: {vdbench}")
+
+
+def _report_study(study: Path, html: Path | None) -> None:
+    from linerate.cli.console import show_verdicts
+    from linerate.report.study import study_page, write_study_report
+    from linerate.study import StudyDirectory
+
+    opened = StudyDirectory.open(study)
+    show_verdicts(study_page(opened))
+    typer.echo(f"report: {write_study_report(opened, html)}")

@@ -1,4 +1,7 @@
-"""Reports: one HTML file, terminal tables, and vdbench's own report files."""
+"""Reports: one HTML file, terminal tables, and vdbench's own report files.
+
+This is for runs; a study's report is in `linerate.report.study`, imported by itself because it needs far more.
+"""
 
 from linerate.report.page import write_report
 from linerate.report.tables import comparison_lines, result_lines, result_table, validity_lines

@@ -1,11 +1,13 @@
 """The report of a study: one self-contained HTML page and the terminal's verdict table, from one view model.
 
-`model.py` is what there is to tell; `build.py` renders it as a page, `verdicts.py` for a terminal, a pipe or a program.
-`bars.py` draws the rows of the charts, `drift.py` the results by block. The page continues the run report
+`model.py` is what there is to tell, `gather.py` takes it from a study directory and `recommend.py` finds the settings
+that earned their place. `build.py` renders it as a page, `verdicts.py` for a terminal, a pipe or a program. `bars.py`
+draws the rows of the charts, `drift.py` the results by block. The page continues the run report
 (`report/page`): its style sheet, its palette, its promise that nothing is loaded from elsewhere.
 """
 
-from linerate.report.study.build import render_study
+from linerate.report.study.build import render_study, write_study_report
+from linerate.report.study.gather import study_page
 from linerate.report.study.model import CasePart, Recommendation, SettingValue, StudyPage, WorkloadPart
 from linerate.report.study.verdicts import closing_lines, verdict_lines, verdict_object, verdict_table
 
@@ -17,7 +19,9 @@ __all__ = [
     "WorkloadPart",
     "closing_lines",
     "render_study",
+    "study_page",
     "verdict_lines",
     "verdict_object",
     "verdict_table",
+    "write_study_report",
 ]

@@ -19,36 +19,37 @@ _BAR_PX = 10
 _CAP_PX = 4
 _MARGINS = 2.4
 """A scale is never narrower than this many margins to either side: small changes shall look small."""
-_FURTHEST_PERCENT = 100.0
+_FURTHEST = 100.0
+"""And never wider than this many percent."""
 _INSET = 5.0
 _TICKS = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A linear axis of changes in percent; places are percentages of the drawing's width."""
+    """A linear axis of changes, in percent or points; places are percentages of the drawing's width."""
 
     low: float
     high: float
     step: float
 
     @classmethod
-    def over(cls, effects: Sequence[Effect], margin_percent: float) -> Scale:
+    def over(cls, effects: Sequence[Effect], margin: float) -> Scale:
         """An axis with room for every change and its blocks; intervals may be cut when they are far wider."""
         places = [effect.change for effect in effects]
-        places += [percent for effect in effects for percent in by_block(effect)]
-        least = _MARGINS * margin_percent
+        places += [change for effect in effects for change in by_block(effect)]
+        least = _MARGINS * margin
         reach = max([least, *(1.6 * abs(place) for place in places)])
         bounds = [bound for effect in effects for bound in (effect.change_low, effect.change_high)]
         places += [max(-reach, min(bound, reach)) for bound in bounds if bound is not None]
-        low = max(min([-least, *places]), -_FURTHEST_PERCENT)
-        high = min(max([least, *places]), _FURTHEST_PERCENT)
+        low = max(min([-least, *places]), -_FURTHEST)
+        high = min(max([least, *places]), _FURTHEST)
         step = nice_step((high - low) / _TICKS)
         return cls(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step, step)
 
-    def place(self, percent: float) -> float:
+    def place(self, change: float) -> float:
         """Where a change stands, in percent of the width; outside of the axis: at its end."""
-        inside = max(self.low, min(percent, self.high))
+        inside = max(self.low, min(change, self.high))
         return _INSET + (100 - 2 * _INSET) * (inside - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[float]:
@@ -63,20 +64,20 @@ def nice_step(width: float) -> float:
     return next(float(factor * power) for factor in (1, 2, 5, 10) if factor * power >= width * (1 - 1e-9))
 
 
-def axis(scale: Scale) -> Markup:
+def axis(scale: Scale, unit: str) -> Markup:
     """The labels above a chart's rows. Every second label may be hidden where the window is narrow."""
     labels = []
     zero = round(-scale.low / scale.step)
     for number, tick in enumerate(scale.ticks()):
         kind = "" if (number - zero) % 2 == 0 else ' class="odd"'
-        text = f"{tick:+g} %" if tick else "0"
+        text = f"{tick:+g} {unit}".rstrip() if tick else "0"
         labels.append(f'<text x="{scale.place(tick):.2f}%" y="13"{kind}>{text}</text>')
     return Markup(f'<svg class="axis" height="18" aria-hidden="true">{"".join(labels)}</svg>')
 
 
-def row(effect: Effect, scale: Scale, margin_percent: float) -> Markup:
+def row(effect: Effect, scale: Scale, margin: float) -> Markup:
     """A case's bar with its interval, its blocks as dots, and the margin as a band behind them."""
-    left, right = scale.place(-margin_percent), scale.place(margin_percent)
+    left, right = scale.place(-margin), scale.place(margin)
     behind = [
         f'<rect class="band" x="{left:.2f}%" width="{right - left:.2f}%" height="100%"/>',
         *(_rule(scale.place(tick), "zero" if tick == 0 else "tick") for tick in scale.ticks()),
@@ -89,7 +90,9 @@ def row(effect: Effect, scale: Scale, margin_percent: float) -> Markup:
 
 
 def by_block(effect: Effect) -> list[float]:
-    """The change of each block in percent."""
+    """The change of each block, in percent or points as the effect's own."""
+    if effect.scale == "difference":
+        return [difference for _, difference in effect.points]
     return [100 * (ratio - 1) for _, ratio in effect.points]
 
 
@@ -140,7 +143,7 @@ def _end(bound: float, scale: Scale) -> str:
 
 def _dots(effect: Effect, scale: Scale) -> str:
     return "".join(
-        f'<circle class="dot" cx="{scale.place(percent):.2f}%" r="2"/>'
-        for percent in by_block(effect)
-        if scale.low <= percent <= scale.high
+        f'<circle class="dot" cx="{scale.place(change):.2f}%" r="2"/>'
+        for change in by_block(effect)
+        if scale.low <= change <= scale.high
     )

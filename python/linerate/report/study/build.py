@@ -1,10 +1,12 @@
-"""Renders the page of a study: the view model in, one self-contained HTML text out."""
+"""Renders the page of a study: the view model in, one self-contained HTML text out; and writes it."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
@@ -14,14 +16,18 @@ from linerate.report import figures
 from linerate.report.page.svg import draw
 from linerate.report.study import bars, words
 from linerate.report.study.drift import drift_chart
+from linerate.report.study.gather import study_page
 from linerate.report.study.model import CasePart, StudyPage, WorkloadPart
+from linerate.results import files
+from linerate.study import StudyDirectory
+from linerate.study.directory import REPORT
 
 PAGE_BYTES_MAX = 1_450_000
-COSTS = (
-    ("retransmit_percent", "segments sent again, %"),
-    ("host_cpu_percent", "load host CPU, %"),
-    ("array_cpu_percent", "array CPU, %"),
-)
+COSTS = {
+    "retransmit_percent": "segments sent again, %",
+    "host_cpu_percent": "load host CPU, %",
+    "array_cpu_percent": "array CPU, %",
+}
 _VERDICTS = ("better", "worse", "equivalent", "undecided")
 _CLAIMS = ("differs", "agrees", "not tested", "needs hardware")
 
@@ -40,10 +46,21 @@ class WorkloadView:
     """One workload as the template shows it: every row with its drawing."""
 
     part: WorkloadPart
+    margin: str
     axis: Markup
     rows: list[tuple[CasePart, Effect, Markup]]
+    cost_names: list[str]
     costs: list[tuple[CasePart, list[CostCell], str]]
+    attributed: bool
     drift: Markup | None
+
+
+def write_study_report(directory: StudyDirectory, path: Path | None = None) -> Path:
+    """Write the report of a study, by default into its directory, where it takes the place of an earlier one."""
+    target = path or directory.path / REPORT
+    target.parent.mkdir(parents=True, exist_ok=True)
+    files.write_atomically(target, render_study(study_page(directory)).encode())
+    return target
 
 
 def render_study(page: StudyPage) -> str:
@@ -58,7 +75,8 @@ def _render(page: StudyPage, *, drift: bool) -> str:
     )
     templates.filters.update(
         change=words.change,
-        interval=words.interval,
+        bounds=words.bounds,
+        percent=words.percent,
         p=words.probability,
         value=words.value,
         small=words.small,
@@ -67,10 +85,12 @@ def _render(page: StudyPage, *, drift: bool) -> str:
     return templates.from_string(_asset("linerate.report.study", "study.html.j2")).render(
         page=page,
         counts=verdict_counts(page),
-        findings=figures.grouped_findings(page.validity.findings),
+        findings=[
+            (group.finding, words.where(group.steps, page.runs))
+            for group in figures.grouped_findings(page.validity.findings)
+        ],
         topology=Markup(page.topology),
         metrics=" and ".join(dict.fromkeys(part.metric.label for part in page.workloads)),
-        cost_names=[label for _, label in COSTS],
         views=[_view(page, part, drift=drift) for part in page.workloads],
         claims=sorted(page.claims, key=lambda claim: _CLAIMS.index(claim.verdict)),
         style=Markup(
@@ -92,34 +112,37 @@ def _asset(package: str, name: str) -> str:
 
 def _view(page: StudyPage, part: WorkloadPart, *, drift: bool) -> WorkloadView:
     effects = list(page.effects(part.name))
-    scale = bars.Scale.over([effect for _, effect in effects], page.margin_percent)
+    margin = page.margin_of(part)
+    scale = bars.Scale.over([effect for _, effect in effects], margin)
     chart = drift_chart(page, part) if drift and page.blocks > 1 else None
+    tops = {
+        metric: bars.largest(page.typical(case.name, part.name, metric) for case in page.cases)
+        for metric in COSTS
+        if any(page.typical(case.name, part.name, metric) is not None for case in page.cases)
+    }
+    costs = list(_costs(page, part, tops))
     return WorkloadView(
         part=part,
-        axis=bars.axis(scale),
-        rows=[(case, effect, bars.row(effect, scale, page.margin_percent)) for case, effect in effects],
-        costs=_costs(page, part),
+        margin=f"{margin:g} {part.change_unit}",
+        axis=bars.axis(scale, "%" if part.change_unit == "%" else ""),
+        rows=[(case, effect, bars.row(effect, scale, margin)) for case, effect in effects],
+        cost_names=[COSTS[metric] for metric in tops],
+        costs=costs,
+        attributed=any(sentence for *_, sentence in costs),
         drift=Markup(draw(chart)) if chart else None,
     )
 
 
-def _costs(page: StudyPage, part: WorkloadPart) -> list[tuple[CasePart, list[CostCell], str]]:
-    """Per case its costs and what held it back; no rows where nothing of it was measured."""
-    metrics = [metric for metric, _ in COSTS]
-    values = {
-        (case.name, metric): page.typical(case.name, part.name, metric)
-        for case in page.cases
-        for metric in metrics
-    }
-    tops = {metric: bars.largest(values[case.name, metric] for case in page.cases) for metric in metrics}
-    rows = []
+def _costs(
+    page: StudyPage, part: WorkloadPart, tops: Mapping[str, float]
+) -> Iterator[tuple[CasePart, list[CostCell], str]]:
+    """Per case its costs and what held it back. `tops`: the largest value of each metric that was measured."""
     for case in page.cases:
         cells = []
-        for metric in metrics:
-            value = values[case.name, metric]
+        for metric, top in tops.items():
+            value = page.typical(case.name, part.name, metric)
             effect = page.judgement.effect(case.name, part.name, metric)
-            cells.append(CostCell(value, bars.share(value, tops[metric]), effect.verdict if effect else ""))
+            cells.append(CostCell(value, bars.share(value, top), effect.verdict if effect else ""))
         sentence = page.attribution(case.name, part.name)
         if sentence or any(cell.value is not None for cell in cells):
-            rows.append((case, cells, sentence))
-    return rows
+            yield case, cells, sentence

@@ -24,27 +24,29 @@ from linerate.results import Validity
 
 @dataclass(frozen=True, slots=True)
 class SettingValue:
-    """A setting of a case: what was asked for, what was read back, and where it lives."""
+    """A setting of a case: what was asked for and what was read back."""
 
     name: str
     asked: str
     read_back: str = ""
-    where: str = ""
 
     @property
     def held(self) -> bool:
-        """What was read back is what was asked for, as far as it could be read."""
-        return self.read_back in ("", self.asked)
+        """What was read back is what was asked for, as far as it could be read; the word max asks for a number."""
+        return self.read_back in ("", self.asked) or (
+            self.read_back[:1].isdigit() and not self.asked[:1].isdigit()
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class CasePart:
-    """One case: its settings, and why it could not run if it could not."""
+    """One case: its settings, and why it could not run anywhere if it could not."""
 
     name: str
     title: str
     settings: tuple[SettingValue, ...] = ()
     not_applicable: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +57,25 @@ class WorkloadPart:
     title: str
     metric: Metric
 
+    @property
+    def change_unit(self) -> str:
+        """What changes of the metric are written in."""
+        return "points" if self.metric.scale == "difference" else "%"
+
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """A non-default setting that earned its place, with what it brought and what it cost."""
+    """A non-default setting that earned its place, with what it brought and what it cost.
+
+    `mixed`: it made some workload worse, so that it depends on the load.
+    """
 
     setting: str
     default: str
     recommended: str
     evidence: tuple[str, ...]
     cost: tuple[str, ...] = ()
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +83,12 @@ class StudyPage:
     """A whole study, ready to be shown.
 
     `certainty` says what a shortened study gives up. `topology` is the SVG of the SAN, empty on real hosts.
-    `laboratory` are the few facts of the page's head, `environment` and `method` those of its end.
+    `skipped` are cases that could not run somewhere, with the reason. `laboratory` are the few facts of the page's
+    head, `environment` and `method` those of its end.
     """
 
     name: str
+    title: str
     state: str
     validity: Validity
     judgement: Judgement
@@ -85,6 +98,7 @@ class StudyPage:
     attributions: tuple[Attribution, ...] = ()
     claims: tuple[ClaimVerdict, ...] = ()
     recommendations: tuple[Recommendation, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
     description: str = ""
     reason: str = ""
     certainty: str = ""
@@ -97,14 +111,23 @@ class StudyPage:
     text: str = field(default="", repr=False)
 
     @property
+    def runs(self) -> int:
+        """Runs whose figures count."""
+        return len(self.observations)
+
+    @property
     def blocks(self) -> int:
         """Blocks of which at least one run could be used."""
         return len({observation.block for observation in self.observations})
 
     @property
     def margin_percent(self) -> float:
-        """The difference that does not matter yet."""
+        """The relative change that does not matter yet."""
         return 100 * self.judgement.margin
+
+    def margin_of(self, part: WorkloadPart) -> float:
+        """The change of a workload's metric that does not matter yet, in its own `change_unit`."""
+        return self.margin_percent if part.metric.margin is None else part.metric.margin
 
     @property
     def not_applicable(self) -> tuple[CasePart, ...]:

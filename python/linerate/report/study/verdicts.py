@@ -75,8 +75,8 @@ def verdict_lines(page: StudyPage) -> list[str]:
                     part.metric.name,
                     words.value(effect.baseline, part.metric),
                     words.value(effect.value, part.metric),
-                    words.change(effect.change),
-                    words.interval(effect),
+                    words.change(effect),
+                    words.bounds(effect),
                     words.probability(effect.p_adjusted),
                     figures.count(effect.blocks),
                     effect.verdict,
@@ -107,7 +107,7 @@ def closing_lines(page: StudyPage) -> list[str]:
         if floor.scale == "ratio" and any(
             (part.name, part.metric.name) == (floor.workload, floor.metric) for part in page.workloads
         ):
-            lines.append(f"baseline against itself, {floor.workload}: {words.change(floor.change)}")
+            lines.append(f"baseline against itself, {floor.workload}: {words.percent(floor.change)}")
     lines += [f"note: {warning}" for warning in page.judgement.warnings]
     if page.certainty:
         lines.append(f"note: {page.certainty}")
@@ -139,12 +139,12 @@ def _cell(page: StudyPage, case: CasePart, workload: str, form: str) -> Text:
 
 
 def _written(effect: Effect, form: str) -> str:
-    change = f"{words.change(effect.change):>8}"
+    change = f"{words.change(effect):>8}"
     if form == "short":
         return f"{change} {_MARKS[effect.verdict]}"
     if form == "plain" or effect.change_low is None or effect.change_high is None:
         return f"{change} {effect.verdict}"
-    bounds = f"({effect.change_low:+.1f} .. {effect.change_high:+.1f})"
+    bounds = f"({words.bounds(effect)})"
     return f"{change} {bounds:<18} {effect.verdict}"
 
 

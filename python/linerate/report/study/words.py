@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
-from linerate.analysis.verdict import Effect, Metric
+from collections.abc import Sequence
+
+from linerate.analysis.verdict import METRICS, Effect, Metric
 from linerate.report import figures
 
+_NAMED_MAX = 3
 
-def change(percent: float | None) -> str:
-    """A change relative to the baseline: `+5.1 %`, `-0.3 %`, `0.0 %`; whole numbers from 100 % on."""
-    if percent is None:
+
+def percent(change: float | None) -> str:
+    """A relative change: `+5.1 %`, `-0.3 %`, `0.0 %`; whole numbers from 100 % on."""
+    if change is None:
         return figures.NOTHING
-    digits = 0 if abs(percent) >= 99.5 else 1
-    rounded = round(percent, digits)
-    return f"{rounded:+,.{digits}f} %" if rounded else f"{0:.{digits}f} %"
+    return f"{_signed(change)} %"
 
 
-def interval(effect: Effect) -> str:
-    """The 95 % bounds of a change: `+4.8 .. +5.4 %`."""
+def change(effect: Effect) -> str:
+    """A case's change in the unit that its metric is compared in: percent of the baseline, or points."""
+    if effect.scale == "difference":
+        return f"{_points(effect.change)} points"
+    return percent(effect.change)
+
+
+def bounds(effect: Effect) -> str:
+    """The 95 % bounds of a change without their unit: `+4.8 .. +5.4`."""
     if effect.change_low is None or effect.change_high is None:
         return figures.NOTHING
-    return f"{change(effect.change_low).removesuffix(' %')} .. {change(effect.change_high)}"
+    written = _points if effect.scale == "difference" else _signed
+    return f"{written(effect.change_low)} .. {written(effect.change_high)}"
+
+
+def _signed(amount: float) -> str:
+    digits = 0 if abs(amount) >= 99.5 else 1
+    rounded = round(amount, digits)
+    return f"{rounded:+,.{digits}f}" if rounded else f"{0:.{digits}f}"
+
+
+def _points(amount: float) -> str:
+    digits = 1 if abs(amount) >= 9.95 else 2 if abs(amount) >= 0.995 else 3
+    rounded = round(amount, digits)
+    return f"{rounded:+.{digits}f}" if rounded else "0"
+
+
+def label(metric: str) -> str:
+    """What people call a metric."""
+    return METRICS[metric].label
 
 
 def probability(p: float | None) -> str:
@@ -34,6 +61,15 @@ def value(amount: float | None, metric: Metric) -> str:
     if amount is None:
         return figures.NOTHING
     return f"{_WRITTEN.get(metric.unit, figures.significant)(amount)} {metric.unit}".rstrip()
+
+
+def where(steps: Sequence[str], of: int) -> str:
+    """The runs that a doubt is about, of `of` in all."""
+    if len(steps) == of > 1:
+        return "every run"
+    if len(steps) > _NAMED_MAX:
+        return f"{len(steps)} of {of} runs, {steps[0]} first"
+    return ", ".join(steps)
 
 
 def small(amount: float | None) -> str:

@@ -1,0 +1,216 @@
+"""Gathers what there is to tell about a study from its directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+from linerate.analysis.verdict import Judgement, find_metric
+from linerate.errors import UserError
+from linerate.report.study.model import CasePart, SettingValue, StudyPage, WorkloadPart
+from linerate.report.study.recommend import recommend, title_of, written
+from linerate.results import Finding, StepRecord, Validity
+from linerate.results.manifest import Stamp
+from linerate.san import picture
+from linerate.study import Case, Study, StudyDirectory
+from linerate.study.directory import Verdicts
+from linerate.study.journal import StepDone
+
+_ALPHA = 0.05
+_XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # not needed inside of a page
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A step whose figures count, with what its run directory says about it."""
+
+    done: StepDone
+    record: StepRecord
+    findings: tuple[Finding, ...]
+
+
+def study_page(directory: StudyDirectory) -> StudyPage:
+    """The view model of a study as far as it has come; run directories that are gone are left out."""
+    study = directory.study
+    verdicts = directory.verdicts
+    judgement = (
+        verdicts.judgement if verdicts else Judgement(study.baseline.name, study.margin, _ALPHA, (), ())
+    )
+    runs = list(_runs(directory))
+    observations = directory.observations()
+    workloads = tuple(
+        WorkloadPart(workload.name, workload.title, find_metric(workload.metric))
+        for workload in study.workloads
+    )
+    return StudyPage(
+        name=study.name,
+        title=study.title,
+        state=directory.state,
+        reason=directory.reason,
+        validity=_validity(directory, runs, judgement),
+        judgement=judgement,
+        cases=tuple(_case(directory, case, runs) for case in study.cases),
+        workloads=workloads,
+        observations=observations,
+        attributions=verdicts.attributions if verdicts else (),
+        claims=verdicts.claims if verdicts else (),
+        recommendations=recommend(study.cases, observations, judgement, workloads),
+        skipped=tuple(_skipped(directory)),
+        description=study.description,
+        certainty=_certainty(study, judgement),
+        started_at=directory.record.started_at,
+        ended_at=directory.entries[-1].at if directory.entries else None,
+        topology="".join(
+            picture(san.topology).replace(_XMLNS, "") for san in study.sans if san.topology is not None
+        ),
+        laboratory=_laboratory(directory, runs),
+        method=_method(study, verdicts),
+        environment=_environment(directory),
+        text=directory.record.source,
+    )
+
+
+def _runs(directory: StudyDirectory) -> Iterator[_Run]:
+    for done in directory.measured.values():
+        try:
+            manifest = directory.run(done).manifest
+        except UserError:
+            continue
+        if manifest.steps:
+            yield _Run(done, manifest.steps[-1], manifest.validity.findings if manifest.validity else ())
+
+
+def _validity(directory: StudyDirectory, runs: list[_Run], judgement: Judgement) -> Validity:
+    """The doubts of every run that counts and of the judgement; what was not counted; how the study ended."""
+    findings = [finding.model_copy(update={"step": run.done.key}) for run in runs for finding in run.findings]
+    findings += [
+        Finding(rule="judgement", severity="suspect", reason=warning) for warning in judgement.warnings
+    ]
+    for step in directory.steps:
+        if step.state != "complete":
+            reason = f"a run was not counted: {step.reason or step.state}"
+            findings.append(Finding(rule="not-counted", severity="note", reason=reason, step=step.key))
+    stamp: Stamp = "valid"
+    if not judgement.effects:
+        stamp = "void"
+        findings.insert(
+            0,
+            Finding(
+                rule="no-verdicts",
+                severity="void",
+                reason="nothing could be judged: no block holds the baseline and a case",
+                advice=f"linerate study resume {directory.path}",
+            ),
+        )
+    elif directory.state != "complete" or any(finding.severity != "note" for finding in findings):
+        stamp = "suspect"
+    return Validity(stamp=stamp, findings=tuple(findings))
+
+
+def _case(directory: StudyDirectory, case: Case, runs: list[_Run]) -> CasePart:
+    of_case = [run for run in runs if run.done.case == case.name]
+    read_back = of_case[-1].record.san.get("settings", {}) if of_case else {}
+    shown = case.changed or tuple(case.settings)
+    sans = {directory.study.workload(name).san for name in case.workloads}
+    reasons = {san: reason for (san, name), reason in directory.not_applicable.items() if name == case.name}
+    return CasePart(
+        name=case.name,
+        title=case.title,
+        settings=tuple(
+            SettingValue(
+                title_of(name), written(name, case.settings[name]), written(name, read_back.get(name))
+            )
+            for name in shown
+        ),
+        not_applicable="; ".join(dict.fromkeys(reasons.values())) if sans <= set(reasons) else "",
+        source=case.source,
+    )
+
+
+def _skipped(directory: StudyDirectory) -> Iterator[tuple[str, str]]:
+    several = len(directory.study.sans) > 1
+    for (san, name), reason in directory.not_applicable.items():
+        title = directory.study.case(name).title
+        yield (f"{title}, on {san}" if several else title), reason
+
+
+def _certainty(study: Study, judgement: Judgement) -> str:
+    """What a shortened study gives up, in the figures of its own noise."""
+    if not study.quick:
+        return ""
+    found = [
+        f"{study.workload(floor.workload).title} {floor.detectable:.1f} %"
+        for floor in judgement.noise_floor
+        if floor.detectable is not None
+        and floor.scale == "ratio"
+        and floor.metric == study.workload(floor.workload).metric
+    ]
+    so = (
+        f" The smallest changes that it would find in 95 of 100 studies: {', '.join(found)}." if found else ""
+    )
+    return f"Quick: shorter runs and fewer blocks than the study asks for. Small effects stay undecided.{so}"
+
+
+def _laboratory(directory: StudyDirectory, runs: list[_Run]) -> tuple[tuple[str, str], ...]:
+    fabrics = [str(facts["fabric"]) for facts in directory.san_facts.values() if facts.get("fabric")]
+    lags = [
+        run.record.counters["fabric.lag_ns_max"] for run in runs if "fabric.lag_ns_max" in run.record.counters
+    ]
+    shown = [("fabric", ", ".join(dict.fromkeys(fabrics)))] if fabrics else []
+    return (*shown, *([("largest lag", f"{max(lags) / 1e6:.2f} ms")] if lags else []))
+
+
+def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], ...]:
+    repeat = study.repeat
+    again = "twice, which shows the noise floor" if repeat.baselines == 2 else "once"
+    rows = [
+        ("order", f"each block holds every case once and the baseline {again}; shuffled, seed {study.seed}"),
+        (
+            "repeats",
+            f"{repeat.blocks_min} to {repeat.blocks_max} blocks: until the last three results of a case agree "
+            f"within {repeat.rsd_percent:g} % (relative standard deviation)",
+        ),
+        (
+            "comparison",
+            "log-ratio to the baseline of the same block; permutation test where the blocks suffice, else t; "
+            f"corrected for the number of cases (Benjamini-Hochberg); margin {100 * study.margin:g} %",
+        ),
+        ("settling", f"{repeat.settle_s:g} s after every change of settings"),
+    ]
+    rows += [
+        (workload.title, f"{workload.elapsed_s:g} s measured after {workload.warmup_s:g} s of warm-up")
+        for workload in study.workloads
+    ]
+    if verdicts and verdicts.repeated:
+        agreed = sum(item.agrees for item in verdicts.repeated)
+        rows.append(
+            ("agreement", f"{agreed} of {len(verdicts.repeated)} cases and workloads met the repeat rule")
+        )
+    return tuple(rows)
+
+
+def _environment(directory: StudyDirectory) -> tuple[tuple[str, str], ...]:
+    several = len(directory.san_facts) > 1
+    facts = chain.from_iterable(
+        ((f"{san}: {name}" if several else name, value) for name, value in _flat(facts).items())
+        for san, facts in directory.san_facts.items()
+    )
+    versions = directory.record.versions.items()
+    return (
+        *((name, str(value)) for name, value in facts),
+        *((f"version: {name}", v) for name, v in versions),
+    )
+
+
+def _flat(facts: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Nested facts as dotted names."""
+    flat: dict[str, object] = {}
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list | tuple):
+            flat[prefix + name] = ", ".join(map(str, value))
+        else:
+            flat[prefix + name] = value
+    return flat

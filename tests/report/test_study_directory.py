@@ -1,0 +1,151 @@
+"""A study directory becomes a page: what was set, what helped, what was left out. All figures are made up."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from linerate.analysis.verdict import Judgement, Observation, judge
+from linerate.cli import main
+from linerate.report.study import StudyPage, study_page, write_study_report
+from linerate.report.study.model import Recommendation
+from linerate.report.study.recommend import recommend
+from linerate.results import RunDirectory
+from linerate.study import Case, StudyDirectory
+
+from tests.report.test_page import Page, assert_self_contained
+from tests.samples.study_directory import BASE, REFUSED, make_study_directory, sample_study
+
+BLOCKS = 5
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> StudyDirectory:
+    return make_study_directory(tmp_path_factory.mktemp("study") / "sample", blocks=BLOCKS)
+
+
+@pytest.fixture(scope="module")
+def page(directory: StudyDirectory) -> StudyPage:
+    return study_page(directory)
+
+
+def test_the_page_has_what_the_directory_has(page: StudyPage) -> None:
+    assert (page.title, page.state, page.blocks) == ("NIC tuning (sample)", "complete", BLOCKS)
+    assert [part.name for part in page.workloads] == ["8k-random", "256k-seq-read"]
+    assert ("fabric", "user") in page.laboratory
+    assert ("largest lag", "0.21 ms") in page.laboratory
+    assert "base-san" in page.topology
+    assert page.text.startswith('title = "NIC tuning (sample)"')
+    jumbo = page.cases[2]
+    assert jumbo.name == "jumbo"
+    assert {setting.name for setting in jumbo.settings} == {
+        "Receive buffers (rx_ring_frames)",
+        "Transmit buffers (tx_ring_frames)",
+    }
+    assert all(setting.read_back == setting.asked for setting in jumbo.settings)
+
+
+def test_a_case_that_cannot_be_had_is_named_with_the_reason(page: StudyPage) -> None:
+    assert page.cases[-1].not_applicable == f"isoe: {REFUSED}"
+    assert page.skipped == (("iSCSI offload engine on", f"isoe: {REFUSED}"),)
+
+
+def test_the_html_is_written_again_when_asked_for(directory: StudyDirectory) -> None:
+    path = write_study_report(directory)
+    assert path == directory.path / "report.html"
+    text = path.read_text()
+    assert_self_contained(text)
+    assert Page(text).count("svg") > 10
+    path.write_text("old")
+    write_study_report(directory)
+    assert path.read_text() == text
+
+
+def test_every_doubt_about_a_run_is_told_once(page: StudyPage, directory: StudyDirectory) -> None:
+    text = Page(write_study_report(directory).read_text()).text
+    assert text.count("20 s were measured") == 1
+    assert "20 s were measured every run" in text
+    assert page.validity.stamp == "valid"
+
+
+def test_a_study_that_was_left_says_so(tmp_path: Path) -> None:
+    left = study_page(make_study_directory(tmp_path / "left", blocks=2, state="interrupted"))
+    assert (left.state, left.reason, left.validity.stamp) == ("interrupted", "stopped by the user", "suspect")
+    empty = study_page(make_study_directory(tmp_path / "empty", blocks=0, state="interrupted"))
+    assert empty.validity.stamp == "void"
+    assert empty.observations == ()
+
+
+def test_runs_that_are_gone_do_not_hide_the_verdicts(directory: StudyDirectory, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(directory.path, copy)
+    shutil.rmtree(copy / "runs")
+    bare = study_page(StudyDirectory.open(copy))
+    assert len(bare.judgement.effects) == len(directory.verdicts.judgement.effects)  # type: ignore[union-attr]
+    assert all(setting.read_back == "" for case in bare.cases for setting in case.settings)
+
+
+# ---- recommended settings ----
+
+
+def recommended(cases: Sequence[Case], page: StudyPage, judgement: Judgement) -> dict[str, Recommendation]:
+    found = recommend(cases, page.observations, judgement, page.workloads)
+    return {item.setting: item for item in found}
+
+
+def test_only_settings_that_earned_their_place_are_recommended(page: StudyPage) -> None:
+    found = {item.setting: item for item in page.recommendations}
+    assert set(found) == {"Jumbo frames (mtu)", "Delayed ACK (delayed_ack)"}
+    mtu = found["Jumbo frames (mtu)"]
+    assert (mtu.default, mtu.recommended, mtu.mixed) == ("1500 bytes", "9000 bytes", False)
+    assert any(line.startswith("256K sequential read: +") for line in mtu.evidence)
+    assert not any(line.startswith("8K random, 67 % read: +") for line in mtu.evidence)
+
+
+def test_settings_that_no_pair_of_cases_separates_are_recommended_together(page: StudyPage) -> None:
+    cases = [case for case in sample_study().cases if case.name in ("baseline", "default")]
+    observations = [seen for seen in page.observations if seen.case in ("baseline", "default")]
+    both = judge(observations, "baseline", {name: metric for name, (metric, _) in BASE.items()})
+    (name,) = recommended(cases, replace(page, observations=tuple(observations)), both)
+    assert name.count(" and ") == 2
+
+
+def test_a_setting_that_also_hurts_depends_on_the_load(page: StudyPage) -> None:
+    def bent(seen: Observation) -> Observation:
+        if (seen.case, seen.workload) != ("no-delayed-ack", "256k-seq-read"):
+            return seen
+        return replace(seen, values={**seen.values, "mib_s": 0.7 * seen.values["mib_s"]})
+
+    observations = tuple(bent(seen) for seen in page.observations)
+    judgement = judge(observations, "baseline", {name: metric for name, (metric, _) in BASE.items()})
+    found = recommended(sample_study().cases, replace(page, observations=observations), judgement)
+    item = found["Delayed ACK (delayed_ack)"]
+    assert item.mixed
+    assert any("256K sequential read: -3" in line for line in item.cost)
+
+
+# ---- the verb ----
+
+
+def test_the_verb_takes_a_study_and_a_run(
+    directory: StudyDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(directory.path), "--html", str(tmp_path / "study.html")]) == 0
+    told = capsys.readouterr().out
+    assert "not applicable  isoe" in told
+    assert "recommended:" in told
+    assert told.rstrip().endswith(f"report: {tmp_path / 'study.html'}")
+    assert (tmp_path / "study.html").exists()
+    run = directory.run(next(iter(directory.measured.values())))
+    assert isinstance(run, RunDirectory)
+    assert main(["report", str(run.path), "--html", str(tmp_path / "run.html")]) == 0
+
+
+def test_a_study_has_no_vdbench_output(
+    directory: StudyDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(directory.path), "--vdbench-output", str(tmp_path / "v")]) == 2
+    assert "a study has no vdbench output" in capsys.readouterr().err
