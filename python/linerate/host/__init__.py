@@ -11,6 +11,8 @@ from linerate.host.catalogue import catalogue, named, parse_settings
 from linerate.host.change import Applied, Shown, apply, read
 from linerate.host.hand import Refusal, Writer, Writers
 from linerate.host.journal import Change, Journal, read_journal
+from linerate.host.plan import HostPlan, Step, plan
+from linerate.host.session import SessionSettings, session_options, with_session_settings
 from linerate.host.setting import (
     MAX,
     Catalogue,
@@ -25,6 +27,7 @@ from linerate.host.setting import (
 )
 from linerate.host.target import HostTarget, inside
 from linerate.host.undo import Restored, restore
+from linerate.host.windows.script import apply_script, undo_script, windows_refusals
 
 __all__ = [
     "MAX",
@@ -32,6 +35,7 @@ __all__ = [
     "Catalogue",
     "Change",
     "Choice",
+    "HostPlan",
     "HostTarget",
     "Journal",
     "Names",
@@ -39,19 +43,27 @@ __all__ = [
     "Refusal",
     "Restored",
     "Scope",
+    "SessionSettings",
     "Setting",
     "Shown",
+    "Step",
     "Switch",
     "Value",
     "Where",
     "Writer",
     "Writers",
     "apply",
+    "apply_script",
     "catalogue",
     "inside",
     "named",
     "parse_settings",
+    "plan",
     "read",
     "read_journal",
     "restore",
+    "session_options",
+    "undo_script",
+    "windows_refusals",
+    "with_session_settings",
 ]

@@ -14,8 +14,8 @@ from linerate.errors import HostError
 from linerate.host.catalogue import catalogue, named, parse_settings
 from linerate.host.hand import Hand, Refusal, Writers, hands, kernel_of
 from linerate.host.journal import Change, Journal
-from linerate.host.linux.knob import Reading, UnavailableError
-from linerate.host.setting import MAX, Number, Setting, Value
+from linerate.host.linux.knob import Reading
+from linerate.host.setting import MAX, Number, Setting, UnavailableError, Value
 from linerate.host.target import HostTarget, inside
 
 
@@ -76,7 +76,7 @@ def apply(
     def work() -> Applied:
         with kernel_of(target) as kernel:
             found = hands([named(name) for name in wanted], target, kernel, writers or {})
-            turns, refused = _prepared(found, wanted)
+            turns, refused = prepared(found, wanted)
             if refused:
                 return Applied(refused=tuple(refused))
             return _turned(turns, target, namespace, journal)
@@ -93,20 +93,22 @@ def shown(hand: Hand) -> Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class Turn:
+    """A knob that is about to be turned: what it stands at, and the value for it."""
+
     hand: Hand
     before: Reading
     value: Value
 
 
-def _prepared(hands: Iterable[Hand], wanted: Mapping[str, Value]) -> tuple[list[_Turn], list[Refusal]]:
+def prepared(hands: Iterable[Hand], wanted: Mapping[str, Value]) -> tuple[list[Turn], list[Refusal]]:
     """What is to be turned, after a look at every knob; and everything that stands in the way."""
-    turns: list[_Turn] = []
+    turns: list[Turn] = []
     refused: list[Refusal] = []
     for hand in hands:
         try:
             before = hand.read()
-            turns.append(_Turn(hand, before, _within(hand, wanted[hand.setting.name])))
+            turns.append(Turn(hand, before, _within(hand, wanted[hand.setting.name])))
         except HostError as error:
             refused.append(hand.refusal(error))
     missing = wanted.keys() - {turn.hand.setting.name for turn in turns} - {one.setting for one in refused}
@@ -131,10 +133,10 @@ def _within(hand: Hand, value: Value) -> Value:
 
 
 def _turned(
-    turns: Sequence[_Turn], target: HostTarget, namespace: tuple[int, int], journal: Journal
+    turns: Sequence[Turn], target: HostTarget, namespace: tuple[int, int], journal: Journal
 ) -> Applied:
     """Turns every knob, or puts back those that were turned."""
-    done: list[tuple[_Turn, Change]] = []
+    done: list[tuple[Turn, Change]] = []
     refused: list[Refusal] = []
     whole = False
     try:
@@ -154,7 +156,7 @@ def _turned(
     return Applied(readback=found, before={name: before[name] for name in found})
 
 
-def _change(turn: _Turn, target: HostTarget, namespace: tuple[int, int]) -> Change:
+def _change(turn: Turn, target: HostTarget, namespace: tuple[int, int]) -> Change:
     hand, before = turn.hand, turn.before
     return Change(
         number=0,
@@ -169,7 +171,7 @@ def _change(turn: _Turn, target: HostTarget, namespace: tuple[int, int]) -> Chan
     )
 
 
-def _turn(turn: _Turn) -> Refusal | None:
+def _turn(turn: Turn) -> Refusal | None:
     try:
         turn.hand.write(turn.value)
     except HostError as error:
@@ -177,7 +179,7 @@ def _turn(turn: _Turn) -> Refusal | None:
     return None
 
 
-def _read_back(turns: Sequence[_Turn], refused: list[Refusal]) -> dict[str, Value]:
+def _read_back(turns: Sequence[Turn], refused: list[Refusal]) -> dict[str, Value]:
     """What was set, as it stands now that everything is set; what is otherwise goes to `refused`."""
     found: dict[str, Value] = {}
     for turn in turns:
@@ -195,7 +197,7 @@ def _read_back(turns: Sequence[_Turn], refused: list[Refusal]) -> dict[str, Valu
     return found
 
 
-def _take_back(done: Sequence[tuple[_Turn, Change]], journal: Journal) -> None:
+def _take_back(done: Sequence[tuple[Turn, Change]], journal: Journal) -> None:
     """Undoes turns of a change that did not come through, the last one first."""
     stuck: list[Refusal] = []
     for turn, change in reversed(done):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from linerate.errors import HostError
-from linerate.host.linux.knob import Knob, Reading, State, UnavailableError
-from linerate.host.setting import Setting, Value, Where
+from linerate.host.linux.knob import Knob, Reading, State
+from linerate.host.setting import Setting, UnavailableError, Value, Where
 from linerate.host.target import HostTarget
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from linerate.errors import UserError
+from linerate.errors import HostError, UserError
 from linerate.workload.units import parse_size, size_text
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ MAX = "max"
 
 _ON = ("on", "true", "yes", "enabled")
 _OFF = ("off", "false", "no", "disabled")
+
+
+class UnavailableError(HostError):
+    """A setting that a host, device, kernel or system does not have, or does not let us change; it says why."""
 
 
 @dataclass(frozen=True, slots=True)

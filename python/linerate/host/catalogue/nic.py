@@ -5,13 +5,22 @@ from __future__ import annotations
 from linerate.host.linux.adapter import Checksum, FeatureSwitch, LinkNumber, Pause, Ring
 from linerate.host.linux.queues import Moderation, Queues, Scaling
 from linerate.host.setting import Choice, Names, Number, Setting, Switch
+from linerate.host.windows.knob import AdvancedProperty, Offload, RssProfile
 
+_ETHERNET_HEADER_BYTES = 14
 _SEGMENTATION = (
     "tx-tcp-segmentation",
     "tx-tcp6-segmentation",
     "tx-tcp-ecn-segmentation",
     "tx-tcp-mangleid-segmentation",
     "tx-generic-segmentation",
+)
+_PROFILES = (
+    ("closest", "Closest"),
+    ("closest-static", "ClosestStatic"),
+    ("numa", "NUMA"),
+    ("numa-static", "NUMAStatic"),
+    ("conservative", "Conservative"),
 )
 _COALESCING = ("rx-gro", "rx-lro", "rx-gro-hw")
 
@@ -23,7 +32,9 @@ SETTINGS = (
         scope="port",
         kind=Number("bytes", 576, 16_110),
         default="1500",
+        fabric=True,
         linux=LinkNumber("MTU", "mtu", "MAX_MTU"),
+        windows=AdvancedProperty(("*JumboPacket",), add=_ETHERNET_HEADER_BYTES),
         names=Names(
             linux="ip link mtu",
             windows="*JumboPacket (with 14 bytes of Ethernet header)",
@@ -43,6 +54,10 @@ SETTINGS = (
         kind=Choice(("on", "rx", "tx", "off")),
         default="on",
         linux=Checksum(),
+        windows=AdvancedProperty(
+            ("*TCPChecksumOffloadIPv4", "*TCPChecksumOffloadIPv6"),
+            words=(("on", 3), ("rx", 2), ("tx", 1), ("off", 0)),
+        ),
         names=Names(
             linux="ethtool -K rx tx",
             windows="*TCPChecksumOffloadIPv4, *TCPChecksumOffloadIPv6",
@@ -61,6 +76,7 @@ SETTINGS = (
         kind=Switch(),
         default="on",
         linux=FeatureSwitch(_SEGMENTATION, _SEGMENTATION[:1], ("tso", "gso")),
+        windows=AdvancedProperty(("*LsoV2IPv4", "*LsoV2IPv6"), switch=True),
         names=Names(
             linux="ethtool -K tso gso",
             windows="*LsoV2IPv4, *LsoV2IPv6",
@@ -92,6 +108,7 @@ SETTINGS = (
         default="on",
         linux=FeatureSwitch(_COALESCING, _COALESCING, ("gro", "lro", "rx-gro-hw")),
         fabric=True,
+        windows=Offload("ReceiveSegmentCoalescing", AdvancedProperty(("*RscIPv4", "*RscIPv6"), switch=True)),
         names=Names(
             linux="ethtool -K gro lro rx-gro-hw",
             windows="*RscIPv4, *RscIPv6, ReceiveSegmentCoalescing",
@@ -110,6 +127,7 @@ SETTINGS = (
         default="adaptive",
         linux=Moderation(),
         fabric=True,
+        windows=AdvancedProperty(("*InterruptModeration",), switch=True),
         names=Names(
             linux="ethtool -C rx-usecs adaptive-rx",
             windows="*InterruptModeration",
@@ -129,6 +147,7 @@ SETTINGS = (
         default="driver's choice",
         linux=Ring("rx"),
         fabric=True,
+        windows=AdvancedProperty(("*ReceiveBuffers",)),
         names=Names(linux="ethtool -G rx", windows="*ReceiveBuffers", published="Receive Buffers"),
         doc="""Frames that the adapter can hold until the host fetches them. A larger ring survives a busy CPU
         or a burst that a small one drops, which TCP answers with retransmits; it costs memory and cache.""",
@@ -142,6 +161,7 @@ SETTINGS = (
         default="driver's choice",
         linux=Ring("tx"),
         fabric=True,
+        windows=AdvancedProperty(("*TransmitBuffers",)),
         names=Names(linux="ethtool -G tx", windows="*TransmitBuffers", published="Transmit Buffers"),
         doc="""Frames that the host may queue at the adapter. Where a ring is full the stack waits or drops
         locally, before the wire; Linux's byte queue limits and small-queue rule usually act first.""",
@@ -155,6 +175,7 @@ SETTINGS = (
         default="on",
         linux=Pause(),
         fabric=True,
+        windows=AdvancedProperty(("*FlowControl",), words=(("on", 3), ("rx", 2), ("tx", 1), ("off", 0))),
         names=Names(linux="ethtool -A rx tx", windows="*FlowControl", published="Flow control"),
         doc="""Pause frames of IEEE 802.3x: rx obeys them, tx sends them, on does both. A congested switch
         port then stops its senders in place of dropping, so arrays retransmit nothing; the price is that a
@@ -168,6 +189,7 @@ SETTINGS = (
         kind=Switch(),
         default="on",
         linux=Scaling(),
+        windows=Offload("ReceiveSideScaling", AdvancedProperty(("*RSS",), switch=True)),
         names=Names(
             linux="ethtool -L (one queue is off)",
             windows="*RSS, ReceiveSideScaling",
@@ -185,6 +207,7 @@ SETTINGS = (
         kind=Number("queues", 1, 256, limited=True),
         default="driver's choice",
         linux=Queues(),
+        windows=AdvancedProperty(("*NumRssQueues",)),
         names=Names(
             linux="ethtool -L combined or rx",
             windows="*NumRssQueues",
@@ -201,6 +224,7 @@ SETTINGS = (
         kind=Choice(("closest", "closest-static", "numa", "numa-static", "conservative")),
         default="closest",
         absent="Linux has no RSS profile; where interrupts go is set per interrupt, usually by irqbalance",
+        windows=RssProfile(_PROFILES),
         names=Names(windows="Set-NetAdapterRss -Profile", published="RSS load balancing profile"),
         doc="""Which CPUs Windows gives to the receive queues: those closest to the adapter, or round robin
         over NUMA nodes. It matters on hosts with several sockets.""",
@@ -213,6 +237,10 @@ SETTINGS = (
         kind=Switch(),
         default="off",
         absent="Linux has no TCP offload engine; it needs a Windows host and an adapter that has one",
+        windows=Offload(
+            "Chimney",
+            AdvancedProperty(("*TCPConnectionOffloadIPv4", "*TCPConnectionOffloadIPv6"), switch=True),
+        ),
         names=Names(
             windows="*TCPConnectionOffloadIPv4, Chimney",
             published="TCP Connection Offload, Chimney Offload State",

@@ -6,6 +6,7 @@ The keys of `SessionOptions` (linerate.workload) are used as names where they sa
 from __future__ import annotations
 
 from linerate.host.setting import Choice, Names, Number, Setting, Switch
+from linerate.host.windows.knob import Initiator, InterfaceValue
 
 _RECORD = "node.session.iscsi."
 _CONNECTION = "node.conn[0].iscsi."
@@ -19,6 +20,7 @@ SETTINGS = (
         scope="session",
         kind=Switch(),
         default="off",
+        windows=InterfaceValue("TcpNoDelay"),
         names=Names(
             linux="TCP_NODELAY of the initiator's sockets",
             windows="TcpNoDelay",
@@ -55,6 +57,7 @@ SETTINGS = (
         scope="session",
         kind=Switch(),
         default="on",
+        windows=Initiator("ImmediateData"),
         names=Names(windows="ImmediateData", open_iscsi=f"{_RECORD}ImmediateData"),
         doc="""The first write data travels inside the command. Off makes even a small write wait for the
         array's R2T: one more round trip.""",
@@ -66,6 +69,7 @@ SETTINGS = (
         scope="session",
         kind=Switch(),
         default="off",
+        windows=Initiator("InitialR2T"),
         names=Names(windows="InitialR2T", open_iscsi=f"{_RECORD}InitialR2T"),
         doc="""Write data beyond the command waits for the array's R2T. On costs writes a round trip; it lets
         the array decide when its buffers fill.""",
@@ -77,6 +81,7 @@ SETTINGS = (
         scope="session",
         kind=Number("bytes", 512, _LENGTH_MOST),
         default="262144",
+        windows=Initiator("FirstBurstLength"),
         names=Names(windows="FirstBurstLength", open_iscsi=f"{_RECORD}FirstBurstLength"),
         doc="""The most write data that a command sends without being asked. Writes up to this size need no
         R2T.""",
@@ -88,6 +93,7 @@ SETTINGS = (
         scope="session",
         kind=Number("bytes", 512, _LENGTH_MOST),
         default="16776192",
+        windows=Initiator("MaxBurstLength"),
         names=Names(windows="MaxBurstLength", open_iscsi=f"{_RECORD}MaxBurstLength"),
         doc="""The most data of one R2T or one read sequence. Small bursts cost large writes a round trip
         each.""",
@@ -99,6 +105,7 @@ SETTINGS = (
         scope="session",
         kind=Number("bytes", 512, _LENGTH_MOST),
         default="262144",
+        windows=Initiator("MaxRecvDataSegmentLength"),
         names=Names(windows="MaxRecvDataSegmentLength", open_iscsi=f"{_CONNECTION}MaxRecvDataSegmentLength"),
         doc="""The most data in one PDU that this side accepts: larger ones mean fewer headers for large
         reads.""",
@@ -144,7 +151,6 @@ SETTINGS = (
         kind=Number("sessions", 1, 64),
         default="1",
         names=Names(
-            windows="Connect-IscsiTarget -IsMultipathEnabled",
             published="iSCSI connections per volume",
             open_iscsi="node.session.nr_sessions",
         ),
@@ -159,7 +165,7 @@ SETTINGS = (
         scope="session",
         kind=Number("I/Os", 1, 65_536),
         default="8",
-        names=Names(windows="MaxPendingRequests", published="threads", open_iscsi="node.session.queue_depth"),
+        names=Names(published="threads", open_iscsi="node.session.queue_depth"),
         doc="""I/Os in flight on each volume. More fill the line until it is full; from there on they only
         wait.""",
     ),

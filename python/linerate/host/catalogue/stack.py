@@ -5,6 +5,9 @@ from __future__ import annotations
 from linerate.host.linux.routes import CongestionControl, DelayedAck
 from linerate.host.linux.sysctl import SysctlChoice, SysctlNumber, SysctlSwitch
 from linerate.host.setting import Choice, Names, Number, Setting, Switch
+from linerate.host.windows.knob import TcpSetting
+
+_PROVIDERS = (("cubic", "CUBIC"), ("dctcp", "DCTCP"), ("reno", "NewReno"), ("bbr", "BBR2"))
 
 SETTINGS = (
     Setting(
@@ -15,6 +18,7 @@ SETTINGS = (
         kind=Switch(),
         default="on",
         linux=SysctlSwitch("net.ipv4.tcp_moderate_rcvbuf"),
+        windows=TcpSetting("AutoTuningLevelLocal", ((True, "Normal"), (False, "Disabled"))),
         names=Names(
             linux="net.ipv4.tcp_moderate_rcvbuf",
             windows="AutoTuningLevelLocal",
@@ -80,6 +84,7 @@ SETTINGS = (
         kind=Switch(),
         default="on",
         linux=DelayedAck(),
+        windows=TcpSetting("DelayedAckFrequency", ((True, "2"), (False, "1"))),
         names=Names(
             linux="ip route quickack",
             windows="DelayedAckFrequency, TcpAckFrequency",
@@ -98,6 +103,7 @@ SETTINGS = (
         kind=Choice(("reno", "cubic", "bbr", "dctcp"), open=True),
         default="cubic",
         linux=CongestionControl(),
+        windows=TcpSetting("CongestionProvider", _PROVIDERS),
         names=Names(
             linux="net.ipv4.tcp_congestion_control, or ip route congctl",
             windows="CongestionProvider",
@@ -115,6 +121,7 @@ SETTINGS = (
         kind=Choice(("off", "passive", "on")),
         default="passive",
         linux=SysctlChoice("net.ipv4.tcp_ecn", (("off", "0"), ("on", "1"), ("passive", "2"))),
+        windows=TcpSetting("EcnCapability", (("on", "Enabled"), ("off", "Disabled"))),
         names=Names(linux="net.ipv4.tcp_ecn", windows="EcnCapability", published="ECN Capability"),
         doc="""RFC 3168: a switch marks packets in place of dropping them, and the sender slows down. on asks
         for it, passive agrees when asked, off does neither. It does nothing unless switches mark. It holds
@@ -140,6 +147,7 @@ SETTINGS = (
         kind=Number("us", 1000, 1_000_000),
         default="200000",
         linux=SysctlNumber("net.ipv4.tcp_rto_min_us"),
+        windows=TcpSetting("MinRtoMs", scale=0.001, shown="MinRto"),
         names=Names(linux="net.ipv4.tcp_rto_min_us", windows="MinRto"),
         doc="""How long a sender waits at least before it takes silence for loss. A lost last segment stalls a
         command for this long; values below the receiver's delayed ACK send again what had arrived.""",

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linerate.host.linux.knob import Reading, State, UnavailableError
-from linerate.host.setting import Value
+from linerate.host.linux.knob import Reading, State
+from linerate.host.setting import UnavailableError, Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel
@@ -50,7 +50,7 @@ class LinkNumber:
         """What the driver says it can do; 0 means that it does not say."""
         return (self.most_attribute and kernel.link(device).get_attr(f"IFLA_{self.most_attribute}")) or None
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ip link set."""
         return [f"ip link set dev {device} {self.command} {value}"]
 
@@ -110,7 +110,7 @@ class FeatureSwitch(_Features):
         """Wants all bits on or off."""
         self._want(kernel, device, dict.fromkeys(self.bits, bool(value)))
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -K."""
         return [
             f"ethtool -K {device} " + " ".join(f"{word} {'on' if value else 'off'}" for word in self.words)
@@ -138,7 +138,7 @@ class Checksum(_Features):
         rx, tx = _SIDES[str(value)]
         self._want(kernel, device, dict.fromkeys(_RX_CHECKSUM, rx) | dict.fromkeys(_TX_CHECKSUM, tx))
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -K."""
         rx, tx = ("on" if side else "off" for side in _SIDES[str(value)])
         return [f"ethtool -K {device} rx {rx} tx {tx}"]
@@ -174,7 +174,7 @@ class Ring:
         """The driver's maximum."""
         return kernel.ethtool("rings", device).get(f"{self.side}_max")
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -G."""
         return [f"ethtool -G {device} {self.side} {value}"]
 
@@ -206,7 +206,7 @@ class Pause:
         """A choice has no range."""
         return None
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -A."""
         rx, tx = ("on" if side else "off" for side in _SIDES[str(value)])
         return [f"ethtool -A {device} rx {rx} tx {tx}"]

@@ -21,7 +21,8 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from linerate.host.linux.ethtool import Ethtool
-from linerate.host.linux.knob import DeviceGoneError, UnavailableError
+from linerate.host.linux.knob import DeviceGoneError
+from linerate.host.setting import UnavailableError
 
 _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432  # system call numbers, the same on every architecture
 _FSCONFIG_CMD_CREATE = 6

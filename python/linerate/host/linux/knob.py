@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from linerate.errors import HostError
-from linerate.host.setting import Value
+from linerate.host.setting import UnavailableError, Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel
 
 State = Any
 """What a knob needs to put everything back as it was; plain JSON."""
-
-
-class UnavailableError(HostError):
-    """A knob that this host, device or kernel does not have, or does not let us turn; the text says why."""
 
 
 class DeviceGoneError(UnavailableError):
@@ -54,5 +49,5 @@ class Knob(Protocol):
     def most(self, kernel: Kernel, device: str) -> int | None:
         """The largest number that the device takes; None when it does not say."""
 
-    def commands(self, device: str, value: Value) -> list[str]:
-        """What a person would type to do the same."""
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
+        """What a person would type to do the same; `reading` is what stands there."""

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linerate.host.linux.knob import Reading, State, UnavailableError
-from linerate.host.setting import Value
+from linerate.host.linux.knob import Reading, State
+from linerate.host.setting import UnavailableError, Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel
@@ -69,7 +69,7 @@ class Moderation:
         """Drivers do not say."""
         return None
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -C."""
         if value == ADAPTIVE:
             return [f"ethtool -C {device} adaptive-rx on"]
@@ -117,7 +117,7 @@ class Queues:
         """The driver's maximum."""
         return self._channels(kernel, device)[2]
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -L, as for a driver with combined queues."""
         return [f"ethtool -L {device} combined {value}"]
 
@@ -156,6 +156,6 @@ class Scaling(Queues):
         """A switch has no range."""
         return None
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -L; on means as many queues as CPUs."""
-        return Queues.commands(self, device, "$(nproc)" if value else 1)
+        return Queues.commands(self, device, "$(nproc)" if value else 1, reading)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linerate.host.linux.knob import Reading, State, UnavailableError
-from linerate.host.setting import Value
+from linerate.host.linux.knob import Reading, State
+from linerate.host.setting import UnavailableError, Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel
@@ -51,7 +51,7 @@ class DelayedAck:
         """A switch has no range."""
         return None
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ip route change, for each route of the port."""
         return [
             f"ip -4 route show dev {device} table all type unicast | while read -r route; do "
@@ -111,7 +111,7 @@ class CongestionControl:
         """A choice has no range."""
         return None
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """sysctl -w; ip route congctl is the way inside a namespace."""
         return [f"sysctl -w {_CHOSEN}={value}"]
 

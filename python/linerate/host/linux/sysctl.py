@@ -45,7 +45,7 @@ class SysctlSwitch(_Sysctl):
         """Writes 1 or 0."""
         kernel.set_sysctl(self.name, str(int(bool(value))))
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """sysctl -w."""
         return [f"sysctl -w {self.name}={int(bool(value))}"]
 
@@ -65,7 +65,7 @@ class SysctlChoice(_Sysctl):
         """Writes the number."""
         kernel.set_sysctl(self.name, dict(self.words)[str(value)])
 
-    def commands(self, device: str, value: Value) -> list[str]:
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """sysctl -w."""
         return [f"sysctl -w {self.name}={dict(self.words).get(str(value), value)}"]
 
@@ -78,24 +78,22 @@ class SysctlNumber(_Sysctl):
 
     def read(self, kernel: Kernel, device: str) -> Reading:
         """The number."""
-        number = int(kernel.sysctl(self.name).split()[self.position])
-        return Reading(number, number)
+        text = kernel.sysctl(self.name)
+        return Reading(int(text.split()[self.position]), text)
 
     def write(self, kernel: Kernel, device: str, value: Value) -> None:
         """Writes the number among its neighbours."""
-        parts = kernel.sysctl(self.name).split()
-        parts[self.position] = str(value)
-        kernel.set_sysctl(self.name, " ".join(parts))
+        kernel.set_sysctl(self.name, self._line(kernel.sysctl(self.name), str(value)))
 
     def restore(self, kernel: Kernel, device: str, state: State) -> None:
         """Writes the number that was there; its neighbours are settings of their own."""
-        self.write(kernel, device, state)
+        self.write(kernel, device, state.split()[self.position])
 
-    def commands(self, device: str, value: Value) -> list[str]:
-        """sysctl -w, for one of three with the neighbours as they stand."""
-        if not self.name.endswith("mem"):
-            return [f"sysctl -w {self.name}={value}"]
-        fields = [f"${number}" for number in (1, 2, 3)]
-        fields[self.position] = str(value)
-        shown = ", ".join(f'"{part}"' if part.isdigit() else part for part in fields)
-        return [f"sysctl -w {self.name}=\"$(sysctl -n {self.name} | awk '{{print {shown}}}')\""]
+    def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
+        """sysctl -w."""
+        return [f'sysctl -w {self.name}="{self._line(reading.state, str(value))}"']
+
+    def _line(self, text: str, number: str) -> str:
+        parts = text.split()
+        parts[self.position] = number
+        return " ".join(parts)

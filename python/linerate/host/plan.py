@@ -1,0 +1,92 @@
+"""What a change would do, in commands that a person reads before anything is done: for Linux, and how to undo
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from linerate.host.catalogue import named, parse_settings
+from linerate.host.change import prepared
+from linerate.host.hand import Refusal, hands, kernel_of
+from linerate.host.setting import Setting, Switch, Value
+from linerate.host.target import HostTarget, inside
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One setting of one device: what it stands at, what it will be, the commands for it and against it."""
+
+    setting: Setting
+    device: str
+    before: Value
+    value: Value
+    commands: tuple[str, ...]
+    undo: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """Steps in their order, commands for open-iscsi's records, and what cannot be had.
+
+    `apply` goes the same way through netlink; it applies nothing while anything is refused.
+    """
+
+    steps: tuple[Step, ...]
+    records: tuple[str, ...]
+    refused: tuple[Refusal, ...]
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands of all steps; none for what stands as wanted already."""
+        return [command for step in self.steps if step.value != step.before for command in step.commands]
+
+    @property
+    def undo(self) -> list[str]:
+        """The commands that put everything back, the last step first."""
+        return [
+            command for step in reversed(self.steps) if step.value != step.before for command in step.undo
+        ]
+
+
+def plan(target: HostTarget, values: Mapping[str, Value]) -> HostPlan:
+    """What `apply` would do. Reads the host, changes nothing.
+
+    Raises UserError for unknown names and values out of range, HostError when the host has vanished.
+    """
+    wanted = parse_settings(values)
+    sessions = {name: value for name, value in wanted.items() if named(name).where == "session"}
+    kept = {name: value for name, value in wanted.items() if name not in sessions}
+    steps, refused = inside(target, partial(_steps, target, kept))
+    records = tuple(line for name, value in sessions.items() for line in _record(named(name), value))
+    return HostPlan(tuple(steps), records, tuple(refused))
+
+
+def _steps(target: HostTarget, wanted: Mapping[str, Value]) -> tuple[list[Step], list[Refusal]]:
+    steps = []
+    with kernel_of(target) as kernel:
+        found = hands([named(name) for name in wanted], target, kernel, {})
+        turns, refused = prepared(found, wanted)
+        for turn in turns:
+            setting, device, before = turn.hand.setting, turn.hand.device, turn.before
+            if knob := setting.linux:
+                there = tuple(knob.commands(device, turn.value, before))
+                back = tuple(knob.commands(device, before.value, before))
+                steps.append(Step(setting, device, before.value, turn.value, there, back))
+    return steps, refused
+
+
+def _record(setting: Setting, value: Value) -> list[str]:
+    """open-iscsi keeps a session's settings in records of its own; they hold at the next login."""
+    name = setting.names.open_iscsi
+    if not name:
+        return []
+    text = (
+        {True: "Yes", False: "No"}[bool(value)] if isinstance(setting.kind, Switch) else _record_text(value)
+    )
+    return [f"iscsiadm -m node -o update -n '{name}' -v {text}"]
+
+
+def _record_text(value: Value) -> str:
+    return {"none": "None", "crc32c": "CRC32C", "offer": "CRC32C,None"}.get(str(value), str(value))
