@@ -140,6 +140,8 @@ def _observations(blocks: int) -> list[Observation]:
                 * (1 + effects[place] / 100)
                 * (1 + 0.004 * math.sin(block))
                 * drawn.lognormvariate(0, 0.08 if (case, place) == ("no-rsc", 2) else NOISE),
+                "response_ms": (2.8 if case != "no-autotuning" else 4.1) + 0.05 * drawn.random(),
+                "p99_ms": 6.0 + 0.4 * drawn.random(),
                 "retransmit_percent": 0.11 + 0.01 * drawn.random() if case == "default" else 0.0,
                 "host_cpu_percent": (44.0 if case == "default" else 31.0 + number / 9) + drawn.random(),
                 "array_cpu_percent": 28.0 + number / 9 + drawn.random(),

@@ -32,7 +32,9 @@ def test_blocks_are_shuffled_but_a_case_stays_together(study: Study) -> None:
     plan = Plan(study)
     orders = {tuple((step.case, step.replica, step.workload) for step in plan.block(n)) for n in range(1, 30)}
     assert len(orders) > 20
-    first = Counter(next(step.case for step in plan.block(n) if step.san == "base-san") for n in range(1, 200))
+    first = Counter(
+        next(step.case for step in plan.block(n) if step.san == "base-san") for n in range(1, 200)
+    )
     assert set(first) == {case.name for case in study.cases}
     for number in range(1, 30):
         visits = [(step.san, step.case, step.replica) for step in plan.block(number)]

@@ -87,7 +87,9 @@ def test_an_unknown_study_is_answered_with_the_shipped_ones() -> None:
 
 
 def test_a_study_beside_its_own_topology(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text('[[switch]]\nname = "s"\n[[host]]\nname = "h"\n[[array]]\nname = "a"\n')
+    (tmp_path / "mine.toml").write_text(
+        '[[switch]]\nname = "s"\n[[host]]\nname = "h"\n[[array]]\nname = "a"\n'
+    )
     (tmp_path / "study.toml").write_text(
         TEXT.replace('topology = "base-san"', 'name = "base-san"\ntopology = "mine.toml"')
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from linerate.analysis.verdict import Effect
+from linerate.analysis.verdict import METRICS, Effect
 from linerate.report import figures
 from linerate.report.page.svg import draw
 from linerate.report.study import bars, words
@@ -24,10 +24,15 @@ from linerate.study.directory import REPORT
 
 PAGE_BYTES_MAX = 1_450_000
 COSTS = {
-    "retransmit_percent": "segments sent again, %",
-    "host_cpu_percent": "load host CPU, %",
+    "lan_mib_s": "LAN, MB/s",
+    "response_ms": "resp, ms",
+    "p99_ms": "p99, ms",
+    "retransmit_percent": "sent again, %",
+    "host_cpu_percent": "host CPU, %",
     "array_cpu_percent": "array CPU, %",
 }
+"""What is shown beside the metric that decides; what was not measured is left out."""
+_DRAWN = ("lan_mib_s", "retransmit_percent", "host_cpu_percent", "array_cpu_percent")
 _VERDICTS = ("better", "worse", "equivalent", "undecided")
 _CLAIMS = ("differs", "agrees", "not tested", "needs hardware")
 
@@ -36,7 +41,7 @@ _CLAIMS = ("differs", "agrees", "not tested", "needs hardware")
 class CostCell:
     """One cost of one case: its figure, its bar, and the verdict on it where it was judged."""
 
-    value: float | None
+    shown: str
     bar: Markup
     verdict: str
 
@@ -79,7 +84,6 @@ def _render(page: StudyPage, *, drift: bool) -> str:
         percent=words.percent,
         p=words.probability,
         value=words.value,
-        small=words.small,
         duration=words.duration,
     )
     return templates.from_string(_asset("linerate.report.study", "study.html.j2")).render(
@@ -118,7 +122,8 @@ def _view(page: StudyPage, part: WorkloadPart, *, drift: bool) -> WorkloadView:
     tops = {
         metric: bars.largest(page.typical(case.name, part.name, metric) for case in page.cases)
         for metric in COSTS
-        if any(page.typical(case.name, part.name, metric) is not None for case in page.cases)
+        if metric != part.metric.name
+        and any(page.typical(case.name, part.name, metric) is not None for case in page.cases)
     }
     costs = list(_costs(page, part, tops))
     return WorkloadView(
@@ -142,7 +147,10 @@ def _costs(
         for metric, top in tops.items():
             value = page.typical(case.name, part.name, metric)
             effect = page.judgement.effect(case.name, part.name, metric)
-            cells.append(CostCell(value, bars.share(value, top), effect.verdict if effect else ""))
+            drawing = bars.share(value, top) if metric in _DRAWN else Markup("")
+            cells.append(
+                CostCell(words.number(value, METRICS[metric]), drawing, effect.verdict if effect else "")
+            )
         sentence = page.attribution(case.name, part.name)
-        if sentence or any(cell.value is not None for cell in cells):
+        if sentence or any(cell.shown != figures.NOTHING for cell in cells):
             yield case, cells, sentence

@@ -56,11 +56,14 @@ def probability(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
+def number(amount: float | None, metric: Metric) -> str:
+    """A measured value without its unit."""
+    return figures.NOTHING if amount is None else _WRITTEN.get(metric.unit, figures.significant)(amount)
+
+
 def value(amount: float | None, metric: Metric) -> str:
     """A measured value with its unit."""
-    if amount is None:
-        return figures.NOTHING
-    return f"{_WRITTEN.get(metric.unit, figures.significant)(amount)} {metric.unit}".rstrip()
+    return figures.NOTHING if amount is None else f"{number(amount, metric)} {metric.unit}".rstrip()
 
 
 def where(steps: Sequence[str], of: int) -> str:
