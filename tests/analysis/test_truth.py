@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from linerate.analysis.verdict import ALPHA, MARGIN, judge
-from linerate.analysis.verdict.decide import decide
-from linerate.analysis.verdict.measure import Measured, measure
+from linerate.analysis.verdict.decide import Measured, decide, measure
 from scipy import stats
 
 from tests.samples.noisy_studies import Noise, Studies, make_studies

@@ -10,16 +10,19 @@ block, so that whatever drifts from block to block cancels. From there:
    The mean is a plain one below six blocks and a trimmed one from there on, so that one run that something
    disturbed neither makes nor hides a verdict.
 3. `permutation.py` asks how often chance alone, by shuffling which run of a block was the case, does as well.
-4. `measure.py` chooses among these by the number of blocks.
-5. `decide.py` corrects for the number of cases (Benjamini-Hochberg) and names the verdict: better or worse (an
-   effect is shown, and it is larger than the margin), equivalent (shown to lie inside the margin), or undecided.
-   `power.py` says how many blocks would decide it.
-6. `noise.py` compares the baseline with itself, and looks for drift along the blocks.
-7. `doubts.py` says what weakens the judgement as a whole.
+4. `decide.py` chooses among these by the number of blocks, corrects for the number of cases (Benjamini-Hochberg) and
+   names the verdict: better or worse (an effect is shown, and it is larger than the margin), equivalent (shown to
+   lie inside the margin), or undecided. `power.py` says how many blocks would decide it.
+5. `noise.py` compares the baseline with itself, and looks for drift along the blocks.
+6. `doubts.py` says what weakens the judgement as a whole.
 
-`attribution.py` names what limited each case; `claims.py` sets published findings beside the effects.
+`figures.py` takes the numbers out of a run, `attribution.py` names what limited each case, and `claims.py` sets
+published findings beside the effects.
 """
 
+from linerate.analysis.verdict.attribution import attribute
+from linerate.analysis.verdict.claims import Claim, Expectation, judge_claims, read_claims, shipped_claims
+from linerate.analysis.verdict.figures import figures_of
 from linerate.analysis.verdict.judge import ALPHA, MARGIN, judge
 from linerate.analysis.verdict.metric import METRICS, Metric, find_metric
 from linerate.analysis.verdict.model import (
@@ -41,10 +44,12 @@ __all__ = [
     "MARGIN",
     "METRICS",
     "Attribution",
+    "Claim",
     "ClaimOutcome",
     "ClaimVerdict",
     "Drift",
     "Effect",
+    "Expectation",
     "Judgement",
     "Limit",
     "Metric",
@@ -52,6 +57,11 @@ __all__ = [
     "Observation",
     "Scale",
     "Verdict",
+    "attribute",
+    "figures_of",
     "find_metric",
     "judge",
+    "judge_claims",
+    "read_claims",
+    "shipped_claims",
 ]

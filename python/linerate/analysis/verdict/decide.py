@@ -1,6 +1,9 @@
-"""From p values to verdicts: corrected for many cases, and held against the margin.
+"""From per-block figures to verdicts: measured, corrected for many cases, and held against the margin.
 
-A verdict answers a storage administrator, for whom an effect below the margin does not matter:
+`measure` picks the test and the interval that the number of blocks allows. Rows that have the same blocks and labels
+are measured together, as arrays: the cases of a study, or those of a thousand simulated studies.
+
+`decide` names the verdicts, for a storage administrator, to whom an effect below the margin does not matter:
 
     better, worse   an effect is shown (p after correction at most alpha) and its estimate lies beyond the margin
     equivalent      the effect is shown to lie inside the margin (TOST, corrected likewise)
@@ -12,13 +15,38 @@ are those of Benjamini and Hochberg: of the cases called better or worse, at mos
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
-from linerate.analysis.verdict.estimate import Array
+from linerate.analysis.verdict.estimate import (
+    BCA_FROM_BLOCKS,
+    Array,
+    bca_interval,
+    estimate,
+    p_different,
+    p_equivalent,
+    t_interval,
+)
+from linerate.analysis.verdict.model import Interval, Test
+from linerate.analysis.verdict.permutation import p_permutation, useful
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Figures per row; all but `centre` are NaN with a single block. Which test and interval, for all rows."""
+
+    centre: Array
+    error: Array
+    low: Array
+    high: Array
+    p: Array
+    p_equivalent: Array
+    test: Test
+    interval: Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +59,57 @@ class Decision:
     equivalent: NDArray[np.bool_]
 
 
+def measure(
+    labels: Sequence[Array], margins: tuple[Array | float, Array | float], family: int, alpha: float
+) -> Measured:
+    """Measure rows.
+
+    Args:
+        labels: one array per block, (rows, labels of that block): the effect under every labelling of the block's
+            runs, the observed one first.
+        margins: lower and upper bound of what does not matter, one for all or one per row.
+        family: number of comparisons that will be corrected together.
+        alpha: the level of the study.
+    """
+    points = np.stack([block[:, 0] for block in labels], axis=-1)
+    found = estimate(points)
+    enough = found.freedom > 0
+    by_permutation = enough and useful([block.shape[1] for block in labels], family, alpha)
+    # the bootstrap has nothing to draw from rows that never vary
+    by_bootstrap = points.shape[-1] >= BCA_FROM_BLOCKS and bool((found.error > 0).all())
+    low, high = bca_interval(points, alpha) if by_bootstrap else t_interval(found, alpha)
+    return Measured(
+        centre=found.centre,
+        error=found.error,
+        low=low,
+        high=high,
+        p=p_permutation(labels) if by_permutation else p_different(found),
+        p_equivalent=p_equivalent(found, *margins),
+        test="permutation" if by_permutation else "t" if enough else "",
+        interval="bca" if by_bootstrap else "t" if enough else "",
+    )
+
+
 def decide(
     centre: Array,
-    p_different: Array,
-    p_equivalent: Array,
+    p: Array,
+    p_inside: Array,
     margins: tuple[Array | float, Array | float],
     alpha: float,
 ) -> Decision:
-    """Decide a family of comparisons along the last axis; NaN where a comparison has no p.
+    """Decide a family of comparisons along the last axis.
 
+    `p` is that there is no effect, `p_inside` that it does not lie inside the margins; NaN where there is none.
     `margins` are the lower and upper bound of what does not matter, on the scale of `centre`.
     """
-    adjusted, adjusted_equivalent = correct(p_different), correct(p_equivalent)
+    adjusted, adjusted_inside = correct(p), correct(p_inside)
     low, high = margins
     shown = adjusted <= alpha
-    equivalent = adjusted_equivalent <= alpha
+    equivalent = adjusted_inside <= alpha
     beyond = (centre > high).astype(np.int8) - (centre < low).astype(np.int8)
     return Decision(
         p_adjusted=adjusted,
-        p_equivalent=adjusted_equivalent,
+        p_equivalent=adjusted_inside,
         direction=np.where(shown & ~equivalent, beyond, 0).astype(np.int8),
         equivalent=equivalent,
     )

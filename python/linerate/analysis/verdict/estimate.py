@@ -75,9 +75,12 @@ def estimate(points: Array) -> Estimates:
     lowest, highest = ordered[..., ends, None], ordered[..., blocks - ends - 1, None]
     spread = np.clip(ordered, lowest, highest).std(axis=-1, ddof=1)
     error = spread * np.sqrt((blocks - 1) / (kept * (kept - 1)))
-    if ends:
-        error *= 1 + 1 / (kept - 1) ** 2
-    return Estimates(centre, error, kept - 1)
+    return Estimates(centre, error * _stretch(blocks), kept - 1)
+
+
+def spread_of(error: float, blocks: int) -> float:
+    """The standard deviation of one block's figure, from the standard error of the location of all."""
+    return error / _stretch(blocks) * float(np.sqrt(blocks))
 
 
 def t_interval(found: Estimates, alpha: float) -> tuple[Array, Array]:
@@ -116,6 +119,11 @@ def p_equivalent(found: Estimates, low: Array | float, high: Array | float) -> A
     above_low = stats.t.sf(_t(found, low), found.freedom)
     below_high = stats.t.cdf(_t(found, high), found.freedom)
     return np.asarray(np.maximum(above_low, below_high))
+
+
+def _stretch(blocks: int) -> float:
+    """What a trimmed mean's error is too small by, see the head of this file."""
+    return 1 + 1 / freedom_of(blocks) ** 2 if trimmed_each_end(blocks) else 1.0
 
 
 def _t(found: Estimates, hypothesis: Array | float) -> Array:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from linerate.analysis.verdict.blocks import Comparison, Table, comparisons, from_scale, tabulate
-from linerate.analysis.verdict.decide import decide
+from linerate.analysis.verdict.decide import decide, measure
 from linerate.analysis.verdict.doubts import doubts_about
-from linerate.analysis.verdict.measure import measure
+from linerate.analysis.verdict.estimate import spread_of
 from linerate.analysis.verdict.metric import METRICS, Metric, find_metric
 from linerate.analysis.verdict.model import Effect, Interval, Judgement, Observation, Test, Verdict
-from linerate.analysis.verdict.noise import drift, noise_floor, spread_of, stray_blocks
+from linerate.analysis.verdict.noise import drift, noise_floor, stray_blocks
 from linerate.analysis.verdict.power import blocks_needed
 from linerate.errors import UserError
 
@@ -118,8 +118,8 @@ def _effects(
     figures = _measure(rows, margins, alpha)
     decision = decide(
         centre=np.array([item.centre for item in figures]),
-        p_different=np.array([item.p for item in figures]),
-        p_equivalent=np.array([item.p_equivalent for item in figures]),
+        p=np.array([item.p for item in figures]),
+        p_inside=np.array([item.p_equivalent for item in figures]),
         margins=(np.array([low for low, _ in margins]), np.array([high for _, high in margins])),
         alpha=alpha,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
 from linerate.analysis.verdict.blocks import Comparison, Place, Table, from_scale
-from linerate.analysis.verdict.estimate import Array, estimate, t_interval
+from linerate.analysis.verdict.estimate import Array, estimate, spread_of, t_interval
 from linerate.analysis.verdict.metric import Metric
 from linerate.analysis.verdict.model import Drift, NoiseFloor
 from linerate.analysis.verdict.power import detectable
@@ -47,11 +47,6 @@ def noise_floor(table: Table, baseline: str, alpha: float) -> NoiseFloor | None:
         spread=_as_change(table.metric, spread),
         detectable=_as_change(table.metric, change),
     )
-
-
-def spread_of(error: float, blocks: int) -> float:
-    """The standard deviation of one block's figure, from the standard error of the location of all."""
-    return error * math.sqrt(blocks)
 
 
 def drift(table: Table, alpha: float) -> Drift | None:

@@ -1,0 +1,176 @@
+"""What held a case back: one sentence per case and workload, with the figures that say so.
+
+The limits are asked in the order in which they hide one another. A fabric that lags makes every other figure
+doubtful. A full link explains whatever else is seen. Loss makes TCP slow on an empty link. A window or a buffer that
+is too small leaves link and CPUs idle, and TCP says so itself. Then the CPUs. When nothing is exhausted, a closed loop
+is bound by time: so many I/Os in flight, each taking so long, and the round trip says how much of it is the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from statistics import median
+
+from linerate.analysis.verdict.model import Attribution, Limit, Observation
+
+FABRIC_LAG_MS_MAX = 1.0  # where a run stops being believed
+LINK_FULL_PERCENT = 95.0
+LOSS_PERCENT_MIN = 0.5  # of the segments; below, one fast retransmit costs less than a verdict's margin
+LINK_LOSSY_PERCENT = 90.0
+TCP_LIMITED_PERCENT_MIN = 30.0
+MACHINE_FULL_PERCENT = 90.0
+HOST_FULL_PERCENT = 80.0  # where vdbench warns
+NETWORK_SHARE_PERCENT = 50.0
+
+Figures = Mapping[str, float]
+
+
+def attribute(observations: Iterable[Observation]) -> tuple[Attribution, ...]:
+    """What limited every case under every workload, from the medians over its blocks, in the order seen."""
+    runs: dict[tuple[str, str], list[Figures]] = {}
+    for seen in observations:
+        runs.setdefault((seen.case, seen.workload), []).append(seen.values)
+    return tuple(_attribution(case, workload, _medians(values)) for (case, workload), values in runs.items())
+
+
+def _attribution(case: str, workload: str, figures: Figures) -> Attribution:
+    for limit, explain in _LIMITS:
+        sentence = explain(figures)
+        if sentence:
+            return Attribution(case, workload, limit, sentence, figures)
+    return Attribution(case, workload, "unknown", "No counter says what limited it.", figures)
+
+
+def _medians(runs: list[Figures]) -> Figures:
+    names = dict.fromkeys(name for run in runs for name in run)
+    return {name: median(run[name] for run in runs if name in run) for name in names}
+
+
+def _fabric(figures: Figures) -> str:
+    lag_ms = figures.get("fabric_lag_ms", 0.0)
+    if lag_ms <= FABRIC_LAG_MS_MAX:
+        return ""
+    return f"The user-space fabric fell {lag_ms:.1f} ms behind: it limited the SAN, not what it models."
+
+
+def _link(figures: Figures) -> str:
+    links = {name: value for name, value in figures.items() if name.startswith("link.")}
+    if not links:
+        return ""
+    busiest = max(links, key=links.__getitem__)
+    if links[busiest] < LINK_FULL_PERCENT:
+        return ""
+    name, direction = busiest.removeprefix("link.").removesuffix("_percent").rsplit(".", 1)
+    verb = "sent" if direction == "sent" else "received"
+    loss = figures.get("retransmit_percent", 0.0)
+    again = f", with {loss:.2g} % of the segments sent again" if loss >= LOSS_PERCENT_MIN else ""
+    return f"The link {name} was full: it {verb} at {links[busiest]:.0f} % of its rate{again}."
+
+
+def _loss(figures: Figures) -> str:
+    loss = figures.get("retransmit_percent", 0.0)
+    if loss < LOSS_PERCENT_MIN or figures.get("link_percent", 0.0) >= LINK_LOSSY_PERCENT:
+        return ""
+    dropped = figures.get("dropped_frames")
+    where = f"; adapters and switches dropped {dropped:.0f} frames" if dropped else ""
+    return f"Loss: {loss:.2g} % of the segments were sent again{where}{_idle(figures)}."
+
+
+def _receive_window(figures: Figures) -> str:
+    return _tcp_limited(figures, "rwnd", {"host": "array's", "array": "host's"}, "receive window")
+
+
+def _send_buffer(figures: Figures) -> str:
+    return _tcp_limited(figures, "sndbuf", {"host": "host's", "array": "array's"}, "send buffer")
+
+
+def _tcp_limited(figures: Figures, key: str, owner: Mapping[str, str], what: str) -> str:
+    """The sender knows what it waited for: the peer's window, or its own buffer."""
+    shares = {side: figures.get(f"{side}_{key}_limited_percent", 0.0) for side in owner}
+    side = max(shares, key=shares.__getitem__)
+    if shares[side] < TCP_LIMITED_PERCENT_MIN:
+        return ""
+    return (
+        f"The {owner[side]} {what} was too small: the {side} waited for it in {shares[side]:.0f} % of the time "
+        f"in which it had data to send{_idle(figures)}."
+    )
+
+
+def _machine(figures: Figures) -> str:
+    """All sides share one machine: name what each took."""
+    busy = figures.get("machine_busy_percent", 0.0)
+    if busy < MACHINE_FULL_PERCENT:
+        return ""
+    parts = [
+        f"{name} {figures[key]:.2f}"
+        for name, key in (("host", "host_cores"), ("array", "array_cores"), ("fabric", "fabric_cores"))
+        if key in figures
+    ]
+    taken = f" (CPUs: {', '.join(parts)})" if parts else ""
+    return f"The machine that carries the whole SAN was {busy:.0f} % busy{taken}{_idle(figures, cpu=False)}."
+
+
+def _host(figures: Figures) -> str:
+    return "" if "machine_busy_percent" in figures else _side_full(figures, "host")
+
+
+def _array(figures: Figures) -> str:
+    return "" if "machine_busy_percent" in figures else _side_full(figures, "array")
+
+
+def _side_full(figures: Figures, side: str) -> str:
+    busy = figures.get(f"{side}_cpu_percent", 0.0)
+    if busy < HOST_FULL_PERCENT:
+        return ""
+    return f"The {side}'s CPUs were {busy:.0f} % busy{_idle(figures, cpu=False)}."
+
+
+def _service(figures: Figures) -> str:
+    return _waiting(figures, network=False)
+
+
+def _latency(figures: Figures) -> str:
+    return _waiting(figures, network=True)
+
+
+def _waiting(figures: Figures, *, network: bool) -> str:
+    """Nothing is exhausted: the queue depth over the time of one I/O is the rate (Little's law)."""
+    if not {"queue_depth", "response_ms", "iops"} <= figures.keys():
+        return ""
+    response_ms, depth = figures["response_ms"], figures["queue_depth"]
+    rtt_ms = figures.get("rtt_us", 0.0) / 1000
+    share = 100 * rtt_ms / response_ms if response_ms > 0 else 0.0
+    if network != (share >= NETWORK_SHARE_PERCENT):
+        return ""
+    spent = f", {rtt_ms:.3g} ms of it the round trip" if rtt_ms else ""
+    cause = "Latency" if network else "The time that the array and the hosts take per I/O"
+    return (
+        f"{cause}: {depth:.3g} I/Os in flight, {response_ms:.3g} ms each{spent}, "
+        f"give {figures['iops']:.0f} IOPS{_idle(figures)}."
+    )
+
+
+def _idle(figures: Figures, *, cpu: bool = True) -> str:
+    """What was not exhausted, in figures."""
+    parts = []
+    if "link_percent" in figures:
+        parts.append(f"the busiest link at {figures['link_percent']:.0f} %")
+    for key, name in (("machine_busy_percent", "the machine"), ("host_cpu_percent", "the host's CPUs")):
+        if cpu and key in figures:
+            parts.append(f"{name} at {figures[key]:.0f} %")
+            break
+    return f", with {' and '.join(parts)}" if parts else ""
+
+
+_LIMITS: tuple[tuple[Limit, Callable[[Figures], str]], ...] = (
+    ("fabric lag", _fabric),
+    ("link", _link),
+    ("loss", _loss),
+    ("receive window", _receive_window),
+    ("send buffer", _send_buffer),
+    ("machine CPU", _machine),
+    ("host CPU", _host),
+    ("array CPU", _array),
+    ("latency", _latency),
+    ("array service", _service),
+)

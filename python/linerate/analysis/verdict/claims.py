@@ -1,0 +1,263 @@
+"""Published findings beside what was measured here.
+
+A claim is what a publication reports, as data (`studies/claims.toml`), with what it would look like here:
+
+    [[claim]]
+    id = "nic.autotuning.off"
+    ...
+    expect = [{ workloads = ["seqread"], change = "lower", low = -45.0, high = -15.0 }]
+
+`workloads` names those it speaks of: all words of one entry stand in the workload's name (none: every workload).
+`metric` is a figure's name (none: the workload's own). `change` is higher, lower or none, and `low`, `high` bound its
+size in percent, or in points; or `value_low`, `value_high` bound the case's own figure. Every expectation has to
+come true for a claim to agree.
+
+`needs = "hardware"` is not a verdict: where the hardware is, the claim is judged like any other.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from linerate.analysis.verdict.metric import METRICS
+from linerate.analysis.verdict.model import Attribution, ClaimOutcome, ClaimVerdict, Effect, Judgement
+from linerate.errors import UserError
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Expectation(_Data):
+    """What a finding would look like in a study: a change of a metric, or a value of it."""
+
+    workloads: tuple[str, ...] = ()
+    metric: str | None = None
+    change: Literal["higher", "lower", "none"] | None = None
+    low: float | None = None
+    high: float | None = None
+    value_low: float | None = None
+    value_high: float | None = None
+
+    def covers(self, workload: str) -> bool:
+        """Whether it speaks of this workload."""
+        words = set(workload.lower().replace("_", "-").split("-"))
+        return not self.workloads or any(set(wanted.split("-")) <= words for wanted in self.workloads)
+
+
+class Claim(_Data):
+    """One published finding. `because` says what hardware it needs and why nothing here stands in for it."""
+
+    id: str
+    seed: str
+    subject: str
+    change: str
+    workload: str
+    metric: str
+    published: str
+    needs: Literal["lab", "model", "hardware"]
+    because: str = ""
+    expect: tuple[Expectation, ...] = ()
+
+
+class _ClaimsFile(_Data):
+    claim: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What one comparison says about an expectation: yes, no, or (None) nothing yet; and its figures."""
+
+    agrees: bool | None
+    figures: str
+    objection: str = ""
+
+
+def shipped_claims() -> Mapping[str, Claim]:
+    """The claims that come with Linerate."""
+    with resources.as_file(resources.files("linerate") / "studies" / "claims.toml") as path:
+        return read_claims(path)
+
+
+def read_claims(path: Path) -> Mapping[str, Claim]:
+    """Every claim of a file by its id.
+
+    Raises:
+        UserError: the file cannot be read, or is not one of claims.
+    """
+    try:
+        claims = _ClaimsFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).claim
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{path}: {error}", "give a file of claims in TOML") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{path}: {place}: {first['msg']}", "see linerate.analysis.verdict.claims") from error
+    return {claim.id: claim for claim in claims}
+
+
+def judge_claims(
+    claims: Mapping[str, Claim],
+    tested: Mapping[str, Sequence[str]],
+    judgement: Judgement,
+    attributions: Iterable[Attribution],
+    not_applicable: Mapping[str, str],
+) -> tuple[ClaimVerdict, ...]:
+    """The verdict on every claim that a study names, in the study's order.
+
+    Args:
+        claims: as `read_claims` gives them.
+        tested: claim id -> the cases that put it to the test.
+        judgement: the study's effects.
+        attributions: what limited each case, with the medians of its figures.
+        not_applicable: case -> why it could not be had here.
+
+    Raises:
+        UserError: the study names a claim that there is not.
+    """
+    limits = {(item.case, item.workload): item for item in attributions}
+    verdicts = []
+    for name, cases in tested.items():
+        if name not in claims:
+            raise UserError(f"there is no claim {name}", "see the ids in studies/claims.toml")
+        verdicts.append(_verdict(claims[name], cases, judgement, limits, not_applicable))
+    return tuple(verdicts)
+
+
+def _verdict(
+    claim: Claim,
+    cases: Sequence[str],
+    judgement: Judgement,
+    limits: Mapping[tuple[str, str], Attribution],
+    not_applicable: Mapping[str, str],
+) -> ClaimVerdict:
+    answers = [
+        answer for expected in claim.expect for answer in _all_answers(expected, cases, judgement, limits)
+    ]
+    if not any(answer.figures for answer in answers):
+        answers = []
+    measured = "; ".join(dict.fromkeys(answer.figures for answer in answers if answer.figures))
+    verdict, reason = _outcome(claim, cases, answers, not_applicable)
+    return ClaimVerdict(
+        claim=claim.id,
+        subject=claim.subject,
+        change=claim.change,
+        workload=claim.workload,
+        published=claim.published,
+        measured=measured or "not measured",
+        verdict=verdict,
+        reason=reason,
+        cases=tuple(cases),
+    )
+
+
+def _outcome(
+    claim: Claim, cases: Sequence[str], answers: Sequence[_Answer], not_applicable: Mapping[str, str]
+) -> tuple[ClaimOutcome, str]:
+    """One contradiction outweighs any agreement; an open comparison leaves the claim untested."""
+    if not answers:
+        missing = [f"Case {case}: {not_applicable[case]}." for case in cases if case in not_applicable]
+        if claim.needs == "hardware":
+            return "needs hardware", " ".join([*filter(None, [claim.because]), *missing])
+        return "not tested", " ".join(missing) or "No run of this study could be compared."
+    against = [answer for answer in answers if answer.agrees is False]
+    if against:
+        return "differs", " ".join(dict.fromkeys(answer.objection for answer in against))
+    open_ones = [answer for answer in answers if answer.agrees is None]
+    if open_ones:
+        return "not tested", " ".join(dict.fromkeys(answer.objection for answer in open_ones))
+    return "agrees", "; ".join(dict.fromkeys(answer.figures for answer in answers))
+
+
+def _all_answers(
+    expected: Expectation,
+    cases: Sequence[str],
+    judgement: Judgement,
+    limits: Mapping[tuple[str, str], Attribution],
+) -> list[_Answer]:
+    """The answers of all cases; where no run speaks to the expectation, one that says so."""
+    answers = [answer for case in cases for answer in _answers(expected, case, judgement, limits)]
+    if answers:
+        return answers
+    where = f" under {' or '.join(expected.workloads)}" if expected.workloads else ""
+    return [_Answer(None, "", f"Not measured: {_name(expected.metric or 'the change')}{where}.")]
+
+
+def _answers(
+    expected: Expectation,
+    case: str,
+    judgement: Judgement,
+    limits: Mapping[tuple[str, str], Attribution],
+) -> Iterator[_Answer]:
+    """One answer per workload that the expectation covers and the case ran under."""
+    if expected.change is None:
+        for (measured_case, workload), attribution in limits.items():
+            if measured_case == case and expected.covers(workload):
+                yield from _value_answer(expected, workload, attribution)
+        return
+    for workload in dict.fromkeys(effect.workload for effect in judgement.effects if effect.case == case):
+        effect = judgement.effect(case, workload, expected.metric)
+        if effect is not None and expected.covers(workload):
+            yield _change_answer(expected, effect, limits.get((case, workload)))
+
+
+def _value_answer(expected: Expectation, workload: str, attribution: Attribution) -> Iterator[_Answer]:
+    metric = expected.metric or ""
+    value = attribution.figures.get(metric)
+    if value is None:
+        return
+    low, high = expected.value_low, expected.value_high
+    inside = (low is None or value >= low) and (high is None or value <= high)
+    shown = f"{workload}: {_name(metric)} {value:.4g}"
+    bounds = f"{'' if low is None else f'{low:g}'} to {'' if high is None else f'{high:g}'}"
+    yield _Answer(inside, shown, f"{shown}, where {bounds.strip()} was published. {attribution.sentence}")
+
+
+def _change_answer(expected: Expectation, effect: Effect, limit: Attribution | None) -> _Answer:
+    figures = f"{effect.workload}: {_shown(effect)}"
+    if effect.verdict == "undecided":
+        more = (
+            f"{effect.blocks_more} more blocks would likely decide it"
+            if effect.blocks_more
+            else "it lies close to the margin"
+        )
+        return _Answer(None, figures, f"Undecided after {effect.blocks} blocks: {figures}; {more}.")
+    because = f" {limit.sentence}" if limit is not None and limit.limit != "unknown" else ""
+    if expected.change == "none":
+        return _Answer(
+            effect.verdict == "equivalent", figures, f"A difference was measured: {figures}.{because}"
+        )
+    wanted = 1 if expected.change == "higher" else -1
+    if effect.verdict == "equivalent":
+        return _Answer(False, figures, f"No difference beyond the margin: {figures}.{because}")
+    if (effect.change > 0) != (wanted > 0):
+        return _Answer(False, figures, f"The opposite was measured: {figures}.{because}")
+    low, high = effect.change_low, effect.change_high
+    if low is not None and expected.high is not None and low > expected.high:
+        return _Answer(False, figures, f"{_size(wanted < 0)} than published: {figures}.{because}")
+    if high is not None and expected.low is not None and high < expected.low:
+        return _Answer(False, figures, f"{_size(wanted > 0)} than published: {figures}.{because}")
+    return _Answer(True, figures)
+
+
+def _size(smaller: bool) -> str:
+    return "In the published direction, but smaller" if smaller else "In the published direction, but larger"
+
+
+def _shown(effect: Effect) -> str:
+    digits, unit = (".1f", " %") if effect.scale == "ratio" else (".3f", " points")
+    bounds = ""
+    if effect.change_low is not None and effect.change_high is not None:
+        bounds = f" ({effect.change_low:+{digits}} to {effect.change_high:+{digits}})"
+    return f"{_name(effect.metric)} {effect.change:+{digits}}{unit}{bounds}"
+
+
+def _name(metric: str) -> str:
+    return METRICS[metric].label if metric in METRICS else metric.replace("_percent", " %").replace("_", " ")

@@ -1,0 +1,155 @@
+"""The figures of one run: what is judged, and what tells why.
+
+They come from three places: the summary of the step (load side), the laboratory's counters over the measured time
+(CPU per side, TCP per side, bytes per link), and the rates of the links. Whatever was not counted is left out; a
+missing figure is never a zero.
+
+Figures beyond `METRICS`, all over the measured time:
+
+    queue_depth, io_bytes, read_percent, rtt_us     from the load
+    host_cores, array_cores, fabric_cores           CPUs kept busy by a side
+    machine_busy_percent                            of all CPUs of the machine
+    host_rwnd_limited_percent, host_sndbuf_...      of the time in which the host had data to send (TCP_INFO)
+    array_rwnd_limited_percent, array_sndbuf_...    the same of the array, where the laboratory counts it
+    host_retransmit_percent, array_...              of the segments that the side sent
+    link.NAME.sent_percent, .received_percent       of the line rate, as the node at the link's end sees it
+    link_percent                                    of the busiest link and direction
+    dropped_frames                                  in adapters and switches
+    fabric_lag_ms                                   how far the user fabric fell behind at worst
+    iscsi_share_percent                             of storage and LAN throughput together
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from linerate.analysis.summary import StepSummary
+
+WIRE_BYTES_PER_FRAME = (
+    24  # check sequence, preamble, gap: a line is busy with them, a counter does not see them
+)
+SIDES = ("host", "array")
+
+
+def figures_of(
+    summary: StepSummary,
+    counters: Mapping[str, float] | None = None,
+    line_rates_bits_per_s: Mapping[str, float] | None = None,
+    lan_mib_s: float | None = None,
+) -> dict[str, float]:
+    """The figures of one step.
+
+    Args:
+        summary: the step, warm-up left out.
+        counters: what the laboratory counted in the measured time, under its flat names.
+        line_rates_bits_per_s: link name -> rate, as it was during the run.
+        lan_mib_s: what LAN streams moved beside the storage load.
+    """
+    counters = counters or {}
+    figures = dict(_load(summary))
+    figures.update(_cpu(counters, summary.seconds))
+    figures.update(_tcp(counters))
+    figures.update(_links(counters, line_rates_bits_per_s or {}, summary.seconds))
+    if "fabric.lag_ns_max" in counters:
+        figures["fabric_lag_ms"] = counters["fabric.lag_ns_max"] / 1e6
+    if lan_mib_s is not None:
+        figures["lan_mib_s"] = lan_mib_s
+        both = lan_mib_s + summary.total.mib_s
+        if both > 0:
+            figures["iscsi_share_percent"] = 100 * summary.total.mib_s / both
+    return figures
+
+
+def _load(summary: StepSummary) -> Iterator[tuple[str, float]]:
+    total, usage = summary.total, summary.usage
+    if total.ios:
+        yield "iops", total.iops
+        yield "mib_s", total.mib_s
+        yield "response_ms", total.response_mean_ms or total.mean_ms
+        yield "queue_depth", total.queue_depth
+        yield "io_bytes", total.bytes / total.ios
+        yield "read_percent", summary.read_percent
+        tail = total.quantile(0.99)
+        if tail is not None and tail.honest:
+            yield "p99_ms", tail.value_ms
+    optional = {
+        "host_cpu_percent": usage.cpu_busy_percent,
+        "cycles_per_byte": usage.cycles_per_byte,
+        "host_rwnd_limited_percent": usage.rwnd_limited_percent,
+        "host_sndbuf_limited_percent": usage.sndbuf_limited_percent,
+        "host_retransmit_percent": usage.retransmits_percent,
+        "retransmit_percent": usage.retransmits_percent,
+        "rtt_us": usage.rtt_us_mean or None,
+    }
+    yield from ((name, value) for name, value in optional.items() if value is not None)
+
+
+def _cpu(counters: Mapping[str, float], seconds: float) -> Iterator[tuple[str, float]]:
+    """On one machine, percentages are of all its CPUs; a side's namespace counts, not the machine."""
+    busy_s, idle_s = counters.get("machine.busy_s"), counters.get("machine.idle_s")
+    machine_s = busy_s + idle_s if busy_s is not None and idle_s is not None else 0.0
+    if machine_s > 0 and busy_s is not None:
+        yield "machine_busy_percent", 100 * busy_s / machine_s
+    for side in SIDES:
+        used_s = _sum_of(counters, side, "cpu_s")
+        if used_s is None:
+            continue
+        if seconds > 0:
+            yield f"{side}_cores", used_s / seconds
+        if machine_s > 0:
+            yield f"{side}_cpu_percent", 100 * used_s / machine_s
+    if "fabric.cpu_s" in counters and seconds > 0:
+        yield "fabric_cores", counters["fabric.cpu_s"] / seconds
+
+
+def _tcp(counters: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """Retransmits of the side that repeats most: in a reading run the other one sends nothing but commands."""
+    worst = None
+    for side in SIDES:
+        sent = _sum_of(counters, side, "tcp_segments_sent")
+        again = _sum_of(counters, side, "tcp_segments_retransmitted")
+        if sent and again is not None:
+            percent = 100 * again / sent
+            yield f"{side}_retransmit_percent", percent
+            worst = percent if worst is None else max(worst, percent)
+        busy_us = _sum_of(counters, side, "tcp_busy_us")
+        for limit in ("rwnd", "sndbuf"):
+            limited_us = _sum_of(counters, side, f"tcp_{limit}_limited_us")
+            if busy_us and limited_us is not None:
+                yield f"{side}_{limit}_limited_percent", 100 * limited_us / busy_us
+    if worst is not None:
+        yield "retransmit_percent", worst
+
+
+def _links(
+    counters: Mapping[str, float], rates: Mapping[str, float], seconds: float
+) -> Iterator[tuple[str, float]]:
+    busiest = None
+    for name, rate in rates.items():
+        for direction in ("sent", "received"):
+            data = counters.get(f"port.{name}.bytes_{direction}")
+            if data is None or seconds <= 0:
+                continue
+            frames = counters.get(f"port.{name}.frames_{direction}", 0.0)
+            percent = 100 * 8 * (data + WIRE_BYTES_PER_FRAME * frames) / seconds / rate
+            yield f"link.{name}.{direction}_percent", percent
+            busiest = percent if busiest is None else max(busiest, percent)
+    if busiest is not None:
+        yield "link_percent", busiest
+    drops = [
+        value
+        for name, value in counters.items()
+        if name.startswith("port.") and name.endswith((".drops", ".switch_drops"))
+    ]
+    if drops:
+        yield "dropped_frames", sum(drops)
+
+
+def _sum_of(counters: Mapping[str, float], side: str, what: str) -> float | None:
+    """The sum over all nodes of a side; None where nothing was counted. Names of nodes hold no dot."""
+    found = [
+        value
+        for name, value in counters.items()
+        if name.startswith(f"{side}.") and name.partition(".")[2].partition(".")[2] == what
+    ]
+    return sum(found) if found else None
