@@ -75,7 +75,10 @@ fn no_allocation_per_io_once_warm() {
     initiator.wait_ready(&mut driver, &mut Vec::<IoDone>::new()).unwrap();
     let (done, completions) = (Vec::with_capacity(64), Vec::with_capacity(64));
     let mut cycle = Loop { driver, initiator, device, region, done, completions };
-    cycle.run(500);
-    let counted = allocation_counter::measure(|| cycle.run(2000));
-    assert_eq!((counted.count_total, counted.bytes_total), (0, 0));
+    // Queues grow to the largest batch seen, which a busy machine may bring later than an idle one.
+    let counts: Vec<u64> = (0..5)
+        .map(|_| allocation_counter::measure(|| cycle.run(2000)).count_total)
+        .take_while(|&count| count > 0)
+        .collect();
+    assert!(counts.len() < 5, "allocations per 2000 I/Os: {counts:?}");
 }
