@@ -81,7 +81,7 @@ def test_a_study_without_results_has_a_page() -> None:
 
 
 def test_a_large_study_still_fits() -> None:
-    page = sample_page(blocks=40)
+    page = sample_page()
     parts = page.workloads * 8
     _, shown = rendered(replace(page, workloads=parts))
     assert shown.text.count("results by block") <= len(parts)

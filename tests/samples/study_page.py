@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from linerate.analysis.verdict import METRICS, Attribution, ClaimVerdict, Observation, judge
 from linerate.report.study.model import CasePart, Recommendation, SettingValue, StudyPage, WorkloadPart
@@ -43,6 +44,7 @@ WORKLOADS = (
 )
 
 
+@cache
 def sample_page(*, evil: str = "", blocks: int = BLOCKS) -> StudyPage:
     """The sample. `evil` is put into every text that a user could have written."""
     observations = tuple(_observations(blocks))
