@@ -7,7 +7,7 @@ use linerate_iscsi::chap::{self, Algorithm, ChapConfig, ChapConfigError};
 use linerate_iscsi::keys::{DigestOffer, Offer};
 use linerate_iscsi::names::NameError;
 use serde::Deserialize;
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
 /// Whether a CRC32C digest protects headers or data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -50,6 +50,8 @@ pub struct SessionOptions {
     pub recv_buffer_bytes: Option<u32>,
     /// `TCP_CONGESTION` by name, such as "cubic"; none is the host's default.
     pub congestion_control: Option<String>,
+    /// Local address that connections start from; none leaves it to the routes.
+    pub source_address: Option<IpAddr>,
     /// Limit of TCP connect and login together.
     pub login_timeout_s: f64,
     /// Limit of one command, from its first send.
@@ -79,6 +81,7 @@ impl Default for SessionOptions {
             send_buffer_bytes: None,
             recv_buffer_bytes: None,
             congestion_control: None,
+            source_address: None,
             login_timeout_s: 15.0,
             command_timeout_s: 30.0,
             replacement_timeout_s: 120.0,

@@ -29,6 +29,11 @@ pub fn pin_thread(cpu: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None::<Pid>, &set)?)
 }
 
+/// The kernel's number of the calling thread: its directory under `/proc/PID/task`.
+pub fn thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
 /// CPU time of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessCpu {
@@ -159,6 +164,13 @@ mod tests {
         .join()
         .unwrap();
         assert!(pin_thread(1_000_000).is_err());
+    }
+
+    #[test]
+    fn a_thread_is_found_by_its_number() {
+        let path = format!("/proc/self/task/{}/comm", thread_id());
+        let name = std::thread::current().name().unwrap().chars().take(15).collect::<String>();
+        assert_eq!(fs::read_to_string(path).unwrap().trim_end(), name);
     }
 
     #[test]

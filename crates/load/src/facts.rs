@@ -9,12 +9,23 @@ pub struct Facts {
     pub driver: String,
     /// Worker threads.
     pub workers: usize,
+    /// The workers, in order.
+    pub threads: Vec<ThreadFacts>,
     /// CPU of each worker; empty = not pinned.
     pub cpus: Vec<usize>,
     /// Cycles per second of the time stamp counter; 0 = unknown.
     pub tsc_hz: f64,
     /// In the order of the specification.
     pub volumes: Vec<VolumeFacts>,
+}
+
+/// Facts of one worker. Its CPU time can be read from `/proc/PID/task/THREAD_ID/stat` while the run lasts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ThreadFacts {
+    /// The kernel's number of the thread.
+    pub thread_id: u32,
+    /// Path of the network namespace that it entered; none = this process's.
+    pub netns: Option<String>,
 }
 
 /// Facts of one volume.

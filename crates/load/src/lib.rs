@@ -41,7 +41,7 @@ mod stream;
 mod verify;
 mod worker;
 
-pub use facts::{Facts, VolumeFacts};
+pub use facts::{Facts, ThreadFacts, VolumeFacts};
 pub use record::{
     Blame, Event, Generator, Histogram, HistogramError, HlogWriter, HostUse, Interval, Kind, Latency, Op,
     Outcome, Row, Summary, TcpSums,

@@ -4,7 +4,7 @@
 //! times. Whoever calls [`Run::next_interval`] merges.
 
 use crate::{
-    facts::Facts,
+    facts::{Facts, ThreadFacts},
     record::{
         Blame, Interval, Outcome, Summary,
         merge::{Merger, Message},
@@ -17,8 +17,10 @@ use crate::{
         plan::Plan,
     },
 };
-use linerate_io::{Driver, Nanos, Preference, open_driver, system, with_driver};
+use linerate_io::{Driver, Nanos, Preference, net::netns, open_driver, system, with_driver};
 use std::{
+    io,
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender},
@@ -268,6 +270,7 @@ impl Crew {
             let ready =
                 ready.recv().map_err(|_| RunError::Internal("it ended while it opened volumes".into()))??;
             facts.driver = ready.driver.into();
+            facts.threads.extend(ready.facts.threads);
             for (index, volume) in ready.indices.into_iter().zip(ready.facts.volumes) {
                 facts.volumes[index as usize] = volume;
             }
@@ -276,9 +279,9 @@ impl Crew {
     }
 }
 
-/// A worker's thread: pin, open, tell, wait, run.
+/// A worker's thread: settle, open, tell, wait, run.
 fn work(order: Order, tell: &Sender<Result<Ready, RunError>>, wait: &Receiver<(Nanos, Sender<()>)>) {
-    if let Err(error) = pin(&order) {
+    if let Err(error) = pin(&order).and_then(|()| enter_netns(&order)) {
         let _ = tell.send(Err(error));
         return;
     }
@@ -309,6 +312,8 @@ fn work_on<D: Driver>(
 ) {
     let (name, waker) = (driver.name(), driver.waker());
     order.control.add_waker(Wake(Box::new(move || D::wake(&waker))));
+    let netns = order.plan.netns_of(order.index, &order.spec).map(str::to_owned);
+    let thread = ThreadFacts { thread_id: system::thread_id(), netns };
     let opened = worker::open(driver, order);
     match opened {
         Err(error) => {
@@ -316,7 +321,7 @@ fn work_on<D: Driver>(
         }
         Ok((worker, facts)) => {
             let (indices, volumes) = facts.into_iter().unzip();
-            let facts = Facts { volumes, ..Facts::default() };
+            let facts = Facts { volumes, threads: vec![thread], ..Facts::default() };
             let _ = tell.send(Ok(Ready { driver: name, facts, indices }));
             if let Ok((start, alive)) = wait.recv() {
                 worker.run(start, alive);
@@ -330,6 +335,17 @@ fn pin(order: &Order) -> Result<(), RunError> {
     let cpu = cpus[order.index % cpus.len()];
     system::pin_thread(cpu).map_err(|error| {
         SpecError::value("cpus", format!("cannot pin a worker to CPU {cpu}: {error}")).into()
+    })
+}
+
+/// Whatever the thread opens from now on is in its volumes' namespace.
+fn enter_netns(order: &Order) -> Result<(), RunError> {
+    let Some(path) = order.plan.netns_of(order.index, &order.spec) else { return Ok(()) };
+    netns::enter(Path::new(path)).map_err(|error| {
+        let blame = if error.kind() == io::ErrorKind::PermissionDenied { Blame::Host } else { Blame::User };
+        let first = order.plan.volumes_of(order.index).next();
+        let volume = first.map(|volume| order.spec.volumes[volume as usize].name.clone());
+        RunError::Volume { volume: volume.unwrap_or_default(), message: error.to_string(), blame }
     })
 }
 

@@ -32,7 +32,7 @@ pub struct RunSpec {
     /// Seconds per interval.
     #[serde(default = "default_interval_s")]
     pub interval_s: f64,
-    /// Worker threads; 0 = one per allowed CPU, at most one per volume.
+    /// Worker threads; 0 = one per allowed CPU, at most one per volume, at least one per network namespace.
     #[serde(default)]
     pub workers: usize,
     /// CPUs to pin the workers to, in order; none = not pinned.
@@ -105,6 +105,9 @@ pub struct VolumeSpec {
     pub name: String,
     /// `iscsi://host:port/iqn/lun`, `file:/path` (file or block device) or `null:SIZE_BYTES`.
     pub url: String,
+    /// Path of the network namespace that the volume is reached from; none = this process's.
+    #[serde(default)]
+    pub netns: Option<String>,
     /// CHAP name.
     #[serde(default)]
     pub user: Option<String>,

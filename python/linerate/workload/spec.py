@@ -74,6 +74,8 @@ class SessionOptions(Frozen):
     """SO_RCVBUF; unset leaves the kernel's auto-tuning on."""
     congestion_control: str | None = None
     """TCP congestion control of the connection, for example cubic."""
+    source_address: str | None = None
+    """Local IP address that the connection starts from; unset leaves it to the routes."""
     login_timeout_s: PositiveFloat | None = None
     """How long connecting and logging in may take."""
     command_timeout_s: PositiveFloat | None = None
@@ -101,6 +103,8 @@ class VolumeSpec(Frozen):
     """The name that streams and results use."""
     url: str
     """`iscsi://host:port/iqn/lun`, `file:/path` or `null:bytes`; never holds a user or a secret."""
+    netns: str | None = Field(default=None, pattern="^/")
+    """Path of the network namespace that the volume is reached from; null: this process's."""
     user: str | None = None
     """CHAP user."""
     secret: SecretStr | None = None
@@ -257,7 +261,7 @@ class RunSpec(Frozen):
     """Measured time."""
     interval_s: PositiveFloat = 1.0
     workers: NonNegativeInt = 0
-    """Load threads; 0: chosen at run time."""
+    """Load threads; 0: chosen at run time. Each network namespace has threads of its own."""
     cpus: tuple[NonNegativeInt, ...] | None = None
     """CPUs that workers are pinned to; null: not pinned."""
     driver: Literal["auto", "io_uring", "epoll"] = "auto"

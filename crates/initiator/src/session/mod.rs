@@ -35,6 +35,7 @@ use linerate_iscsi::send_targets::{ExchangeError, InitiatorText};
 use linerate_iscsi::transfer::{Burst, DataInError, R2tError};
 use linerate_iscsi::window::{InitiatorWindow, StatusGap};
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use tasks::{NewTask, Owner, Stage, TaskIndex, TaskTable};
 
@@ -272,11 +273,14 @@ impl Session {
             send_buffer_bytes: options.send_buffer_bytes,
             recv_buffer_bytes: options.recv_buffer_bytes,
             congestion_control: options.congestion_control.clone(),
+            bind: options.source_address,
             ..SocketOptions::default()
         };
-        let refused = |error: std::io::Error| LossReason::Connect {
-            portal: portal.to_string(),
-            error: error.to_string(),
+        let refused = |error: std::io::Error| match error.kind() {
+            ErrorKind::AddrNotAvailable | ErrorKind::NotFound | ErrorKind::PermissionDenied => {
+                LossReason::Socket { portal: portal.to_string(), error: error.to_string() }
+            }
+            _ => LossReason::Connect { portal: portal.to_string(), error: error.to_string() },
         };
         let stream = driver.connect(addr, &socket).map_err(refused)?;
         self.recovery.peer = Some(addr);
@@ -317,6 +321,9 @@ pub(crate) enum LossReason {
     /// The host's name has no address (user or network).
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// This host cannot give the socket what the options want (user).
+    #[error("cannot make a connection to {portal}: {error}; correct the session's options")]
+    Socket { portal: String, error: String },
     /// TCP could not connect (network or peer).
     #[error("cannot connect to {portal}: {error}; is the array running, and is this its portal?")]
     Connect { portal: String, error: String },
@@ -377,6 +384,7 @@ impl LossReason {
     fn blame(&self) -> Blame {
         match self {
             LossReason::Address(_)
+            | LossReason::Socket { .. }
             | LossReason::Login(
                 LoginFailure::Refused(LoginStatus { class: 2, .. }) | LoginFailure::NotAuthentic(_),
             ) => Blame::User,

@@ -14,9 +14,10 @@ use crate::{
     Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
     TcpInfo, Wait, Waker, file,
     gather::Regions,
+    net::socket,
     pool::{FilePool, FileRequest, OpenFile},
     slots::Slots,
-    socket, system,
+    system,
 };
 use std::{
     io,

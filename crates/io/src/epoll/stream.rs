@@ -4,7 +4,7 @@ use super::Ready;
 use crate::{
     Buffer, Completion, Handle, Outgoing, Seg,
     gather::{Progress, Regions, push_buffer},
-    socket,
+    net::socket,
 };
 use libc::iovec;
 use std::{io, net::TcpStream, os::fd::AsRawFd};

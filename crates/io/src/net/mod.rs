@@ -1,9 +1,11 @@
-//! Networks as the kernel has them: namespaces that a thread may enter, TAP interfaces, and waiting for many of them.
+//! Networks as the kernel has them: TCP sockets, namespaces that a thread may enter, TAP interfaces, and waiting for many of
+//! them.
 //!
 //! Open `tap.rs` for what a packet looks like on its way between this process and a host's stack.
 
 pub mod netns;
 mod poller;
+pub(crate) mod socket;
 mod tap;
 
 pub use poller::Poller;

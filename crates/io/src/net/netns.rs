@@ -1,14 +1,25 @@
 //! Network namespaces, by path: `/proc/4711/ns/net`, `/proc/4711/fd/5`, `/run/netns/name`.
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::{
+    io::Errno,
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
 use std::{fs::File, io, os::fd::AsFd, path::Path, thread};
 
 /// Moves the calling thread, and only it, into a network namespace for good.
 ///
 /// Errors: no such file; not a network namespace (`InvalidInput`); not ours to enter (`PermissionDenied`).
 pub fn enter(netns: &Path) -> io::Result<()> {
-    let file = File::open(netns)?;
-    Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
+    let file = File::open(netns).map_err(|error| about(netns, "cannot be opened", &error))?;
+    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|error| {
+        let what = if error == Errno::INVAL { "is none" } else { "cannot be entered" };
+        about(netns, what, &error.into())
+    })
+}
+
+/// An error that says which namespace, and what is wrong with it.
+fn about(netns: &Path, what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("the network namespace {} {what}: {error}", netns.display()))
 }
 
 /// Runs `work` in a network namespace (none = the caller's own) and returns what it does. The calling thread stays where it
@@ -32,7 +43,8 @@ mod tests {
     #[test]
     fn a_file_that_is_no_namespace_is_refused() {
         let other = tempfile::NamedTempFile::new().unwrap();
-        assert!(within(Some(other.path()), || Ok(())).is_err());
+        let refused = within(Some(other.path()), || Ok(())).unwrap_err();
+        assert!(refused.to_string().contains("is none"), "{refused}");
         let missing = within(Some(Path::new("/nowhere/ns")), || Ok(())).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         assert_eq!(within(None, || Ok(7)).unwrap(), 7);

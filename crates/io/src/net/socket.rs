@@ -27,7 +27,10 @@ pub(crate) fn open_for(addr: SocketAddr, options: &SocketOptions) -> io::Result<
     let socket = open(addr)?;
     set_before_connect(socket.as_fd(), options)?;
     if let Some(local) = options.bind {
-        rustix::net::bind(&socket, &SocketAddr::new(local, 0))?;
+        rustix::net::bind(&socket, &SocketAddr::new(local, 0)).map_err(|error| {
+            let error = io::Error::from(error);
+            io::Error::new(error.kind(), format!("source address {local}: {error}"))
+        })?;
     }
     set_stream(socket.as_fd(), options)?;
     Ok(TcpStream::from(socket))
@@ -197,6 +200,16 @@ mod tests {
         let after = tcp_info(tuned.as_fd()).unwrap();
         assert!(after.nodelay);
         assert_eq!(after.send_buffer_bytes, 131_072);
+    }
+
+    #[test]
+    fn a_source_address_is_used_or_named_in_the_error() {
+        let listener = listen(ANY, &SocketOptions::default()).unwrap();
+        let bound = |text: &str| SocketOptions { bind: text.parse().ok(), ..SocketOptions::default() };
+        let stream = open_for(listener.local_addr().unwrap(), &bound("127.0.0.9")).unwrap();
+        assert_eq!(stream.local_addr().unwrap().ip().to_string(), "127.0.0.9");
+        let error = open_for(ANY, &bound("192.0.2.1")).unwrap_err();
+        assert!(error.to_string().starts_with("source address 192.0.2.1: "), "{error}");
     }
 
     #[test]

@@ -15,9 +15,10 @@ use crate::{
     TcpInfo, Wait, Waker,
     file::{self, FileKind},
     gather::{PIECES_PER_CALL, Progress, Regions, drop_front, push_buffer},
+    net::socket,
     pool::{FilePool, FileRequest, OpenFile},
     slots::Slots,
-    socket, system,
+    system,
 };
 use io_uring::{opcode, squeue, types};
 use op::{Kind, Ops};

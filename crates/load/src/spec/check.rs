@@ -45,6 +45,12 @@ impl RunSpec {
         for volume in &self.volumes {
             volume.check(&format!("volumes.{}", volume.name))?;
         }
+        let netns: HashSet<_> = self.volumes.iter().map(|volume| &volume.netns).collect();
+        require(
+            self.workers == 0 || self.workers >= netns.len(),
+            "workers",
+            &format!("each of {} network namespaces needs a worker of its own", netns.len()),
+        )?;
         for stream in &self.streams {
             stream.check(&format!("streams.{}", stream.name), &self.volumes)?;
         }
@@ -78,6 +84,8 @@ impl VolumeSpec {
         require(!self.name.is_empty(), &format!("{key}.name"), "a volume needs a name")?;
         let url_is_known = ["iscsi://", "file:", "null:"].iter().any(|scheme| self.url.starts_with(scheme));
         require(url_is_known, &format!("{key}.url"), "expected iscsi://..., file:/path or null:SIZE")?;
+        let netns = self.netns.as_ref().is_none_or(|path| path.starts_with('/'));
+        require(netns, &format!("{key}.netns"), "expected the path of a network namespace")?;
         let outstanding = (1..=OUTSTANDING_MAX).contains(&self.outstanding);
         require(
             outstanding,

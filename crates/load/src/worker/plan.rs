@@ -1,8 +1,10 @@
 //! Who does what: volumes dealt over workers, lanes (one stream on one volume) with their weights and rates. Worked out
 //! from the specification alone, before anything is opened.
+//!
+//! A worker's thread lives in one network namespace, so the volumes of each namespace have workers of their own.
 
 use crate::{
-    spec::{ArrivalProcess, ArrivalSpec, RunSpec},
+    spec::{ArrivalProcess, ArrivalSpec, RunSpec, VolumeSpec},
     stream::share::resolve_shares,
 };
 
@@ -10,6 +12,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) workers: usize,
+    /// Volumes by worker, ascending.
+    volumes: Vec<Vec<u32>>,
     /// In the order of streams, then of their volumes.
     pub(crate) lanes: Vec<LanePlan>,
     /// Share of each volume in the closed-loop I/Os.
@@ -36,7 +40,7 @@ pub(crate) struct LanePlan {
 impl Plan {
     /// For a valid specification on a machine with so many usable CPUs.
     pub(crate) fn new(spec: &RunSpec, cpus: usize) -> Self {
-        let workers = if spec.workers == 0 { cpus } else { spec.workers }.clamp(1, spec.volumes.len().max(1));
+        let volumes = deal(&spec.volumes, if spec.workers == 0 { cpus } else { spec.workers });
         let wishes: Vec<(Option<f64>, bool)> =
             spec.streams.iter().map(|stream| (stream.share_percent, stream.rate_iops.is_some())).collect();
         let shares = resolve_shares(&wishes);
@@ -75,7 +79,7 @@ impl Plan {
             stream_weights[lane.stream as usize] += lane.weight;
         }
         let to_end = lanes.iter().filter(|lane| spec.streams[lane.stream as usize].stop_at_end).count();
-        Self { workers, lanes, volume_weights, stream_weights, to_end }
+        Self { workers: volumes.len(), volumes, lanes, volume_weights, stream_weights, to_end }
     }
 
     /// Closed-loop lanes of each stream.
@@ -94,7 +98,7 @@ impl Plan {
             .lanes
             .iter()
             .copied()
-            .filter(|lane| self.worker_of(lane.volume as usize) == worker)
+            .filter(|lane| self.volumes[worker].binary_search(&lane.volume).is_ok())
             .collect();
         lanes.sort_by_key(|lane| (lane.volume, lane.arrival.is_some(), lane.stream));
         lanes
@@ -102,19 +106,43 @@ impl Plan {
 
     /// The volumes of a worker, in its own order.
     pub(crate) fn volumes_of(&self, worker: usize) -> impl Iterator<Item = u32> {
-        (worker..self.volume_weights.len()).step_by(self.workers).map(|volume| volume as u32)
+        self.volumes[worker].iter().copied()
     }
 
-    /// The worker that drives a volume.
-    pub(crate) fn worker_of(&self, volume: usize) -> usize {
-        volume % self.workers
+    /// The network namespace of a worker.
+    pub(crate) fn netns_of<'a>(&self, worker: usize, spec: &'a RunSpec) -> Option<&'a str> {
+        self.volumes[worker].first().and_then(|&volume| spec.volumes[volume as usize].netns.as_deref())
     }
+}
+
+/// Deals volumes over workers: in turn inside each network namespace, whose workers are as many as its volumes deserve.
+fn deal(volumes: &[VolumeSpec], workers: usize) -> Vec<Vec<u32>> {
+    let mut groups: Vec<(&Option<String>, Vec<u32>)> = Vec::new();
+    for (index, volume) in volumes.iter().enumerate() {
+        match groups.iter_mut().find(|(netns, _)| **netns == volume.netns) {
+            Some((_, group)) => group.push(index as u32),
+            None => groups.push((&volume.netns, vec![index as u32])),
+        }
+    }
+    let mut shares = vec![1; groups.len()];
+    for _ in groups.len()..workers.min(volumes.len()) {
+        let load = |at: usize| groups[at].1.len() as f64 / shares[at] as f64;
+        // The first of the most loaded ones.
+        if let Some(most) = (0..groups.len()).rev().max_by(|&a, &b| load(a).total_cmp(&load(b))) {
+            shares[most] += 1;
+        }
+    }
+    let dealt = |((_, group), share): (&(_, Vec<u32>), &usize)| {
+        (0..*share).map(|nth| group.iter().copied().skip(nth).step_by(*share).collect()).collect::<Vec<_>>()
+    };
+    groups.iter().zip(&shares).flat_map(dealt).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::Plan;
-    use crate::spec::RunSpec;
+    use crate::spec::{RunSpec, VolumeSpec};
+    use serde_json::json;
 
     fn plan(arrival: &str) -> Plan {
         let sizes = r#""sizes": {"kind": "mix", "parts": [[4096, 100]]}"#;
@@ -127,6 +155,24 @@ mod tests {
                         {{"name": "z", "volumes": ["c"], "rate_iops": 50, "priority": 1, {sizes}}}]}}"#
         );
         Plan::new(&serde_json::from_str::<RunSpec>(&text).unwrap(), 2)
+    }
+
+    #[test]
+    fn every_namespace_has_workers_of_its_own() {
+        let dealt = |namespaces: &[Option<&str>], workers: usize| {
+            let volumes: Vec<_> = namespaces
+                .iter()
+                .enumerate()
+                .map(|(at, netns)| json!({"name": format!("v{at}"), "url": "null:1048576", "netns": netns}))
+                .collect();
+            super::deal(&serde_json::from_value::<Vec<VolumeSpec>>(json!(volumes)).unwrap(), workers)
+        };
+        let (a, b) = (Some("/a"), Some("/b"));
+        assert_eq!(dealt(&[None; 5], 2), [vec![0, 2, 4], vec![1, 3]]);
+        assert_eq!(dealt(&[None; 2], 8), [[0], [1]], "no worker without a volume");
+        assert_eq!(dealt(&[a, b, a, None], 1), [vec![0, 2], vec![1], vec![3]], "never fewer than namespaces");
+        assert_eq!(dealt(&[a, b, a, a], 3), [vec![0, 3], vec![2], vec![1]]);
+        assert_eq!(dealt(&[a, a, b, b], 3), [vec![0], vec![1], vec![2, 3]]);
     }
 
     #[test]
