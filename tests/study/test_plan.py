@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 from linerate.study import Plan, Study, parse_study
 
@@ -38,7 +39,7 @@ def test_blocks_are_shuffled_but_a_case_stays_together(study: Study) -> None:
     assert set(first) == {case.name for case in study.cases}
     for number in range(1, 30):
         visits = [(step.san, step.case, step.replica) for step in plan.block(number)]
-        changes = sum(1 for one, other in zip(visits, visits[1:], strict=False) if one != other)
+        changes = sum(1 for one, other in pairwise(visits) if one != other)
         assert changes == len(set(visits)) - 1
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
+from linerate.san.reader import TOPOLOGIES
 from linerate.study import Study, load_study, parse_study
 
 from tests.study.conftest import TEXT
@@ -56,9 +57,9 @@ def test_a_half_fraction_is_balanced_and_holds_the_baseline() -> None:
 @pytest.mark.parametrize(
     ("wrong", "right", "message"),
     [
-        ('metric = "iops"', 'metric = "speed"', "study file:22: workload[1].metric: there is no metric"),
-        ("8k-random", "9k-random", "study file:21: workload[1].file"),
-        ('san = "congested-san"', 'san = "elsewhere"', "study file:28: workload[2].san: there is no SAN"),
+        ('metric = "iops"', 'metric = "speed"', "study file:20: workload[1].metric: there is no metric"),
+        ("8k-random", "9k-random", "study file:19: workload[1].file"),
+        ('san = "congested-san"', 'san = "elsewhere"', "study file:26: workload[2].san: there is no SAN"),
         ('workloads = ["seqread"', 'workloads = ["sqread"', "no such workload"),
         ("mtu = 1500", "mtu = 9000", "nothing differs from the baseline"),
         ("blocks_max = 5", "blocks_max = 2", "repeat.blocks_max: less than blocks_min"),
@@ -87,12 +88,10 @@ def test_an_unknown_study_is_answered_with_the_shipped_ones() -> None:
 
 
 def test_a_study_beside_its_own_topology(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(
-        '[[switch]]\nname = "s"\n[[host]]\nname = "h"\n[[array]]\nname = "a"\n'
-    )
+    (tmp_path / "mine.toml").write_text((TOPOLOGIES / "base-san.toml").read_text().replace('"h1"', '"h7"'))
     (tmp_path / "study.toml").write_text(
         TEXT.replace('topology = "base-san"', 'name = "base-san"\ntopology = "mine.toml"')
     )
     topology = load_study(tmp_path / "study.toml").sans[0].topology
     assert topology is not None
-    assert [host.name for host in topology.hosts] == ["h"]
+    assert [host.name for host in topology.hosts] == ["h7"]

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from linerate.cli import array, check, compare, demo, discover, report, run, schema
+from linerate.cli.study import verbs as study
 from linerate.errors import LinerateError
 
 INTERRUPTED = 130
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("demo")(demo.demo)
+app.add_typer(study.app, name="study")
 app.add_typer(array.app, name="array")
 app.command("discover")(discover.discover)
 app.command("report")(report.report)

@@ -10,10 +10,11 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
+from linerate.host import Value
 from linerate.san import Topology
 from linerate.workload.spec import Frozen, RunSpec
 
-SettingValue = bool | int | float | str
+SettingValue = Value
 Settings = Mapping[str, SettingValue]
 
 

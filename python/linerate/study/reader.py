@@ -15,6 +15,7 @@ from linerate.san import Topology, load_topology
 from linerate.study.factors import combinations
 from linerate.study.file_model import CaseTable, SanTable, StudyFile, WorkloadTable
 from linerate.study.model import Case, RealHost, Repeat, San, SettingValue, Study, Workload
+from linerate.study.settings import check_setting
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
 from linerate.workload.problems import Place, Problems
 from linerate.workload.toml_lines import Key, key_lines, line_of
@@ -235,9 +236,11 @@ class _Reader:
             self._error((), "nothing is compared", "add [[case]] tables, or [factors]")
         if self.file.factors:
             return self._factorial()
+        self._check_settings(("baseline", "settings"), baseline.settings)
         cases = [self._case(("baseline",), baseline, baseline.settings, ())]
         for index, table in enumerate(self.file.case):
             key: Key = ("case", index)
+            self._check_settings((*key, "settings"), table.settings)
             changed = tuple(
                 name for name, value in table.settings.items() if baseline.settings.get(name) != value
             )
@@ -246,8 +249,18 @@ class _Reader:
             cases.append(self._case(key, table, {**baseline.settings, **table.settings}, changed))
         return cases
 
+    def _check_settings(self, key: Key, settings: Mapping[str, SettingValue]) -> None:
+        for name, value in settings.items():
+            try:
+                check_setting(name, value)
+            except UserError as error:
+                self._error(key, error.message, error.hint)
+
     def _factorial(self) -> list[Case]:
         baseline = self.file.baseline
+        for name, values in self.file.factors.items():
+            for value in values:
+                self._check_settings(("factors", name), {name: value})
         cases: list[Case] = []
         try:
             for settings in combinations(self.file.factors, self.file.factorial.fraction):

@@ -1,0 +1,12 @@
+"""The place where a study runs: virtual SANs for topologies, hosts that exist for hosts, both in one study if need be."""
+
+from __future__ import annotations
+
+from linerate.study import StudyDirectory
+from linerate.study.laboratory import Laboratory
+from linerate.study.virtual import VirtualLaboratory
+
+
+def laboratory_for(directory: StudyDirectory) -> Laboratory:
+    """The laboratory that has every SAN of a study."""
+    return VirtualLaboratory()

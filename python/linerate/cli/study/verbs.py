@@ -1,0 +1,127 @@
+"""The verbs of `linerate study`, and what `linerate run` does with a study file."""
+
+from __future__ import annotations
+
+import signal
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from linerate.cli.study.kind import prepare, study_file
+from linerate.errors import LinerateError, UserError
+
+if TYPE_CHECKING:
+    from linerate.study import StudyDirectory
+
+RUNS = Path("runs")
+
+app = typer.Typer(name="study", help="Compare configurations of a SAN.", no_args_is_help=True)
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="A study file, or the name of a shipped study.")]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A study directory.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Scale times and blocks down, and say what it costs.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Another order of the runs.")]
+Output = Annotated[Path | None, typer.Option(metavar="DIR", help="The study directory.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON instead of text, one object per line.")]
+
+
+@app.command()
+def plan(file: File, quick: Quick = False, seed: Seed = None, json: Json = False) -> None:
+    """Show what a study would do and how long it takes; nothing is started."""
+    from linerate.cli.study.show import show_plan
+    from linerate.study import load_study
+
+    show_plan(load_study(file, quick=quick, seed=seed), json=json)
+
+
+@app.command()
+def run(
+    file: File, quick: Quick = False, seed: Seed = None, output: Output = None, json: Json = False
+) -> None:
+    """Run a study file: build or find its SAN, measure every case, judge, write the report."""
+    path = study_file(file) or Path(file)
+    prepare(path)
+    from linerate.study import StudyDirectory, load_study
+
+    study = load_study(path, quick=quick, seed=seed)
+    place = output or RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{study.name}"
+    source = path.read_text(encoding="utf-8-sig")
+    directory = StudyDirectory.create(place, study, source=source, source_name=path.name)
+    _conduct(directory, json=json)
+
+
+@app.command()
+def resume(directory: Directory, json: Json = False) -> None:
+    """Go on with a study that was interrupted, by whatever: same plan, without the steps that are done."""
+    prepare(directory)
+    from linerate.study import StudyDirectory
+
+    opened = StudyDirectory.open(directory)
+    if opened.state == "running":
+        raise UserError(f"{directory} is being run by another process", "wait for it, or stop it")
+    _conduct(opened, json=json)
+
+
+@app.command()
+def status(directory: Directory, json: Json = False) -> None:
+    """Say how far a study is."""
+    from linerate.cli.study.show import show_status
+    from linerate.study import StudyDirectory
+
+    show_status(StudyDirectory.open(directory), json=json)
+
+
+@app.command()
+def check(directory: Directory, json: Json = False) -> None:
+    """Doubt a study: its runs, its settings, its noise. Exit code 1 when a result is not to be trusted."""
+    from linerate.cli.study.show import show_check
+    from linerate.study import StudyDirectory
+
+    if not show_check(StudyDirectory.open(directory), json=json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def verdict(directory: Directory, json: Json = False) -> None:
+    """Judge what has been measured so far, and write the report anew."""
+    from linerate.study import StudyDirectory
+
+    _judge(StudyDirectory.open(directory), json=json)
+
+
+def _conduct(directory: StudyDirectory, *, json: bool) -> None:
+    """Conducts, then judges. A study that failed or was stopped is judged as far as it came."""
+    from linerate.cli.study.laboratory import laboratory_for
+    from linerate.cli.study.show import progress
+    from linerate.study.conduct import conduct
+
+    # SIGTERM ends a study as Ctrl-C does, with its settings restored.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    tell = progress(directory.study, json=json)
+    try:
+        done = conduct(directory.path, laboratory_for(directory), tell)
+    except (KeyboardInterrupt, LinerateError):
+        typer.echo(f"go on with: linerate study resume {directory.path}", err=True)
+        raise
+    _judge(done, json=json)
+
+
+def _judge(directory: StudyDirectory, *, json: bool) -> None:
+    from json import dumps
+
+    from linerate.cli.console import show_verdicts
+    from linerate.report.study import study_page, verdict_object, write_study_report
+    from linerate.study import StudyDirectory
+    from linerate.study.judge import write_verdicts
+
+    write_verdicts(directory)
+    judged = StudyDirectory.open(directory.path)
+    report = write_study_report(judged)
+    page = study_page(judged)
+    if json:
+        typer.echo(dumps({"type": "verdicts", **verdict_object(page)}))
+    else:
+        show_verdicts(page)
+        typer.echo(f"report: {report}")

@@ -1,0 +1,126 @@
+"""One run of a study: places a workload's volumes, carries it out, draws its figures. Shared by all laboratories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from linerate.analysis.summary import StepSummary, summarise_step
+from linerate.errors import UserError
+from linerate.results import WorkloadSource
+from linerate.run import Counters, Execution, RunEvent, carry_out
+from linerate.study.laboratory import Measured
+from linerate.study.model import Settings, Workload
+from linerate.study.settings import loaded
+from linerate.workload import Plan, PlannedRun, RunSpec, StreamSpec, VolumeSpec
+from linerate.workload.plan import Step
+from linerate.workload.spec import OpenArrival, SizeMix
+
+IDLE_IOPS = 2.0
+STORAGE_FIGURES = ("iops", "mib_s", "response_ms", "p99_ms", "cycles_per_byte")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A volume where the load finds it: its URL and, on a virtual SAN, the network namespace of its host."""
+
+    url: str
+    netns: str | None = None
+    source_address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is run and what is watched meanwhile."""
+
+    workload: Workload
+    settings: Settings
+    volumes: Sequence[Placed]
+    directory: Path
+    record: Mapping[str, Any]
+    counters: Counters | None = None
+    line_rates: Mapping[str, float] | None = None
+    """Port -> bits per second, to tell how full a line was."""
+
+
+def measure(run: Run) -> Measured:
+    """Carries the run out. Raises the LinerateError that made it fail, or KeyboardInterrupt."""
+    workload = run.workload
+    spec = idle(workload) if workload.spec is None else placed(workload, run)
+    plan = Plan(workload.name, [Step(PlannedRun(spec=spec, name=workload.name, label=workload.name))])
+    execution = Execution(
+        plan,
+        WorkloadSource(name=workload.name, format="study"),
+        run.directory,
+        counters=run.counters,
+        san=run.record,
+    )
+    outcome = carry_out(execution, _unheard)
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.state == "interrupted":
+        raise KeyboardInterrupt
+    step = outcome.run.manifest.steps[0]
+    figures = _figures(summarise_step(outcome.run, step))
+    if workload.spec is None:
+        figures = {name: value for name, value in figures.items() if name not in STORAGE_FIGURES}
+    validity = outcome.run.manifest.validity
+    stamp = validity.stamp if validity else None
+    grave = [one.reason for one in validity.findings if one.severity == "void"] if validity else []
+    return Measured(figures, stamp, "; ".join(grave))
+
+
+def placed(workload: Workload, run: Run) -> RunSpec:
+    """The workload's run on the volumes of the SAN, in their order, as the settings want it.
+
+    Raises UserError when the SAN has fewer volumes than the workload names.
+    """
+    spec = workload.spec
+    assert spec is not None
+    if len(run.volumes) < len(spec.volumes):
+        raise UserError(
+            f"{workload.name} needs {len(spec.volumes)} volumes and {workload.san} has {len(run.volumes)}",
+            "give the arrays of the topology more volumes, or take a workload with fewer",
+        )
+    volumes = tuple(
+        volume.model_copy(
+            update={
+                "url": place.url,
+                "netns": place.netns,
+                "iscsi": volume.iscsi.model_copy(update={"source_address": place.source_address}),
+            }
+        )
+        for volume, place in zip(spec.volumes, run.volumes, strict=False)
+    )
+    return loaded(spec.model_copy(update={"volumes": volumes}), run.settings)
+
+
+def idle(workload: Workload) -> RunSpec:
+    """A run without storage traffic, which keeps time and counts CPU while LAN traffic has the network to itself."""
+    return RunSpec(
+        name=workload.name,
+        warmup_s=workload.warmup_s,
+        elapsed_s=workload.elapsed_s,
+        interval_s=min(1.0, workload.elapsed_s / 4),
+        volumes=(VolumeSpec(name="none", url="null:1m"),),
+        streams=(StreamSpec(name="idle", volumes=("none",), sizes=SizeMix.one(512)),),
+        arrival=OpenArrival(process="deterministic", rate_iops=IDLE_IOPS),
+    )
+
+
+def _unheard(event: RunEvent) -> None:
+    """A study shows its steps, not their intervals; those are in the run directory."""
+
+
+def _figures(step: StepSummary) -> dict[str, float]:
+    figures = {
+        "iops": step.total.iops,
+        "mib_s": step.total.mib_s,
+        "response_ms": step.total.response_mean_ms,
+        "p99_ms": quantile.value_ms if (quantile := step.total.quantile(0.99)) else None,
+        "retransmit_percent": step.usage.retransmits_percent,
+        "cycles_per_byte": step.usage.cycles_per_byte,
+    }
+    return {name: value for name, value in figures.items() if value is not None}

@@ -1,0 +1,219 @@
+"""Whose hands a setting is in: the network's, the load's, or the host's; and what the first two make of it.
+
+The catalogue of `linerate.host` names what a host can set. A study may also turn what stands around the host, under
+names with a dot: `link.delay`, `switch.flow_control`, `load.session`. On a virtual SAN the settings of adapters and
+links are turned in the topology: `changed_topology` is the SAN as a case wants it, and a laboratory moves from one to
+the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from linerate.errors import UserError
+from linerate.host import MAX, catalogue, named
+from linerate.san import (
+    Node,
+    Port,
+    Schedule,
+    Topology,
+    beyond_kernel,
+    parse_delay_us,
+    parse_rate,
+    parse_share,
+)
+from linerate.study.model import Settings, SettingValue
+from linerate.workload import RunSpec, SessionOptions
+from linerate.workload.units import parse_size
+
+Hand = Literal["network", "load", "host"]
+
+RING_FRAMES_MAX = 4096
+"""What `max` means for the rings of a virtual adapter: the most that common 10 GbE adapters have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NetworkSetting:
+    """`part` is turned everywhere in the topology (an adapter at the hosts only); `parse` gives its new fields."""
+
+    part: Literal["link", "nic", "switch"]
+    parse: Callable[[SettingValue], Mapping[str, Any]]
+    accepted: str
+
+
+def _schedule(value: SettingValue) -> Mapping[str, Any]:
+    """`strict`, or `ets 3:50 0:50`."""
+    kind, *shares = str(value).split()
+    if kind not in ("strict", "ets") or (kind == "ets") != bool(shares):
+        raise ValueError(value)
+    pairs = [share.split(":") for share in shares]
+    return {"schedule": Schedule(kind=kind, shares={int(name): float(part) for name, part in pairs})}  # type: ignore[arg-type]
+
+
+def _switch_flow_control(value: SettingValue) -> Mapping[str, Any]:
+    if value not in ("none", "pause", "pfc"):
+        raise ValueError(value)
+    return {"flow_control": value}
+
+
+def _moderation(value: SettingValue) -> Mapping[str, Any]:
+    number = named("interrupt_moderation_us").parse(value)
+    if not isinstance(number, int):
+        raise ValueError(value)
+    return {"moderation_us": float(number)}
+
+
+def _ring(name: str) -> Callable[[SettingValue], Mapping[str, Any]]:
+    def parse(value: SettingValue) -> Mapping[str, Any]:
+        frames = named(name).parse(value)
+        return {name: RING_FRAMES_MAX if frames == MAX else frames}
+
+    return parse
+
+
+_NETWORK = {
+    "mtu": _NetworkSetting("link", lambda value: {"mtu": named("mtu").parse(value)}, "576 to 9216 bytes"),
+    "flow_control": _NetworkSetting(
+        "switch",
+        lambda value: {"flow_control": "none" if named("flow_control").parse(value) == "off" else "pause"},
+        "on, rx, tx or off",
+    ),
+    "interrupt_moderation_us": _NetworkSetting("nic", _moderation, "a time in microseconds, or off"),
+    "rx_ring_frames": _NetworkSetting("nic", _ring("rx_ring_frames"), "frames, or max"),
+    "tx_ring_frames": _NetworkSetting("nic", _ring("tx_ring_frames"), "frames, or max"),
+    "rsc": _NetworkSetting("nic", lambda value: {"rsc": named("rsc").parse(value)}, "on or off"),
+    "link.rate": _NetworkSetting(
+        "link", lambda value: {"rate_bits_per_s": parse_rate(str(value))}, 'a rate, for example "1gbit"'
+    ),
+    "link.delay": _NetworkSetting(
+        "link", lambda value: {"delay_us": parse_delay_us(str(value))}, 'a time, for example "50us"'
+    ),
+    "link.loss": _NetworkSetting(
+        "link", lambda value: {"loss": parse_share(str(value))}, 'a share, for example "0.1%"'
+    ),
+    "switch.buffer": _NetworkSetting(
+        "switch", lambda value: {"buffer_bytes": parse_size(str(value))}, 'a size, for example "64k"'
+    ),
+    "switch.flow_control": _NetworkSetting("switch", _switch_flow_control, "none, pause or pfc"),
+    "switch.schedule": _NetworkSetting("switch", _schedule, '"strict", or "ets 3:50 0:50"'),
+}
+_LOAD = ("load.session", "load.workers", "outstanding")
+_ONLY_HERE = {name for name in (*_NETWORK, *_LOAD) if "." in name}
+
+
+def hand_of(name: str) -> Hand:
+    """Who turns a setting on a virtual SAN. On hosts that exist, what the catalogue knows of adapters is the host's."""
+    if name in _NETWORK:
+        return "network"
+    if name in _LOAD or name in SessionOptions.model_fields or named(name).where == "session":
+        return "load"
+    return "host"
+
+
+def check_setting(name: str, value: SettingValue) -> None:
+    """Raises UserError for an unknown setting or a value that it cannot take, in whoever's hands it is."""
+    if name in _NETWORK:
+        _network_fields(name, value)
+    elif name in _LOAD and name not in catalogue():
+        _load_field(name, value)
+    elif "." in name:
+        raise UserError(
+            f"there is no setting {name!r}", f"with a dot there is {', '.join(sorted(_ONLY_HERE))}"
+        )
+    else:
+        named(name).parse(value)
+
+
+def _network_fields(name: str, value: SettingValue) -> Mapping[str, Any]:
+    setting = _NETWORK[name]
+    try:
+        return setting.parse(value)
+    except (ValueError, ValidationError) as error:
+        raise UserError(f"{name}: {value!r} cannot be used", f"write {setting.accepted}") from error
+
+
+def changed_topology(topology: Topology, settings: Settings) -> Topology:
+    """The topology with every network setting among `settings` in force."""
+    for name, value in settings.items():
+        if name in _NETWORK:
+            topology = _changed(topology, _NETWORK[name].part, _network_fields(name, value))
+    return topology
+
+
+def _changed(topology: Topology, part: str, fields: Mapping[str, Any]) -> Topology:
+    def port(one: Port, *, host: bool) -> Port:
+        if part == "link":
+            return one.model_copy(update={"link": one.link.model_copy(update=fields)})
+        return one.model_copy(update={"nic": one.nic.model_copy(update=fields)}) if host else one
+
+    def node(one: Node, *, host: bool) -> Node:
+        return one.model_copy(update={"ports": tuple(port(its, host=host) for its in one.ports)})
+
+    if part == "switch":
+        switches = tuple(switch.model_copy(update=fields) for switch in topology.switches)
+        return topology.model_copy(update={"switches": switches})
+    trunks = topology.trunks
+    if part == "link":
+        trunks = tuple(
+            trunk.model_copy(update={"link": trunk.link.model_copy(update=fields)}) for trunk in trunks
+        )
+    return topology.model_copy(
+        update={
+            "hosts": tuple(node(host, host=True) for host in topology.hosts),
+            "arrays": tuple(node(array, host=False) for array in topology.arrays),
+            "trunks": trunks,
+        }
+    )
+
+
+def beyond_kernel_settings(topology: Topology, settings: Settings) -> set[str]:
+    """Those settings that only the user-space fabric can turn."""
+    rings = {"rx_ring_frames", "tx_ring_frames"}
+    return {
+        name
+        for name, value in settings.items()
+        if name in rings
+        or beyond_kernel(changed_topology(topology, {name: value})) != beyond_kernel(topology)
+    }
+
+
+def loaded(spec: RunSpec, settings: Settings) -> RunSpec:
+    """The run with every setting of sessions and load among `settings` in force."""
+    options: dict[str, Any] = {}
+    volume: dict[str, Any] = {}
+    run: dict[str, Any] = {}
+    for name, value in settings.items():
+        if hand_of(name) != "load":
+            continue
+        if name == "nagle":
+            options["nodelay"] = not named(name).parse(value)
+        elif name in SessionOptions.model_fields:
+            options[name] = value if name not in catalogue() else named(name).parse(value)
+        else:
+            key, parsed = _load_field(name, value)
+            (run if key == "workers" else volume)[key] = parsed
+    over = SessionOptions.model_validate(options)
+    volumes = tuple(
+        one.model_copy(update={**volume, "iscsi": one.iscsi.merged(over)}) for one in spec.volumes
+    )
+    return spec.model_copy(update={**run, "volumes": volumes})
+
+
+def _load_field(name: str, value: SettingValue) -> tuple[str, Any]:
+    """Field of the run or of its volumes. Raises UserError."""
+    match name:
+        case "load.session" if value in ("own", "shared"):
+            return "session", value
+        case "load.workers" if isinstance(value, int) and value > 0:
+            return "workers", int(value)
+        case "outstanding":
+            return "outstanding", named(name).parse(value)
+        case "sessions_per_volume":
+            raise UserError(f"{name}: this initiator opens one session per volume", "use load.session")
+    raise UserError(
+        f"{name}: {value!r} cannot be used", "load.session is own or shared, load.workers a number"
+    )

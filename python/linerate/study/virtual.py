@@ -1,0 +1,206 @@
+"""A laboratory on this machine: the topology of a study's SAN brought up as a virtual one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from linerate.errors import HostError, InternalError, LinerateError, UserError
+from linerate.host import HostTarget, Journal, apply, restore
+from linerate.lab import Lab
+from linerate.san import Link, Nic, Switch, Topology
+from linerate.study.laboratory import Measured, SetUp
+from linerate.study.measure import Placed, Run, measure
+from linerate.study.model import San, Settings, SettingValue, Workload
+from linerate.study.settings import beyond_kernel_settings, changed_topology, hand_of
+
+
+class VirtualLaboratory:
+    """Brings labs up. Network settings are live changes of the lab, host settings go into its namespaces."""
+
+    def __init__(self) -> None:
+        self._up: _Up | None = None
+
+    def bring_up(self, san: San, cases: Iterable[Settings]) -> Mapping[str, Any]:
+        """See `Laboratory`. The fabric is the user-space one if some case changes what the kernel's lacks."""
+        self.close()
+        if san.topology is None:
+            raise InternalError(f"{san.name} has no topology")
+        needs = {name for case in cases for name in beyond_kernel_settings(san.topology, case)}
+        self._up = _Up(san, san.topology, needs)
+        return self._up.facts()
+
+    def apply(self, settings: Settings) -> SetUp:
+        """See `Laboratory`."""
+        return self._lab.apply(settings)
+
+    def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
+        """See `Laboratory`."""
+        return self._lab.measure(workload, directory, record)
+
+    def restore(self) -> None:
+        """See `Laboratory`."""
+        if self._up is not None:
+            self._up.apply({})
+
+    def close(self) -> None:
+        """See `Laboratory`. What was set goes with the lab."""
+        up, self._up = self._up, None
+        if up is not None:
+            up.close()
+
+    @property
+    def _lab(self) -> _Up:
+        if self._up is None:
+            raise InternalError("no SAN is up")
+        return self._up
+
+
+class _Up:
+    """A lab that is up, and how it stands."""
+
+    def __init__(self, san: San, topology: Topology, needs: Iterable[str]) -> None:
+        self._san = san
+        self._as_built = topology
+        self._now = _elements(topology)
+        self._settings: Settings = {}
+        self._host_settings: dict[str, SettingValue] = {}
+        self._refused_by_host: dict[str, str] = {}
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="linerate-")))
+            fabric = topology.fabric if san.fabric == "auto" else san.fabric
+            self._lab = stack.enter_context(Lab.up(topology, fabric=fabric, needs=sorted(needs)))
+            self._journal = stack.enter_context(Journal(folder / "settings.jsonl"))
+            self._stack = stack.pop_all()
+        self._targets = tuple(
+            HostTarget(
+                host.name,
+                tuple(interface.name for interface in host.interfaces),
+                self._lab.namespace(host.name).path,
+            )
+            for host in topology.hosts
+        )
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the lab says of itself."""
+        return self._lab.facts()
+
+    def close(self) -> None:
+        """Takes it down."""
+        self._stack.close()
+
+    def apply(self, settings: Settings) -> SetUp:
+        """Moves the lab from the last case to this one."""
+        refused: dict[str, str] = {}
+        self._move({name: value for name, value in settings.items() if hand_of(name) == "network"}, refused)
+        self._set_hosts({name: value for name, value in settings.items() if hand_of(name) == "host"})
+        refused |= self._refused_by_host
+        self._settings = {name: value for name, value in settings.items() if name not in refused}
+        return SetUp(readback=dict(self._settings), refused=refused)
+
+    def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
+        """Runs the workload from every host of the lab."""
+        return measure(
+            Run(
+                workload,
+                self._settings,
+                tuple(self._volumes()),
+                directory,
+                {**record, "facts": dict(self._lab.facts())},
+                counters=self._lab.counters,
+                line_rates=self._line_rates(),
+            )
+        )
+
+    def _line_rates(self) -> dict[str, float]:
+        """Of every port, as it is now."""
+        return {
+            name: element.rate_bits_per_s
+            for (_, name), element in self._now.items()
+            if isinstance(element, Link) and "." in name
+        }
+
+    def _volumes(self) -> Iterator[Placed]:
+        for host in self._as_built.hosts:
+            namespace = self._lab.namespace(host.name).path
+            for volume in self._lab.volume_urls(host.name):
+                yield Placed(volume.url, namespace, volume.path.host_address)
+
+    def _move(self, settings: Settings, refused: dict[str, str]) -> None:
+        """Changes links, adapters and switches to what these settings make of the topology as built.
+
+        All at once, which is how cases follow each other; one by one where that fails, to name what cannot be had.
+        """
+        try:
+            self._change_to(changed_topology(self._as_built, settings))
+        except (HostError, UserError):
+            self._change_to(self._as_built)
+        else:
+            return
+        wanted: dict[str, SettingValue] = {}
+        for name, value in settings.items():
+            try:
+                self._change_to(changed_topology(self._as_built, {**wanted, name: value}))
+            except (HostError, UserError) as error:
+                refused[name] = _reason(error)
+                self._change_to(changed_topology(self._as_built, wanted))
+            else:
+                wanted[name] = value
+
+    def _change_to(self, wanted: Topology) -> None:
+        """Changes what differs from now. Raises what the lab raises; `_now` then says how far it came."""
+        change: dict[str, Callable[..., object]] = {
+            "link": self._lab.change_link,
+            "nic": self._lab.change_nic,
+            "switch": self._lab.change_switch,
+        }
+        for (part, name), element in _elements(wanted).items():
+            if fields := _different(self._now[part, name], element):
+                change[part](name, **fields)
+                self._now[part, name] = element
+
+    def _set_hosts(self, settings: dict[str, SettingValue]) -> None:
+        if settings == self._host_settings:
+            return
+        if stuck := restore(self._journal).failed:
+            raise HostError("could not be put back: " + "; ".join(map(str, stuck)), "see that the lab is up")
+        self._host_settings, self._refused_by_host = settings, {}
+        for target in self._targets:
+            self._refused_by_host |= _applied(target, settings, self._journal)
+
+
+def _applied(target: HostTarget, settings: Mapping[str, SettingValue], journal: Journal) -> dict[str, str]:
+    """Sets what can be had on a host. `apply` takes all or none, so what it refuses is left out and the rest tried."""
+    refused: dict[str, str] = {}
+    left = dict(settings)
+    while left:
+        found = apply(target, left, journal).refused
+        if not found:
+            break
+        for one in found:
+            refused[one.setting] = one.reason
+            left.pop(one.setting, None)
+    return refused
+
+
+def _elements(topology: Topology) -> dict[tuple[str, str], Link | Nic | Switch]:
+    """Everything that can be changed while a lab is up, by kind and name."""
+    links = {("link", name): link for name, link in topology.links.items()}
+    nics = {("nic", f"{node.name}.{port.name}"): port.nic for node in topology.nodes for port in node.ports}
+    switches = {("switch", switch.name): switch for switch in topology.switches}
+    return {**links, **nics, **switches}
+
+
+def _different(before: BaseModel, after: BaseModel) -> dict[str, Any]:
+    """Fields of two models of one kind that differ, as the second has them."""
+    old = before.model_dump()
+    return {name: value for name, value in after.model_dump().items() if value != old[name]}
+
+
+def _reason(error: LinerateError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
