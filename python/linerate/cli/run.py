@@ -1,4 +1,4 @@
-"""`linerate run`: runs a workload file or a preset, shows it live, keeps a run directory and writes a report."""
+"""`linerate run`: runs a workload file, a preset or a study, shows it live, keeps its directory and writes a report."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from linerate.cli.job import flags
+from linerate.cli.study import verbs
+from linerate.cli.study.kind import study_file
+from linerate.errors import UserError
 
 if TYPE_CHECKING:
     from linerate.cli.job.options import Asked, Lenient
@@ -37,12 +40,19 @@ def run(
     driver: flags.DriverName = None,
     cpus: flags.Cpus = None,
     workers: flags.Workers = None,
+    dry_run: flags.DryRun = False,
+    quick: flags.Quick = False,
     output: flags.Output = None,
     no_report: flags.NoReport = False,
     vdbench_output: flags.VdbenchOutput = None,
     json: flags.Json = False,
 ) -> None:
-    """Run a workload file (vdbench, Linerate TOML) or a preset against iSCSI LUNs, files or block devices."""
+    """Run a workload file (vdbench, Linerate TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
+    if words and preset is None and study_file(words[0]):
+        _study(words, dry_run=dry_run, quick=quick, seed=seed, output=output, json=json)
+        return
+    if quick:
+        raise UserError("--quick goes with a study", "use --elapsed and --warmup for a workload")
     from linerate.cli.job import options
     from linerate.workload import Overrides
 
@@ -64,8 +74,37 @@ def run(
         iscsi=options.session_options(set_ or []),
     )
     overrides = options.with_targets(asked, overrides, target or [], map_ or [], lenient)
+    if dry_run:
+        _show_runs(asked, overrides, lenient)
+        return
     keep = Keep(output, not no_report, vdbench_output)
     run_plan(asked, overrides, keep, lenient=lenient, json=json)
+
+
+def _study(
+    words: list[str], *, dry_run: bool, quick: bool, seed: int | None, output: Path | None, json: bool
+) -> None:
+    """Run a study. The other options are the study file's to say."""
+    if len(words) > 1:
+        raise UserError(f"{words[0]} is a study, and {words[1]} goes with workloads", "give the study alone")
+    if dry_run:
+        verbs.plan(words[0], quick=quick, seed=seed, json=json)
+    else:
+        verbs.run(words[0], quick=quick, seed=seed, output=output, json=json)
+
+
+def _show_runs(asked: Asked, overrides: Overrides, lenient: Lenient) -> None:
+    """The runs of a workload in order, and how long they take together."""
+    from linerate.workload import load_workload
+
+    plan = load_workload(
+        asked.source, substitutions=asked.substitutions, lenient=lenient, overrides=overrides
+    )
+    total_s = 0.0
+    for run in plan.steps():
+        total_s += run.pause_s + run.spec.warmup_s + run.spec.elapsed_s
+        typer.echo(run.banner)
+    typer.echo(f"{len(plan)} runs, {total_s:g} s")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ class Subject(StrEnum):
     WORKLOAD = "workload"
     ARRAY = "array"
     TOPOLOGY = "topology"
+    STUDY = "study"
     EVENTS = "events"
     MANIFEST = "manifest"
 
@@ -25,7 +26,7 @@ def schema(
         Subject,
         typer.Argument(
             help="run: a RunSpec; workload: a TOML workload file; array: an array file; "
-            "topology: of a SAN; "
+            "topology: of a SAN; study: a study file; "
             "events: the lines of --json; manifest: of a run."
         ),
     ],
@@ -52,6 +53,10 @@ def _schema(subject: Subject) -> dict[str, object]:
             from linerate.san import topology_schema
 
             return topology_schema()
+        case Subject.STUDY:
+            from linerate.study.reader import study_schema
+
+            return study_schema()
         case Subject.EVENTS:
             from linerate.cli.view.events import LINES
 

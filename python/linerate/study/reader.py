@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from linerate.analysis.verdict import find_metric
 from linerate.errors import UserError
@@ -40,6 +41,11 @@ def is_study(path: Path) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     return ("san",) in lines
+
+
+def study_schema() -> dict[str, Any]:
+    """The JSON Schema of a study file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **StudyFile.model_json_schema()}
 
 
 def load_study(name_or_path: str | Path, *, quick: bool = False, seed: int | None = None) -> Study:

@@ -26,7 +26,9 @@ class Driver(StrEnum):
 
 Words = Annotated[
     list[str] | None,
-    Argument(metavar="[FILE...] [NAME=VALUE...]", help="Workload files, and values for their $NAMEs."),
+    Argument(
+        metavar="[FILE...] [NAME=VALUE...]", help="Workload files with values for their $NAMEs, or a study."
+    ),
 ]
 Preset = Annotated[str | None, Option(metavar="NAME", help="dell-nic, dlink, chelsio, anvil, ...")]
 
@@ -53,6 +55,12 @@ DriverName = Annotated[Driver | None, Option(help="How I/O reaches the kernel.")
 Cpus = Annotated[str | None, Option(metavar="LIST", help="Pin load threads: 0,2-3.")]
 Workers = Annotated[int | None, Option(metavar="N", help="Load threads.")]
 
+DryRun = Annotated[
+    bool, Option("--dry-run", help="Show what would be run and how long it takes; start nothing.")
+]
+Quick = Annotated[
+    bool, Option("--quick", help="A study with its times and blocks scaled down; says what it costs.")
+]
 Output = Annotated[Path | None, Option(metavar="DIR", help="The run directory.")]
 NoReport = Annotated[bool, Option("--no-report", help="No HTML report: `linerate report` makes it later.")]
 VdbenchOutput = Annotated[Path | None, Option(metavar="DIR", help="vdbench's report files, too.")]

@@ -1,4 +1,4 @@
-"""The place where a study runs: virtual SANs for topologies, hosts that exist for hosts, both in one study if need be."""
+"""The place where a study runs: a virtual SAN for a topology, hosts that exist for hosts."""
 
 from __future__ import annotations
 

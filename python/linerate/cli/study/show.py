@@ -50,8 +50,8 @@ def show_plan(study: Study, *, json: bool) -> None:
             ]
             for block in plan.blocks()
         ]
-        times = {"least_s": duration.least_s, "most_s": duration.most_s}
-        typer.echo(dumps({"study": study.model_dump(mode="json"), **times, "blocks": blocks}))
+        seconds = {"least_s": duration.least_s, "most_s": duration.most_s}
+        typer.echo(dumps({"study": study.model_dump(mode="json"), **seconds, "blocks": blocks}))
         return
     typer.echo(f"{study.name}: {study.title}")
     for san in study.sans:
