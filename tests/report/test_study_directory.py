@@ -38,6 +38,7 @@ def test_the_page_has_what_the_directory_has(page: StudyPage) -> None:
     assert ("fabric", "user") in page.laboratory
     assert ("largest lag", "0.21 ms") in page.laboratory
     assert "base-san" in page.topology
+    assert "96% used" in page.topology
     assert page.text.startswith('title = "NIC tuning (sample)"')
     jumbo = page.cases[2]
     assert jumbo.name == "jumbo"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from statistics import median
 
-from linerate.analysis.verdict import Judgement, find_metric
+from linerate.analysis.verdict import Judgement, Observation, find_metric
 from linerate.errors import UserError
 from linerate.report.study.model import CasePart, SettingValue, StudyPage, WorkloadPart
 from linerate.report.study.recommend import recommend, title_of, written
 from linerate.results import Finding, StepRecord, Validity
 from linerate.results.manifest import Stamp
 from linerate.san import picture
-from linerate.study import Case, Study, StudyDirectory
+from linerate.study import Case, San, Study, StudyDirectory
 from linerate.study.directory import Verdicts
 from linerate.study.journal import StepDone
 
@@ -62,9 +63,11 @@ def study_page(directory: StudyDirectory) -> StudyPage:
         started_at=directory.record.started_at,
         ended_at=directory.entries[-1].at if directory.entries else None,
         topology="".join(
-            picture(san.topology).replace(_XMLNS, "") for san in study.sans if san.topology is not None
+            picture(san.topology, _utilisation(study, san, observations)).replace(_XMLNS, "")
+            for san in study.sans
+            if san.topology is not None
         ),
-        laboratory=_laboratory(directory, runs),
+        laboratory=_laboratory(directory, observations),
         method=_method(study, verdicts),
         environment=_environment(directory),
         text=directory.record.source,
@@ -152,13 +155,31 @@ def _certainty(study: Study, judgement: Judgement) -> str:
     return f"Quick: shorter runs and fewer blocks than the study asks for. Small effects stay undecided.{so}"
 
 
-def _laboratory(directory: StudyDirectory, runs: list[_Run]) -> tuple[tuple[str, str], ...]:
+def _utilisation(study: Study, san: San, observations: Sequence[Observation]) -> dict[str, float]:
+    """Link -> share of its line that the baseline used, in the busier direction, under the busiest workload."""
+    used: dict[str, float] = {}
+    for workload in study.workloads:
+        if workload.san != san.name:
+            continue
+        runs: dict[str, list[float]] = {}
+        for seen in observations:
+            if (seen.case, seen.workload) == (study.baseline.name, workload.name):
+                for figure, value in seen.values.items():
+                    if figure.startswith("link.") and figure.endswith(("sent_percent", "received_percent")):
+                        runs.setdefault(figure, []).append(value)
+        for figure, values in runs.items():
+            name = figure.removeprefix("link.").rpartition(".")[0]
+            used[name] = max(used.get(name, 0.0), median(values) / 100)
+    return used
+
+
+def _laboratory(
+    directory: StudyDirectory, observations: Sequence[Observation]
+) -> tuple[tuple[str, str], ...]:
     fabrics = [str(facts["fabric"]) for facts in directory.san_facts.values() if facts.get("fabric")]
-    lags = [
-        run.record.counters["fabric.lag_ns_max"] for run in runs if "fabric.lag_ns_max" in run.record.counters
-    ]
+    lags_ms = [seen.values["fabric_lag_ms"] for seen in observations if "fabric_lag_ms" in seen.values]
     shown = [("fabric", ", ".join(dict.fromkeys(fabrics)))] if fabrics else []
-    return (*shown, *([("largest lag", f"{max(lags) / 1e6:.2f} ms")] if lags else []))
+    return (*shown, *([("largest lag", f"{max(lags_ms):.2f} ms")] if lags_ms else []))
 
 
 def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], ...]:
