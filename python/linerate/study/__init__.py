@@ -13,12 +13,23 @@ when it ends; a study that was interrupted, by whatever, goes on with the first 
 """
 
 from linerate.study.directory import StudyDirectory
-from linerate.study.model import Case, RealHost, Repeat, San, Settings, SettingValue, Study, Workload
+from linerate.study.model import (
+    Case,
+    ClaimTest,
+    RealHost,
+    Repeat,
+    San,
+    Settings,
+    SettingValue,
+    Study,
+    Workload,
+)
 from linerate.study.plan import Duration, Plan, Step
 from linerate.study.reader import load_study, parse_study, shipped_studies
 
 __all__ = [
     "Case",
+    "ClaimTest",
     "Duration",
     "Plan",
     "RealHost",

@@ -107,7 +107,7 @@ class CaseTable(Frozen):
     workloads: Names = ("*",)
     """Names, a trailing * as wildcard; all if not given."""
     claims: tuple[str, ...] = ()
-    """Published findings that it puts to the test."""
+    """Published findings that it puts to the test against the baseline."""
     source: str = ""
     """Where a publication describes it."""
 
@@ -116,6 +116,14 @@ class BaselineTable(CaseTable):
     """[baseline]: what every case is compared with."""
 
     name: Name = "baseline"
+
+
+class ClaimTable(Frozen):
+    """[[claim]]: a published finding that another comparison than that with the baseline puts to the test."""
+
+    id: str
+    case: str
+    against: str
 
 
 class FactorialTable(Frozen):
@@ -164,6 +172,7 @@ class StudyFile(Frozen):
     workload: Annotated[tuple[WorkloadTable, ...], Field(min_length=1)]
     baseline: BaselineTable = BaselineTable()
     case: tuple[CaseTable, ...] = ()
+    claim: tuple[ClaimTable, ...] = ()
     factors: dict[str, Levels] = Field(default_factory=dict)
     """Settings with their values; the first value of each is the baseline's."""
     factorial: FactorialTable = FactorialTable()

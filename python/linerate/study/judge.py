@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from linerate.analysis.verdict import judge
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from linerate.analysis.verdict import (
+    Attribution,
+    ClaimVerdict,
+    Judgement,
+    Observation,
+    attribute,
+    judge,
+    judge_claims,
+    shipped_claims,
+)
 from linerate.errors import UserError
 from linerate.results.files import write_atomically
 from linerate.study.directory import VERDICTS, VERDICTS_JSON, StudyDirectory, Verdicts
@@ -17,24 +29,47 @@ def judged(directory: StudyDirectory) -> Verdicts:
         raise UserError(
             f"{directory.path}: nothing has been measured yet", f"linerate study resume {directory.path}"
         )
-    judgement = judge(
-        observations,
-        study.baseline.name,
-        {workload.name: workload.metric for workload in study.workloads},
-        margin=study.margin,
-    )
+    judgement = _judgement(directory, observations, study.baseline.name)
+    attributions = attribute(observations)
     not_applicable: dict[str, str] = {}
     for (_, case), reason in directory.not_applicable.items():
         if not any(one.case == case for one in observations):
             not_applicable[case] = reason
     return Verdicts(
         judgement=judgement,
-        attributions=(),
-        claims=(),
+        attributions=attributions,
+        claims=tuple(_claims(directory, observations, judgement, attributions, not_applicable)),
         repeated=repeated(study, directory.steps),
         not_applicable=not_applicable,
         void=tuple(f"{step.directory}: {step.reason}" for step in directory.steps if step.state == "void"),
     )
+
+
+def _judgement(directory: StudyDirectory, observations: Sequence[Observation], baseline: str) -> Judgement:
+    metrics = {workload.name: workload.metric for workload in directory.study.workloads}
+    return judge(observations, baseline, metrics, margin=directory.study.margin)
+
+
+def _claims(
+    directory: StudyDirectory,
+    observations: Sequence[Observation],
+    judgement: Judgement,
+    attributions: Sequence[Attribution],
+    not_applicable: Mapping[str, str],
+) -> Iterator[ClaimVerdict]:
+    """The verdicts on the study's claims, each from the comparison that it speaks of."""
+    known = shipped_claims()
+    tests: dict[str, dict[str, list[str]]] = {}
+    for test in directory.study.claims:
+        tests.setdefault(test.against, {}).setdefault(test.claim, []).append(test.case)
+    for against, tested in tests.items():
+        if against == judgement.baseline:
+            theirs = judgement
+        elif any(one.case == against for one in observations):
+            theirs = _judgement(directory, observations, against)
+        else:
+            theirs = replace(judgement, effects=())
+        yield from judge_claims(known, tested, theirs, attributions, not_applicable)
 
 
 def write_verdicts(directory: StudyDirectory) -> Verdicts:

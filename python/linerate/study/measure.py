@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linerate.analysis.summary import StepSummary, summarise_step
+from linerate.analysis.summary import summarise_step
+from linerate.analysis.verdict import figures_of
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
 from linerate.run import Counters, Execution, RunEvent, carry_out
@@ -63,7 +64,7 @@ def measure(run: Run) -> Measured:
     if outcome.state == "interrupted":
         raise KeyboardInterrupt
     step = outcome.run.manifest.steps[0]
-    figures = _figures(summarise_step(outcome.run, step))
+    figures = figures_of(summarise_step(outcome.run, step), step.counters, run.line_rates)
     if workload.spec is None:
         figures = {name: value for name, value in figures.items() if name not in STORAGE_FIGURES}
     validity = outcome.run.manifest.validity
@@ -112,15 +113,3 @@ def idle(workload: Workload) -> RunSpec:
 
 def _unheard(event: RunEvent) -> None:
     """A study shows its steps, not their intervals; those are in the run directory."""
-
-
-def _figures(step: StepSummary) -> dict[str, float]:
-    figures = {
-        "iops": step.total.iops,
-        "mib_s": step.total.mib_s,
-        "response_ms": step.total.response_mean_ms,
-        "p99_ms": quantile.value_ms if (quantile := step.total.quantile(0.99)) else None,
-        "retransmit_percent": step.usage.retransmits_percent,
-        "cycles_per_byte": step.usage.cycles_per_byte,
-    }
-    return {name: value for name, value in figures.items() if value is not None}

@@ -69,10 +69,17 @@ class Case(Frozen):
     changed: tuple[str, ...] = ()
     """Names of the settings in which it differs from the baseline."""
     workloads: tuple[str, ...]
-    claims: tuple[str, ...] = ()
-    """Published findings that it puts to the test."""
     source: str = ""
     """Where a publication describes it: a table and row."""
+
+
+class ClaimTest(Frozen):
+    """A published finding and the comparison that puts it to the test: `case` against `against`."""
+
+    claim: str
+    """An id of the shipped claims."""
+    case: str
+    against: str
 
 
 class Repeat(Frozen):
@@ -104,6 +111,7 @@ class Study(Frozen):
     sans: tuple[San, ...] = Field(min_length=1)
     workloads: tuple[Workload, ...] = Field(min_length=1)
     cases: tuple[Case, ...] = Field(min_length=2)
+    claims: tuple[ClaimTest, ...] = ()
     repeat: Repeat = Repeat()
 
     @property

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from linerate.analysis.verdict import find_metric
+from linerate.analysis.verdict import find_metric, shipped_claims
 from linerate.errors import UserError
 from linerate.san import Topology, load_topology
 from linerate.study.factors import combinations
 from linerate.study.file_model import CaseTable, SanTable, StudyFile, WorkloadTable
-from linerate.study.model import Case, RealHost, Repeat, San, SettingValue, Study, Workload
+from linerate.study.model import Case, ClaimTest, RealHost, Repeat, San, SettingValue, Study, Workload
 from linerate.study.settings import check_setting
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
 from linerate.workload.problems import Place, Problems
@@ -103,6 +104,7 @@ class _Reader:
         self._once("workload", [table.name for table in self.file.workload])
         cases = self._cases()
         self._once("case", [case.name for case in cases])
+        claims = self._claims(cases)
         if self.problems.errors:
             return None
         return Study(
@@ -115,6 +117,7 @@ class _Reader:
             sans=tuple(self.sans),
             workloads=tuple(workload for workload in workloads if workload is not None),
             cases=tuple(cases),
+            claims=tuple(claims),
             repeat=self._repeat(),
         )
 
@@ -276,11 +279,38 @@ class _Reader:
                 )
                 if cases:
                     named = " ".join(f"{name}={_text(settings[name])}" for name in changed)
-                    table = baseline.model_copy(update={"name": named, "title": named, "claims": ()})
+                    table = baseline.model_copy(update={"name": named, "title": named})
                 cases.append(self._case(("baseline",), table, {**baseline.settings, **settings}, changed))
         except UserError as error:
             self._error(("factorial", "fraction"), error.message, error.hint)
         return cases
+
+    def _claims(self, cases: Sequence[Case]) -> list[ClaimTest]:
+        baseline, names, known = self.file.baseline, [case.name for case in cases], shipped_claims()
+        tables: list[tuple[Key, CaseTable]] = [
+            (("case", index), table) for index, table in enumerate(self.file.case)
+        ]
+        if baseline.claims:
+            self._error(
+                ("baseline", "claims"), "it is compared with itself", "write [[claim]] with against = .."
+            )
+        tests = [
+            ((*key, "claims"), ClaimTest(claim=claim, case=table.name, against=baseline.name))
+            for key, table in tables
+            for claim in table.claims
+        ]
+        tests += [
+            (("claim", index), ClaimTest(claim=table.id, case=table.case, against=table.against))
+            for index, table in enumerate(self.file.claim)
+        ]
+        for key, test in tests:
+            if test.claim not in known:
+                close = ", ".join(get_close_matches(test.claim, known, n=3))
+                self._error(key, f"there is no claim {test.claim}", f"is it {close}?" if close else "")
+            for name in (test.case, test.against):
+                if name not in names:
+                    self._error(key, f"there is no case {name}", f"there is {', '.join(names)}")
+        return [test for _, test in tests]
 
     def _case(
         self, key: Key, table: CaseTable, settings: Mapping[str, SettingValue], changed: tuple[str, ...]
@@ -291,7 +321,6 @@ class _Reader:
             settings=dict(settings),
             changed=changed,
             workloads=self._pick((*key, "workloads"), table.workloads),
-            claims=table.claims,
             source=table.source,
         )
 
