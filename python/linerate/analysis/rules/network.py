@@ -6,52 +6,83 @@ waits for this host's window, shows only on the array.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from linerate.analysis.rules.base import Doubt, StepRule, StepView
+from linerate.analysis.summary import UsageSummary
 
 RETRANSMITS_PERCENT_MAX = 0.1
-RETRANSMITS_FEW = 20  # fewer say nothing about a rate, however short the run
 LIMITED_PERCENT_MAX = 10.0
+FEW = 20  # fewer segments say nothing about a rate, however short the run
 
 
-def _retransmits(step: StepView) -> Iterator[Doubt]:
-    """Judged by the share of the segments that carried data from here: a reading run sends little but commands."""
-    usage = step.summary.usage
-    if not usage.retransmits:
-        return
-    percent = usage.retransmits_percent
-    if percent is None:  # an older run directory does not say how many segments were sent
-        share, grave = "", False
-    else:
-        share = f", {percent:.2g} % of those with data"
-        grave = percent > RETRANSMITS_PERCENT_MAX and usage.retransmits >= RETRANSMITS_FEW
-    yield Doubt(
-        "suspect" if grave else "note",
-        f"this host sent {usage.retransmits} TCP segments again{share}; the array's repeats show only there",
-        "look for drops on the switch and the ports of both sides, flow control, MTU mismatch, and busy CPUs",
-    )
+@dataclass(frozen=True, slots=True)
+class TcpShare:
+    """A share that TCP keeps of itself, and what it means when it is large.
 
+    It is told from `told_from` percent on or, where single events matter, from the first of `count` on; it is suspect
+    above `suspect_above` percent. `reason` shows `{percent}` and `{count}`.
+    """
 
-def _receive_window(step: StepView) -> Iterator[Doubt]:
-    percent = step.summary.usage.rwnd_limited_percent
-    if percent is not None and percent >= LIMITED_PERCENT_MAX:
+    rule: str
+    percent: Callable[[UsageSummary], float | None]
+    reason: str
+    advice: str
+    told_from: float = 0.0
+    suspect_above: float = math.inf
+    count: Callable[[UsageSummary], int] | None = None
+
+    def judge(self, step: StepView) -> Iterator[Doubt]:
+        """Tell it, if it is large enough."""
+        usage = step.summary.usage
+        percent = self.percent(usage)  # None too where an older run directory does not say the whole
+        count = self.count(usage) if self.count else None
+        told = bool(count) if self.count else percent is not None and percent >= self.told_from
+        if not told:
+            return
+        grave = percent is not None and percent > self.suspect_above and (count is None or count >= FEW)
         yield Doubt(
-            "note",
-            f"sending waited for the array's receive window in {percent:.0f} % of the busy time",
-            "the array reads its sockets too slowly, or its receive buffers are too small for writes",
+            "suspect" if grave else "note",
+            self.reason.format(count=count, percent=_shown(percent)),
+            self.advice,
         )
 
 
-def _send_buffer(step: StepView) -> Iterator[Doubt]:
-    percent = step.summary.usage.sndbuf_limited_percent
-    if percent is not None and percent >= LIMITED_PERCENT_MAX:
-        yield Doubt(
-            "note",
-            f"sending waited for this host's send buffer in {percent:.0f} % of the busy time",
-            "raise send_buffer_bytes of the volumes, or net.ipv4.tcp_wmem",
-        )
+# The share of retransmits is of the segments that carried data: a reading run sends little but commands.
+TCP_SHARES = (
+    TcpShare(
+        rule="retransmits",
+        percent=lambda usage: usage.retransmits_percent,
+        count=lambda usage: usage.retransmits,
+        suspect_above=RETRANSMITS_PERCENT_MAX,
+        reason="this host sent {count} TCP segments again, {percent} of those with data; "
+        "the array's repeats show only there",
+        advice="look for drops on the switch and the ports of both sides, flow control, MTU mismatch, and busy CPUs",
+    ),
+    TcpShare(
+        rule="receive-window-limited",
+        percent=lambda usage: usage.rwnd_limited_percent,
+        told_from=LIMITED_PERCENT_MAX,
+        reason="sending waited for the array's receive window in {percent} of the busy time",
+        advice="the array reads its sockets too slowly, or its receive buffers are too small for writes",
+    ),
+    TcpShare(
+        rule="send-buffer-limited",
+        percent=lambda usage: usage.sndbuf_limited_percent,
+        told_from=LIMITED_PERCENT_MAX,
+        reason="sending waited for this host's send buffer in {percent} of the busy time",
+        advice="raise send_buffer_bytes of the volumes, or net.ipv4.tcp_wmem",
+    ),
+)
+
+
+def _shown(percent: float | None) -> str:
+    if percent is None:
+        return "an unknown share"
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
 def _congestion_control(step: StepView) -> Iterator[Doubt]:
@@ -87,8 +118,6 @@ def _congestion_control(step: StepView) -> Iterator[Doubt]:
 
 
 RULES = (
-    StepRule("retransmits", _retransmits),
-    StepRule("receive-window-limited", _receive_window),
-    StepRule("send-buffer-limited", _send_buffer),
+    *(StepRule(share.rule, share.judge) for share in TCP_SHARES),
     StepRule("congestion-control", _congestion_control),
 )
