@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import subprocess
 import sys
@@ -72,7 +73,7 @@ class Lab:
         self.topology = Topology.model_validate_json(about["topology"])
         """As it was brought up; `change_*` do not alter it, `links` and `switches` tell what is in force."""
         self._namespaces: dict[str, int] = about["namespaces"]
-        self._cpu = NamespaceCpu({name: self.namespace(name).path for name in self._namespaces})
+        self._cpu = NamespaceCpu({host.name: self.namespace(host.name).path for host in self.topology.hosts})
 
     @classmethod
     def up(
@@ -134,10 +135,8 @@ class Lab:
     def down(self) -> None:
         """Takes the lab down and waits until its processes have ended and its namespaces are gone."""
         with system.ProcessEnd(self.keeper_pid) as ended:
-            try:
+            with contextlib.suppress(HostError):  # it has gone before: what was asked for
                 self._connection.ask("down")
-            except HostError:
-                pass  # it has gone before: what was asked for
             if not ended.wait(protocol.ANSWER_TIMEOUT_S):
                 ended.kill()
                 ended.wait(protocol.ANSWER_TIMEOUT_S)
@@ -208,9 +207,9 @@ class Lab:
     def change_link(self, name: str, **changes: Change) -> Link:
         """Changes a link while it carries frames, and returns it as it is then.
 
-        `changes` are fields of `linerate.san.Link`: rate_bits_per_s, mtu, delay_us, jitter_us, loss, up. Raises UserError
-        for a link or a value that does not exist, HostError for what the fabric in use cannot do; then nothing
-        has changed.
+        `changes` are fields of `linerate.san.Link`: rate_bits_per_s, mtu, delay_us, jitter_us, loss, up. Raises
+        UserError for a link or a value that does not exist, HostError for what the fabric in use cannot do; then
+        nothing has changed.
         """
         return Link.model_validate(self._connection.ask("change_link", name=name, changes=changes))
 
@@ -240,9 +239,8 @@ class Lab:
         Raises HostError when an array or the fabric has died.
         """
         counted: dict[str, float] = self._connection.ask("counters")
-        for node, cpu_s in self._cpu.sample().items():
-            if f"{node}.cpu_s" in counted:
-                counted[f"{node}.cpu_s"] += cpu_s
+        for host, cpu_s in self._cpu.sample().items():
+            counted[f"host.{host}.cpu_s"] += cpu_s
         return counted
 
     def facts(self) -> dict[str, str | int | float | bool | None]:

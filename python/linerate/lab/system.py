@@ -149,3 +149,8 @@ class ProcessEnd:
         """Ends the process at once."""
         if self._fd is not None:
             signal.pidfd_send_signal(self._fd, signal.SIGKILL)
+
+
+def unmount(target: str) -> None:
+    """Takes the topmost mount of a place away, umount(2). Raises OSError."""
+    _checked(_libc.umount(target.encode()), f"umount {target}")

@@ -1,0 +1,145 @@
+"""What a command may ask of a lab. Every verb is one method; what it raises becomes the answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from linerate.errors import HostError, InternalError, UserError
+from linerate.lab import system
+from linerate.lab.keeper.build import CONTROL, Built
+from linerate.lab.keeper.counters import machine_counters, node_counters
+from linerate.lab.keeper.napi import ReceiveThreads
+from linerate.lab.keeper.nodes import DEFAULTS
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class Service:
+    """Answers for one lab."""
+
+    def __init__(self, lab: Built) -> None:
+        self._lab = lab
+        self._receivers = ReceiveThreads({name: node for name, node in lab.nodes.items() if name != CONTROL})
+        self._ended: dict[str, int] = {}
+        self.told_to_end = False
+        self._verbs: Mapping[str, Callable[..., Any]] = {
+            "about": self.about,
+            "links": self.links,
+            "change_link": self.change_link,
+            "change_nic": self.change_nic,
+            "change_switch": self.change_switch,
+            "counters": self.counters,
+            "facts": self.facts,
+            "down": self.down,
+        }
+
+    def answer(self, request: dict[str, Any]) -> Any:
+        """The value that answers a request. Raises LinerateError."""
+        verb = request.pop("do", None)
+        if verb not in self._verbs:
+            raise InternalError(f"a lab cannot {verb}")
+        return self._verbs[verb](**request)
+
+    def child_ended(self, pid: int, status: int) -> None:
+        """Notes the end of a process that should have lived as long as the lab."""
+        for name, array in self._lab.arrays.items():
+            if array.pid == pid:
+                self._ended[f"array {name}"] = status
+
+    def about(self) -> dict[str, Any]:
+        """What the lab is."""
+        return {
+            "name": self._lab.name,
+            "topology": self._lab.topology.model_dump_json(),
+            "topology_name": self._lab.topology.name,
+            "fabric": self._lab.fabric.name,
+            "fabric_reasons": self._lab.fabric_reasons,
+            "attached": self._lab.attached,
+            "namespaces": {name: node.fd for name, node in self._lab.nodes.items()},
+        }
+
+    def links(self) -> dict[str, Any]:
+        """Links as they are."""
+        return {name: link.model_dump() for name, link in self._lab.fabric.links().items()}
+
+    def change_link(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+        """Changes a link."""
+        known = self._lab.fabric.links()
+        return self._lab.fabric.change_link(name, _changed("link", name, known, changes)).model_dump()
+
+    def change_nic(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+        """Changes an adapter."""
+        known = self._lab.fabric.nics
+        return self._lab.fabric.change_nic(name, _changed("port", name, known, changes)).model_dump()
+
+    def change_switch(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+        """Changes a switch."""
+        known = self._lab.fabric.switches
+        return self._lab.fabric.change_switch(name, _changed("switch", name, known, changes)).model_dump()
+
+    def counters(self) -> dict[str, float]:
+        """All counters; those of hosts lack the CPU of what a command runs there."""
+        self._check_alive()
+        lab = self._lab
+        counted = machine_counters() | node_counters(lab.topology, lab.nodes)
+        for name, value in lab.fabric.counters().items():
+            counted[name] = counted.get(name, 0.0) + value
+        counted["keeper.cpu_s"] = system.process_cpu_s(os.getpid())
+        received = self._receivers.cpu_s()
+        for host in lab.topology.hosts:
+            counted[f"host.{host.name}.cpu_s"] = received[host.name]
+        for name, array in lab.arrays.items():
+            counted[f"array.{name}.cpu_s"] = received[name] + system.process_cpu_s(array.pid)
+        switches = sum(received[name] for name in received if lab.nodes[name].kind == "switch")
+        counted["fabric.cpu_s"] = counted.get("fabric.cpu_s", 0.0) + switches
+        return counted
+
+    def facts(self) -> dict[str, str | int | float | bool | None]:
+        """The lab as a result's manifest names it; defaults are those of the first host, read back."""
+        first = self._lab.nodes[self._lab.topology.hosts[0].name]
+        read = {f"default.{key}": first.sysctl(key) for key in DEFAULTS}
+        return {
+            "lab": self._lab.name,
+            "topology": self._lab.topology.name,
+            "fabric": self._lab.fabric.name,
+            "fabric_reasons": "; ".join(self._lab.fabric_reasons),
+            "kernel": os.uname().release,
+            "user_namespace": system.outer_uid() != os.geteuid(),
+            **self._lab.fabric.facts(),
+            **{key: value for key, value in read.items() if value is not None},
+        }
+
+    def down(self) -> None:
+        """The lab ends once this is answered."""
+        self.told_to_end = True
+
+    def _check_alive(self) -> None:
+        for what, status in self._ended.items():
+            how = (
+                f"was ended by {signal.Signals(os.WTERMSIG(status)).name}"
+                if os.WIFSIGNALED(status)
+                else f"ended with status {os.waitstatus_to_exitcode(status)}"
+            )
+            raise HostError(
+                f"{what} of the lab {self._lab.name} {how}", "take the lab down and bring it up again"
+            )
+
+
+def _changed(kind: str, name: str, known: Mapping[str, _Model], changes: dict[str, Any]) -> _Model:
+    """What `name` would be with the changes. Raises UserError for a name, a field or a value that does not exist."""
+    if name not in known:
+        raise UserError(f"there is no {kind} {name}", f"there are {', '.join(known)}")
+    if "name" in changes:
+        raise UserError(f"{kind} {name}: its name cannot change", "bring up another topology")
+    try:
+        return type(known[name]).model_validate(known[name].model_dump() | changes)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        fields = ", ".join(field for field in type(known[name]).model_fields if field != "name")
+        raise UserError(f"{kind} {name}: {key}: {first['msg']}", f"its values are {fields}") from error

@@ -1,0 +1,15 @@
+"""The kernel fabric: switches are namespaces with bridges, links are veth pairs, lines are HTB at their egress.
+
+Open `fabric` first. It gives rate, MTU, buffers and unplugged cables, at next to no cost in time to build or in CPU;
+what it has not (delay, loss, flow control and so on) the user fabric has. `shape` makes a line of an interface;
+`receive` sees to it that frames stay frames and that receiving them is charged to whom they are for.
+
+A veth pair carries whatever the sender's stack gives it, super-packets of 64 KiB included: a shaper would count too
+few headers and a buffer would drop 45 frames at a time. So segmentation offload is off at every end, and merging at
+the receiver is limited to one frame. Frames are shaped at the switch's egress, where they are frames; the shaper at a
+node's own egress is there for its back pressure.
+"""
+
+from linerate.lab.kernel.fabric import KernelFabric
+
+__all__ = ["KernelFabric"]
