@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import array, check, compare, demo, discover, report, run, schema
+from linerate.cli import array, check, compare, demo, discover, lab, report, run, schema
 from linerate.cli.study import verbs as study
 from linerate.errors import LinerateError
 
@@ -30,6 +30,7 @@ app.command("run")(run.run)
 app.command("demo")(demo.demo)
 app.add_typer(study.app, name="study")
 app.add_typer(array.app, name="array")
+app.add_typer(lab.app, name="lab")
 app.command("discover")(discover.discover)
 app.command("report")(report.report)
 app.command("check")(check.check)

@@ -30,25 +30,31 @@ from typing import TYPE_CHECKING, Any
 from linerate.lab.enter import enter, may_build
 
 if TYPE_CHECKING:
-    from linerate.lab.lab import Lab, Namespace, Running, VolumeUrl, running
-    from linerate.lab.probe import probe
+    from linerate.lab.lab import FabricChoice, Lab, Namespace, Running, VolumeUrl, running, utilisation
+    from linerate.lab.machine import Probed, probe
 
-__all__ = ["Lab", "Namespace", "Running", "VolumeUrl", "enter", "may_build", "probe", "running"]
+__all__ = [
+    "FabricChoice",
+    "Lab",
+    "Namespace",
+    "Probed",
+    "Running",
+    "VolumeUrl",
+    "enter",
+    "may_build",
+    "probe",
+    "running",
+    "utilisation",
+]
 
-_HOME = {
-    "Lab": "lab",
-    "Namespace": "lab",
-    "Running": "lab",
-    "VolumeUrl": "lab",
-    "probe": "probe",
-    "running": "lab",
-}
+_OF_THE_MACHINE = ("Probed", "probe")
 
 
 def __getattr__(name: str) -> Any:
     """Loads the larger modules when they are first asked for: `enter` comes before them."""
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    home = "linerate.lab.machine" if name in _OF_THE_MACHINE else "linerate.lab.lab"
+    return getattr(import_module(home), name)

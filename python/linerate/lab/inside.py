@@ -34,7 +34,9 @@ def run_inside(keeper_pid: int, network: str, command: Sequence[str]) -> int:
     system.setns(processes_fd, system.CLONE_NEWPID)
     system.setns(network_fd, system.CLONE_NEWNET)
     system.own_mounts()
-    with contextlib.suppress(OSError):  # then the outer /sys stays, and tools that look there miss the interfaces
+    with contextlib.suppress(
+        OSError
+    ):  # then the outer /sys stays, and tools that look there miss the interfaces
         system.mount("sysfs", "/sys", "sysfs")
     child = os.fork()
     if child == 0:

@@ -15,11 +15,13 @@ from linerate.lab import protocol, system
 from linerate.lab.cpu import NamespaceCpu
 from linerate.lab.enter import enter, join
 from linerate.lab.start import start_keeper, stop_keeper
-from linerate.san import Link, Nic, Path, Switch, Topology, volume_urls
+from linerate.san import Link, Nic, Node, Path, Switch, Topology, volume_urls
 
 FabricChoice = Literal["auto", "kernel", "user"]
 Change = float | int | bool | str | None
 
+WIRE_OVERHEAD_BYTES = 24
+"""Preamble, start of frame, checksum and gap of an Ethernet frame."""
 CONTROL = "control"
 """The node that is the machine running the study: `.1` of the control network, no part of the SAN."""
 
@@ -71,7 +73,7 @@ class Lab:
         """Why it is the user fabric; empty for the kernel's."""
         self.attached: bool = about["attached"]
         self.topology = Topology.model_validate_json(about["topology"])
-        """As it was brought up; `change_*` do not alter it, `links` and `switches` tell what is in force."""
+        """As it was brought up; `now` tells what has become of it."""
         self._namespaces: dict[str, int] = about["namespaces"]
         self._cpu = NamespaceCpu({host.name: self.namespace(host.name).path for host in self.topology.hosts})
 
@@ -109,14 +111,19 @@ class Lab:
 
         Enters the lab's user namespace, so it is called before threads are started.
         """
+        lab = cls.look(name)
+        join(lab.keeper_pid)
+        return lab
+
+    @classmethod
+    def look(cls, name: str | None = None) -> Self:
+        """As `find`, without entering: enough to look at a lab, to change its links and to take it down."""
         labs = protocol.names()
         if name is None and len(labs) > 1:
-            raise UserError(f"several labs are up: {', '.join(labs)}", "say which one: --lab NAME")
+            raise UserError(f"several labs are up: {', '.join(labs)}", "say which one")
         if name is None and not labs:
             raise UserError("no lab is up", "linerate lab up TOPOLOGY makes one")
-        connection = protocol.Connection(protocol.checked_name(name or labs[0]))
-        join(connection.keeper_pid)
-        return cls(connection)
+        return cls(protocol.Connection(protocol.checked_name(name or labs[0])))
 
     def __enter__(self) -> Self:
         return self
@@ -202,7 +209,33 @@ class Lab:
     @property
     def links(self) -> dict[str, Link]:
         """Every link as it is now, by name: `host.port`, `array.port`, or the trunk's name."""
-        return {name: Link.model_validate(link) for name, link in self._connection.ask("links").items()}
+        links = self._connection.ask("state")["links"]
+        return {name: Link.model_validate(link) for name, link in links.items()}
+
+    def now(self) -> Topology:
+        """The topology as it is now, after every change to links, adapters and switches."""
+        state = self._connection.ask("state")
+        links, nics, switches = state["links"], state["nics"], state["switches"]
+
+        def changed(member: Node) -> dict[str, object]:
+            names = {port.name: f"{member.name}.{port.name}" for port in member.ports}
+            ports = [
+                port.model_dump() | {"link": links[names[port.name]], "nic": nics[names[port.name]]}
+                for port in member.ports
+            ]
+            return member.model_dump() | {"ports": ports}
+
+        return Topology.model_validate(
+            self.topology.model_dump()
+            | {
+                "hosts": [changed(host) for host in self.topology.hosts],
+                "arrays": [changed(array) for array in self.topology.arrays],
+                "switches": list(switches.values()),
+                "trunks": [
+                    trunk.model_dump() | {"link": links[trunk.name]} for trunk in self.topology.trunks
+                ],
+            }
+        )
 
     def change_link(self, name: str, **changes: Change) -> Link:
         """Changes a link while it carries frames, and returns it as it is then.
@@ -235,7 +268,8 @@ class Lab:
         `port.LINK.bytes_sent`, `.bytes_received`, `.frames_sent`, `.frames_received`, as the node's end sees them, and
         `port.LINK.drops`, `port.LINK.switch_drops`: in the adapter's queue and in the switch's buffer towards it.
         `fabric.cpu_s`: the switches; `fabric.lag_ns_max` with the user fabric.
-        `keeper.cpu_s`; `machine.busy_s`, `machine.idle_s`: all CPUs together.
+        `keeper.cpu_s`; `machine.busy_s`, `machine.idle_s`: all CPUs together. `machine.clock_s`: when, on the monotonic
+        clock.
         Raises HostError when an array or the fabric has died.
         """
         counted: dict[str, float] = self._connection.ask("counters")
@@ -247,6 +281,29 @@ class Lab:
         """What a result's manifest should say about the lab: fabric and why, defaults in force, read back."""
         facts: Mapping[str, str | int | float | bool | None] = self._connection.ask("facts")
         return dict(facts)
+
+
+def utilisation(
+    links: Mapping[str, Link], before: Mapping[str, float], after: Mapping[str, float]
+) -> dict[str, float]:
+    """How much of each line of a host or an array was used between two readings of the counters, 0 to 1.
+
+    The busier direction counts, with what every frame takes on the wire beyond its bytes.
+    """
+    elapsed_s = after["machine.clock_s"] - before["machine.clock_s"]
+
+    def bits(link: str, direction: str) -> float:
+        counted = {
+            unit: after[f"port.{link}.{unit}_{direction}"] - before[f"port.{link}.{unit}_{direction}"]
+            for unit in ("bytes", "frames")
+        }
+        return 8 * (counted["bytes"] + WIRE_OVERHEAD_BYTES * counted["frames"])
+
+    return {
+        name: max(bits(name, "sent"), bits(name, "received")) / link.rate_bits_per_s / elapsed_s
+        for name, link in links.items()
+        if f"port.{name}.bytes_sent" in after
+    }
 
 
 def running() -> list[Running]:

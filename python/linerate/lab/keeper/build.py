@@ -157,7 +157,7 @@ def _nodes(topology: Topology, fabric: FabricName) -> dict[str, Node]:
 
 def _fabric(chosen: FabricName, topology: Topology, nodes: dict[str, Node]) -> Fabric:
     if chosen == "user":
-        from linerate.lab.keeper.user import UserFabric
+        from linerate.lab.user import UserFabric
 
         return UserFabric(topology, nodes)
     return KernelFabric(topology, nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,10 +37,14 @@ def node_counters(topology: Topology, nodes: Mapping[str, Node]) -> dict[str, fl
 
 
 def machine_counters() -> dict[str, float]:
-    """CPU seconds of all CPUs: busy and idle."""
+    """CPU seconds of all CPUs, busy and idle, and when."""
     fields = [int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     idle = fields[3] + fields[4]
-    return {"machine.busy_s": (sum(fields) - idle) * _TICK_S, "machine.idle_s": idle * _TICK_S}
+    return {
+        "machine.busy_s": (sum(fields) - idle) * _TICK_S,
+        "machine.idle_s": idle * _TICK_S,
+        "machine.clock_s": time.monotonic(),
+    }
 
 
 def _tcp() -> dict[str, int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pyroute2 import IPRoute
 
@@ -60,6 +61,14 @@ class Node:
             yield
         finally:
             self._return()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Gives the namespace up; with its last descriptor the kernel removes it and everything in it."""
+        self.route.close()
+        os.close(self.fd)
 
     def _return(self) -> None:
         system.setns(self.home_fd, system.CLONE_NEWNET)

@@ -29,7 +29,7 @@ class Service:
         self.told_to_end = False
         self._verbs: Mapping[str, Callable[..., Any]] = {
             "about": self.about,
-            "links": self.links,
+            "state": self.state,
             "change_link": self.change_link,
             "change_nic": self.change_nic,
             "change_switch": self.change_switch,
@@ -63,9 +63,14 @@ class Service:
             "namespaces": {name: node.fd for name, node in self._lab.nodes.items()},
         }
 
-    def links(self) -> dict[str, Any]:
-        """Links as they are."""
-        return {name: link.model_dump() for name, link in self._lab.fabric.links().items()}
+    def state(self) -> dict[str, Any]:
+        """Links, adapters and switches as they are."""
+        fabric = self._lab.fabric
+        return {
+            "links": {name: link.model_dump() for name, link in fabric.links().items()},
+            "nics": {name: nic.model_dump() for name, nic in fabric.nics.items()},
+            "switches": {name: switch.model_dump() for name, switch in fabric.switches.items()},
+        }
 
     def change_link(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes a link."""

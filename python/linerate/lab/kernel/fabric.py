@@ -8,12 +8,13 @@ from typing import Any, Literal
 from pyroute2.netlink.exceptions import NetlinkError
 
 from linerate.errors import HostError, UserError
-from linerate.lab.kernel import receive, shape
 from linerate.lab.keeper.nodes import Node
+from linerate.lab.kernel import receive, shape
 from linerate.san import Link, Nic, Port, Switch, Topology, Trunk
 from linerate.san import Node as Member
 
-_BRIDGE_MTU = 9216
+_SWITCH_MTU = 9216
+"""Switches forward jumbo frames whatever their neighbours send."""
 _NAME_MAX = 15
 """Longest name of a Linux interface."""
 _LINK_UNSUPPORTED = ("delay_us", "jitter_us", "loss")
@@ -73,7 +74,9 @@ class KernelFabric:
         by_node: dict[str, list[str]] = {}
         for end in (end for cable in self._cables.values() for end in cable.ends):
             by_node.setdefault(end.node.name, []).append(end.interface)
-        threads = [receive.real_frames(self._nodes[name], ends) for name, ends in by_node.items()]
+        for name, ends in by_node.items():
+            receive.send_frames(self._nodes[name], ends)
+        threads = [receive.receive_in_threads(self._nodes[name], ends) for name, ends in by_node.items()]
         self.receives_in_threads = all(threads)
 
     def _plug(self, member: Member, port: Port) -> None:
@@ -86,7 +89,7 @@ class KernelFabric:
             kind="veth",
             address=interface.mac,
             mtu=port.link.mtu,
-            peer={"ifname": plug, "net_ns_fd": switch.fd, "mtu": port.link.mtu},
+            peer={"ifname": plug, "net_ns_fd": switch.fd, "mtu": _SWITCH_MTU},
         )
         near = End(node, interface.name, node.index(interface.name))
         far = End(switch, plug, switch.index(plug))
@@ -118,10 +121,8 @@ class KernelFabric:
                 end.node.route,
                 end.index,
                 cable.link.rate_bits_per_s,
-                cable.link.mtu,
                 self._buffer_bytes(name, end, cable.link.mtu),
             )
-            receive.limit_merging(end.node, end.index, cable.link.mtu)
         self._cables[name] = cable
 
     def _buffer_bytes(self, name: str, end: End, mtu: int) -> int:
@@ -144,7 +145,7 @@ class KernelFabric:
         switch.route.link("add", ifname=name, kind="bridge", br_mcast_snooping=0, br_stp_state=0)
         index = switch.index(name)
         # Else it would follow its smallest port.
-        switch.route.link("set", index=index, mtu=_BRIDGE_MTU, state="up")
+        switch.route.link("set", index=index, mtu=_SWITCH_MTU, state="up")
         self._bridges[switch.name, vlan] = index
         return index
 
@@ -179,10 +180,11 @@ class KernelFabric:
 
     def _apply(self, name: str, cable: Cable, link: Link) -> None:
         for end in cable.ends:
-            end.node.route.link("set", index=end.index, mtu=link.mtu)
-            receive.limit_merging(end.node, end.index, link.mtu)
-            shape.change_rate(end.node.route, end.index, link.rate_bits_per_s, link.mtu)
+            shape.change_rate(end.node.route, end.index, link.rate_bits_per_s)
             shape.change_buffer(end.node.route, end.index, self._buffer_bytes(name, end, link.mtu))
+        cable.near.node.route.link("set", index=cable.near.index, mtu=link.mtu)
+        if cable.near.node.kind == "switch":
+            cable.far.node.route.link("set", index=cable.far.index, mtu=link.mtu)
         cable.far.node.route.link("set", index=cable.far.index, state="up" if link.up else "down")
         cable.link = link
 

@@ -14,29 +14,38 @@ from pathlib import Path
 from pyroute2.ethtool.ioctl import IoctlEthtool
 
 from linerate.lab import system
-from linerate.lab.kernel.shape import ETHERNET_HEADER_BYTES
 from linerate.lab.keeper.nodes import Node
 
 TSO = "tcp-segmentation-offload"
 GRO = "generic-receive-offload"
 
+_UNMERGED_BYTES = 1
+"""Two frames are always more than this."""
 
-def real_frames(node: Node, interfaces: Sequence[str]) -> bool:
-    """Forbids super-packets and gives each interface a thread that receives; False where the kernel refuses threads."""
+
+def send_frames(node: Node, interfaces: Sequence[str]) -> None:
+    """Forbids super-packets: what interfaces send are frames."""
     with node.visit():
         for interface in interfaces:
-            adapter = IoctlEthtool(interface)
-            adapter.set_offload_flag(TSO, 0)
-            adapter.set_offload_flag(GRO, 1)
-            adapter.close()
+            _set(interface, TSO, on=False)
+
+
+def receive_in_threads(node: Node, interfaces: Sequence[str]) -> bool:
+    """Gives each interface a thread that receives, frame by frame; False where the kernel refuses threads."""
+    for interface in interfaces:
+        node.route.link("set", index=node.index(interface), gro_max_size=_UNMERGED_BYTES)
+    with node.visit():
+        for interface in interfaces:
+            _set(interface, GRO, on=True)
         with _own_sysfs() as there:
             threads = [_thread(interface) for interface in interfaces] if there else [False]
-        return all(threads)
+    return all(threads)
 
 
-def limit_merging(node: Node, index: int, mtu: int) -> None:
-    """Nothing that arrives here may be merged beyond one frame. Raises NetlinkError."""
-    node.route.link("set", index=index, gro_max_size=mtu + ETHERNET_HEADER_BYTES)
+def _set(interface: str, feature: str, *, on: bool) -> None:
+    adapter = IoctlEthtool(interface)
+    adapter.set_offload_flag(feature, int(on))
+    adapter.close()
 
 
 def _thread(interface: str) -> bool:

@@ -18,21 +18,23 @@ _BUFFER = 0x10_0000
 WIRE_OVERHEAD_BYTES = 24
 """Preamble, start of frame, checksum and gap: on the wire, but not in the packet that HTB measures."""
 ETHERNET_HEADER_BYTES = 14
+_LONGEST_FRAME_BYTES = 9216 + ETHERNET_HEADER_BYTES
 _LEAST_BURST_BYTES = 15_000
+"""More than the longest frame, and little enough that a line stays a line."""
 _BURST_S = 20e-6
 """At high rates the burst covers the shaper's timer."""
 
 
-def shape(route: IPRoute, index: int, rate_bits_per_s: float, mtu: int, buffer_bytes: int) -> None:
+def shape(route: IPRoute, index: int, rate_bits_per_s: float, buffer_bytes: int) -> None:
     """Makes an interface a line of this rate with a drop-tail buffer. Raises NetlinkError."""
     route.tc("add", "htb", index, _ROOT, default=_LINE & 0xFFFF)
-    route.tc("add-class", "htb", index, _LINE, **_line(rate_bits_per_s, mtu))
+    route.tc("add-class", "htb", index, _LINE, **_line(rate_bits_per_s))
     route.tc("add", "bfifo", index, _BUFFER, parent=_LINE, limit=buffer_bytes)
 
 
-def change_rate(route: IPRoute, index: int, rate_bits_per_s: float, mtu: int) -> None:
+def change_rate(route: IPRoute, index: int, rate_bits_per_s: float) -> None:
     """Changes the line's rate; what waits in its buffer stays. Raises NetlinkError."""
-    route.tc("change-class", "htb", index, _LINE, **_line(rate_bits_per_s, mtu))
+    route.tc("change-class", "htb", index, _LINE, **_line(rate_bits_per_s))
 
 
 def change_buffer(route: IPRoute, index: int, buffer_bytes: int) -> None:
@@ -40,10 +42,9 @@ def change_buffer(route: IPRoute, index: int, buffer_bytes: int) -> None:
     route.tc("change", "bfifo", index, _BUFFER, parent=_LINE, limit=buffer_bytes)
 
 
-def _line(rate_bits_per_s: float, mtu: int) -> dict[str, Any]:
+def _line(rate_bits_per_s: float) -> dict[str, Any]:
     rate_bytes_per_s = int(rate_bits_per_s / 8)
-    frame_bytes = mtu + ETHERNET_HEADER_BYTES
-    burst_bytes = max(_LEAST_BURST_BYTES, frame_bytes, int(rate_bytes_per_s * _BURST_S))
+    burst_bytes = max(_LEAST_BURST_BYTES, int(rate_bytes_per_s * _BURST_S))
     return {
         "parent": _ROOT,
         "rate": rate_bytes_per_s,
@@ -51,8 +52,8 @@ def _line(rate_bits_per_s: float, mtu: int) -> dict[str, Any]:
         "burst": burst_bytes,
         "cburst": burst_bytes,
         "overhead": WIRE_OVERHEAD_BYTES,
-        "quantum": frame_bytes,
-        "mtu": frame_bytes + WIRE_OVERHEAD_BYTES,
+        "quantum": _LONGEST_FRAME_BYTES,
+        "mtu": _LONGEST_FRAME_BYTES,
     }
 
 

@@ -1,0 +1,228 @@
+"""`linerate lab`: a virtual SAN out of network namespaces, brought up, looked at, changed and taken down."""
+
+from __future__ import annotations
+
+import os
+import threading
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from linerate.errors import UserError
+
+if TYPE_CHECKING:
+    from linerate.lab import Lab
+
+app = typer.Typer(help="Build and use a virtual SAN on this machine.", no_args_is_help=True)
+
+_Name = Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Which lab, where several are up.")]
+_Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+_Node = Annotated[str, typer.Argument(metavar="NODE", help="A host, an array, a switch, or `control`.")]
+_COMMAND = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+_FABRICS = ("auto", "kernel", "user")
+
+
+@app.callback()
+def _lab() -> None:
+    """Build and use a virtual SAN on this machine: hosts, switches and arrays in network namespaces.
+
+    Neither root nor hardware is needed. Nothing outside a lab is touched, and nothing of it stays when it is down.
+    """
+
+
+@app.command()
+def up(
+    topology: Annotated[
+        str, typer.Argument(metavar="TOPOLOGY", help="A topology file, or a shipped one by name: base-san.")
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", help="Of the lab; the topology's if not given.")
+    ] = None,
+    fabric: Annotated[
+        str, typer.Option("--fabric", metavar="|".join(_FABRICS), help="What carries the frames.")
+    ] = "auto",
+    json: _Json = False,
+) -> None:
+    """Bring up a virtual SAN; it stays until `linerate lab down`."""
+    from linerate.lab import FabricChoice, Lab
+    from linerate.san import load_topology
+
+    if fabric not in _FABRICS:
+        raise UserError(f"--fabric {fabric}: there is no such fabric", f"choose one of {', '.join(_FABRICS)}")
+    wanted = load_topology(topology)
+    with Lab.up(wanted, fabric=cast("FabricChoice", fabric), name=name or wanted.name, detached=True) as lab:
+        if json:
+            typer.echo(dumps(_about(lab)))
+            return
+        _describe(lab, {})
+        typer.echo(f"next: linerate lab shell {wanted.hosts[0].name}, linerate lab show, linerate lab down")
+
+
+@app.command()
+def show(
+    lab: _Name = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, metavar="S", help="How long utilisation is measured.")
+    ] = 1.0,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE.svg", help="Draw it, too.")
+    ] = None,
+    json: _Json = False,
+) -> None:
+    """Show the labs that are up; of one lab the topology as it is now, and how busy its links are."""
+    from linerate.lab import Lab, protocol, running, utilisation
+
+    if lab is None and len(protocol.names()) != 1:
+        labs = running()
+        if json:
+            typer.echo(dumps({"schema": "linerate.labs/1", "labs": [other.name for other in labs]}))
+        for other in labs if not json else ():
+            kept = "ends with its command" if other.attached else "detached"
+            typer.echo(f"{other.name}  {other.topology}, {other.fabric} fabric, {kept}")
+        if not labs and not json:
+            typer.echo("no lab is up; `linerate lab up base-san` makes one")
+        return
+    with Lab.find(lab) as found:
+        before = found.counters()
+        threading.Event().wait(seconds)
+        used = utilisation(found.links, before, found.counters())
+        if picture is not None:
+            from linerate.san import picture as draw
+
+            picture.write_text(draw(found.now(), used))
+        if json:
+            typer.echo(dumps(_about(found) | {"utilisation": used}))
+        else:
+            _describe(found, used)
+
+
+@app.command("exec", context_settings=_COMMAND)
+def execute(context: typer.Context, node: _Node, lab: _Name = None) -> None:
+    """Run a command inside a node: linerate lab exec h1 -- ip addr."""
+    command = [word for number, word in enumerate(context.args) if not (number == 0 and word == "--")]
+    if not command:
+        raise UserError("no command was given", "write it after the node: linerate lab exec h1 -- ip addr")
+    _become(node, command, lab)
+
+
+@app.command()
+def shell(node: _Node, lab: _Name = None) -> None:
+    """Open a shell inside a node."""
+    os.environ["PS1"] = f"[{node}] \\w\\$ "
+    _become(node, [os.environ.get("SHELL", "/bin/sh")], lab)
+
+
+def _become(node: str, command: list[str], name: str | None) -> None:
+    from linerate.lab import Lab
+    from linerate.lab.inside import run_inside
+
+    with Lab.find(name) as lab:
+        code = run_inside(lab.keeper_pid, lab.namespace(node).path, command)
+    raise typer.Exit(code)
+
+
+@app.command()
+def link(
+    name: Annotated[str, typer.Argument(metavar="LINK", help="`host.port`, `array.port`, or a trunk.")],
+    rate: Annotated[str | None, typer.Option("--rate", help="Line rate: 1gbit.")] = None,
+    delay: Annotated[str | None, typer.Option("--delay", help="One way: 200us.")] = None,
+    jitter: Annotated[
+        str | None, typer.Option("--jitter", help="Added to the delay, at random: 20us.")
+    ] = None,
+    loss: Annotated[str | None, typer.Option("--loss", help="Frames lost at random: 0.1%.")] = None,
+    mtu: Annotated[int | None, typer.Option("--mtu", help="Largest IP packet in bytes.")] = None,
+    plugged: Annotated[
+        bool | None, typer.Option("--up/--down", help="Plug the cable in, or pull it.")
+    ] = None,
+    lab: _Name = None,
+    json: _Json = False,
+) -> None:
+    """Show a link, or change it while it carries frames."""
+    from linerate.lab import Lab
+    from linerate.san import parse_delay_us, parse_rate, parse_share
+
+    asked = {
+        "rate_bits_per_s": _parsed("--rate", parse_rate, rate),
+        "delay_us": _parsed("--delay", parse_delay_us, delay),
+        "jitter_us": _parsed("--jitter", parse_delay_us, jitter),
+        "loss": _parsed("--loss", parse_share, loss),
+        "mtu": mtu,
+        "up": plugged,
+    }
+    with Lab.find(lab) as found:
+        now = found.change_link(name, **{key: value for key, value in asked.items() if value is not None})
+    typer.echo(dumps(now.model_dump()) if json else f"{name}  {_link_text(now)}")
+
+
+@app.command()
+def down(
+    lab: Annotated[
+        str | None, typer.Argument(metavar="[LAB]", help="Which lab, where several are up.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All labs of this user.")] = False,
+) -> None:
+    """Take a lab down; nothing of it stays."""
+    from linerate.lab import Lab, protocol
+
+    for name in protocol.names() if every else [lab]:
+        with Lab.look(name) as found:
+            found.down()
+            typer.echo(f"{found.name} is down")
+
+
+@app.command()
+def probe(json: _Json = False) -> None:
+    """Try out what this machine gives a lab."""
+    from linerate.lab import probe as try_out
+
+    found = try_out()
+    if json:
+        typer.echo(dumps({"schema": "linerate.lab-probe/1", "probed": [part.as_object() for part in found]}))
+    else:
+        width = max(len(part.name) for part in found)
+        for part in found:
+            typer.echo(f"{'yes' if part.there else 'no ':3}  {part.name:{width}}  {part.remark}")
+    if any(part.needed and not part.there for part in found):
+        raise typer.Exit(1)
+
+
+def _parsed(option: str, parse: Any, text: str | None) -> Any:
+    try:
+        return None if text is None else parse(text)
+    except ValueError as error:
+        raise UserError(f"{option}: {error}", "see `linerate lab link --help`") from error
+
+
+def _link_text(link: Any) -> str:
+    from linerate.san import delay_text, rate_text, share_text
+
+    words = [rate_text(link.rate_bits_per_s), f"MTU {link.mtu}"]
+    words += [f"delay {delay_text(link.delay_us)}"] if link.delay_us else []
+    words += [f"jitter {delay_text(link.jitter_us)}"] if link.jitter_us else []
+    words += [f"loss {share_text(link.loss)}"] if link.loss else []
+    return ", ".join([*words, "up" if link.up else "pulled"])
+
+
+def _describe(lab: Lab, used: dict[str, float]) -> None:
+    from linerate.san import tree
+
+    typer.echo(tree(lab.now(), used))
+    why = f" ({'; '.join(lab.fabric_reasons)})" if lab.fabric_reasons else ""
+    typer.echo(f"{lab.name} is up; the {lab.fabric} fabric carries its frames{why}")
+
+
+def _about(lab: Lab) -> dict[str, Any]:
+    return {
+        "schema": "linerate.lab/1",
+        "name": lab.name,
+        "fabric": lab.fabric,
+        "fabric_reasons": lab.fabric_reasons,
+        "topology": lab.now().model_dump(mode="json"),
+        "namespaces": {node: lab.namespace(node).path for node in lab.nodes},
+        "volumes": {
+            host.name: {found.volume: found.url for found in lab.volume_urls(host.name)}
+            for host in lab.topology.hosts
+        },
+    }

@@ -1,0 +1,104 @@
+"""A topology in the fabric's words. The same functions serve a new fabric and one that changes while it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from linerate.lab.fabric import spec
+from linerate.lab.keeper.nodes import Node
+from linerate.san import Link, Nic, Port, Switch, Topology
+from linerate.san import Node as Member
+
+_NS_PER_US = 1000
+_PRIORITIES = 8
+
+
+def fabric_spec(topology: Topology, nodes: Mapping[str, Node]) -> spec.FabricSpec:
+    """The whole network; namespaces are named by the descriptors of the calling process."""
+    keeper = os.readlink("/proc/self")  # as whoever mounted /proc sees it, which the fabric process does, too
+    paths = {name: f"/proc/{keeper}/fd/{node.fd}" for name, node in nodes.items()}
+    return spec.FabricSpec(
+        switches=tuple(
+            spec.Switch(name=switch.name, settings=settings_of(switch, ports_of(topology, switch.name)))
+            for switch in topology.switches
+        ),
+        ports=tuple(
+            _port(member, port, topology.switch(port.switch), paths[member.name])
+            for member in topology.nodes
+            for port in member.ports
+        ),
+        trunks=tuple(
+            spec.Trunk(name=trunk.name, a=trunk.a, b=trunk.b, links=trunk.links, wire=wire_of(trunk.link))
+            for trunk in topology.trunks
+        ),
+    )
+
+
+def _port(member: Member, port: Port, switch: Switch, netns: str) -> spec.Port:
+    return spec.Port(
+        name=f"{member.name}.{port.name}",
+        switch=port.switch,
+        wire=wire_of(port.link),
+        nic=spec.Nic(**nic_values(port.nic), schedule=schedule_of(switch)),
+        interfaces=tuple(
+            spec.Interface(
+                netns=netns,
+                interface=interface.name,
+                mac=interface.mac,
+                mtu=port.link.mtu,
+                vlan=interface.vlan,
+                priority=interface.priority,
+                napi=True,
+            )
+            for interface in port.interfaces
+        ),
+    )
+
+
+def wire_of(link: Link) -> spec.Wire:
+    """A link's cable."""
+    return spec.Wire(
+        rate_bits_per_s=round(link.rate_bits_per_s),
+        delay_ns=round(link.delay_us * _NS_PER_US),
+        jitter_ns=round(link.jitter_us * _NS_PER_US),
+        loss=link.loss,
+        up=link.up,
+    )
+
+
+def nic_values(nic: Nic) -> dict[str, Any]:
+    """An adapter's own values; its schedule is the switch's (802.1Qaz: both ends of a link share it)."""
+    return {
+        "tx_ring_frames": nic.tx_ring_frames,
+        "rx_ring_frames": nic.rx_ring_frames,
+        "moderation_us": round(nic.moderation_us),
+        "rsc": nic.rsc,
+    }
+
+
+def ports_of(topology: Topology, switch: str) -> int:
+    """How many links end at a switch."""
+    ports = sum(port.switch == switch for member in topology.nodes for port in member.ports)
+    return ports + sum(switch in (trunk.a, trunk.b) for trunk in topology.trunks)
+
+
+def settings_of(switch: Switch, ports: int) -> spec.SwitchSettings:
+    """A switch's settings. Each port and priority has its buffer to itself: the shared memory is never what is full."""
+    return spec.SwitchSettings(
+        queue_bytes=switch.buffer_bytes,
+        buffer_bytes=min(switch.buffer_bytes * ports * _PRIORITIES, spec.BUFFER_BYTES_MAX),
+        flow_control=switch.flow_control,
+        lossless_priorities=switch.lossless_priorities,
+        xoff_bytes=switch.xoff_bytes,
+        xon_bytes=switch.xon_bytes,
+        ecn_threshold_bytes=switch.ecn_threshold_bytes or 0,
+        schedule=schedule_of(switch),
+    )
+
+
+def schedule_of(switch: Switch) -> spec.Schedule:
+    """How a switch and the adapters at it choose among priorities."""
+    shares = {priority: round(percent) for priority, percent in switch.schedule.shares.items()}
+    return spec.Schedule(kind=switch.schedule.kind, shares=shares)
