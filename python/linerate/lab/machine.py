@@ -7,15 +7,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyroute2.netlink.exceptions import NetlinkError
 
 from linerate.lab import system
 from linerate.lab.enter import enter
-
-if TYPE_CHECKING:
-    from linerate.lab.keeper.nodes import Node
+from linerate.lab.keeper.nodes import Node
+from linerate.lab.kernel import receive, shape
 
 _TAP_DEVICE = "/dev/net/tun"
 
@@ -71,9 +70,6 @@ def probe() -> tuple[Probed, ...]:
 
 
 def _probe_here() -> list[Probed]:
-    from linerate.lab.keeper.nodes import Node
-    from linerate.lab.kernel import receive, shape
-
     system.own_mounts()
     switch = Node("switch", "switch", None)
     host = Node("host", "host", switch.fd)
@@ -95,7 +91,7 @@ def _probe_here() -> list[Probed]:
             _tried(
                 "receive threads",
                 "CPU of receiving is charged to the receiver; else it falls on whoever sent",
-                lambda: _receive(receive.receive_in_threads(host, ["p0"])),
+                lambda: _receive(switch, host),
             ),
             _tried("TAP", "the user fabric", lambda: os.close(os.open(_TAP_DEVICE, os.O_RDWR)), needed=True),
             *(_queue(switch, kind, use) for kind, use in _QUEUES),
@@ -113,8 +109,10 @@ def _queue(node: Node, kind: str, use: str) -> Probed:
     return _tried(kind, use, lambda: node.route.tc("add", kind, 1, handle=0x1_0000))
 
 
-def _receive(threads: bool) -> None:
-    if not threads:
+def _receive(switch: Node, host: Node) -> None:
+    for node in (switch, host):
+        node.route.link("set", index=node.index("p0"), state="up")
+    if not receive.receive_in_threads(host, ["p0"]):
         raise OSError("the kernel refused them")
 
 
