@@ -17,6 +17,7 @@ from linerate.san import picture
 from linerate.study import Case, San, Study, StudyDirectory
 from linerate.study.directory import Verdicts
 from linerate.study.journal import StepDone
+from linerate.study.judge import judged
 
 _ALPHA = 0.05
 _XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # not needed inside of a page
@@ -34,7 +35,7 @@ class _Run:
 def study_page(directory: StudyDirectory) -> StudyPage:
     """The view model of a study as far as it has come; run directories that are gone are left out."""
     study = directory.study
-    verdicts = directory.verdicts
+    verdicts = directory.verdicts or _judged(directory)
     judgement = (
         verdicts.judgement if verdicts else Judgement(study.baseline.name, study.margin, _ALPHA, (), ())
     )
@@ -72,6 +73,14 @@ def study_page(directory: StudyDirectory) -> StudyPage:
         environment=_environment(directory),
         text=directory.record.source,
     )
+
+
+def _judged(directory: StudyDirectory) -> Verdicts | None:
+    """The verdicts of a study that nobody has judged yet, as far as it has come."""
+    try:
+        return judged(directory)
+    except UserError:
+        return None
 
 
 def _runs(directory: StudyDirectory) -> Iterator[_Run]:

@@ -1,0 +1,36 @@
+"""The examples of the documentation are what they say: files that can be read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from linerate.san import parse_topology
+from linerate.study import Plan, parse_study
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def examples(page: str) -> list[str]:
+    return re.findall(r"^```toml\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def test_the_study_of_the_page_can_be_planned() -> None:
+    study = parse_study(examples("studies.md")[0])
+    assert [case.name for case in study.cases] == ["baseline", "default", "no-delayed-ack"]
+    assert len(Plan(study).block(1)) == 4
+
+
+def test_its_other_table_is_one_of_hosts_that_exist() -> None:
+    table = examples("studies.md")[1]
+    text = examples("studies.md")[0].replace('[[san]]\ntopology = "base-san"', table)
+    (san,) = parse_study(text).sans
+    assert san.topology is None
+    assert san.hosts[0].devices == ("eth2", "eth3")
+
+
+@pytest.mark.parametrize("text", examples("lab.md"))
+def test_the_topologies_of_the_page_can_be_built(text: str) -> None:
+    topology = parse_topology(text)
+    assert [host.name for host in topology.hosts] == ["h1", "h2"]
