@@ -57,6 +57,8 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path}: not a regular file", "give the path of a journal of host settings")
         self._locks: dict[tuple[int, int], int] = {}
         self._pending = {change.number: change for change in read_journal(path)} if path.exists() else {}
         self._next = max(self._pending, default=0) + 1

@@ -90,8 +90,11 @@ class SysctlNumber(_Sysctl):
         self.write(kernel, device, state.split()[self.position])
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
-        """sysctl -w."""
-        return [f'sysctl -w {self.name}="{self._line(reading.state, str(value))}"']
+        """sysctl -w; its neighbours on the line may be set by other commands of the same plan."""
+        if len(reading.state.split()) == 1:
+            return [f"sysctl -w {self.name}={value}"]
+        field = f"${self.position + 1}"
+        return [f"sysctl -w {self.name}=\"$(sysctl -n {self.name} | awk '{{{field}={value}; print}}')\""]
 
     def _line(self, text: str, number: str) -> str:
         parts = text.split()

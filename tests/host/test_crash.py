@@ -1,0 +1,244 @@
+"""Nothing is lost: kill -9 at any point, a full disk, a torn journal, an interrupt."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from linerate.errors import HostError, UserError
+from linerate.host import HostTarget, Journal, Value, apply, read, read_journal, restore
+from linerate.host.linux.adapter import LinkNumber
+from linerate.host.linux.kernel import Kernel
+
+from tests.host.conftest import Namespace, may_make_namespaces
+from tests.host.test_namespace import EVERYWHERE
+
+_KILLED = '''
+import json, os, signal, sys
+from pathlib import Path
+from linerate.host import HostTarget, Journal, apply
+from linerate.host.linux import kernel
+
+target = HostTarget("h1", ("p0", "p1"), sys.argv[1])
+left = int(sys.argv[4])
+
+def counted(method):
+    """Kills this process in place of the write that comes after so many."""
+    def instead(self, *arguments, **named):
+        global left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        return method(self, *arguments, **named)
+    return instead
+
+for name in ("set_link", "set_ethtool", "set_sysctl", "change_route"):
+    setattr(kernel.Kernel, name, counted(getattr(kernel.Kernel, name)))
+with Journal(Path(sys.argv[3])) as journal:
+    apply(target, json.loads(sys.argv[2]), journal)
+print("survived")
+'''
+
+_RESTORE = """
+import json, sys
+from pathlib import Path
+from linerate.host import HostTarget, Journal, read, restore
+
+target = HostTarget("h1", ("p0", "p1"), sys.argv[1])
+def stands():
+    return {f"{one.setting.name} {one.device}": one.value for one in read(target)}
+before = stands()
+failed, undone = [], 0
+if Path(sys.argv[3]).exists():
+    with Journal(Path(sys.argv[3])) as journal:
+        back = restore(journal)
+        failed, undone = [str(one) for one in back.failed], len(back.restored)
+print(json.dumps({"before": before, "after": stands(), "failed": failed, "undone": undone}))
+"""
+
+
+@pytest.mark.parametrize("rootless", [True, False])
+def test_after_kill_9_restore_brings_every_value_back(
+    rootless: bool, make_namespace: Callable[[bool], Namespace], tmp_path: Path
+) -> None:
+    """The process dies in place of its first write, in the midst of the routes, and when all is set."""
+    if not rootless and not may_make_namespaces():
+        pytest.skip("needs root; the rootless half of this test runs")
+    namespace = make_namespace(rootless)
+    killed, putting_back = tmp_path / "killed.py", tmp_path / "restore.py"
+    killed.write_text(_KILLED)
+    putting_back.write_text(_RESTORE)
+    wanted = json.dumps(EVERYWHERE)
+
+    def stands(journal: str) -> dict[str, object]:
+        process = namespace.python(putting_back, wanted, journal)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        return dict(json.loads(out))
+
+    original = stands(str(tmp_path / "none"))["after"]
+    for writes in (0, 7, 21, 1000):
+        journal = str(tmp_path / f"journal-{writes}")
+        process = namespace.python(killed, wanted, journal, str(writes))
+        out, err = process.communicate(timeout=60)
+        if writes == 1000:
+            assert "survived" in out, err
+        else:
+            assert process.returncode == -signal.SIGKILL, err
+        found = stands(journal)
+        assert (found["before"] == original) is (writes == 0), "the crash came where it was meant to come"
+        assert found["after"] == original
+        assert found["failed"] == []
+        assert read_journal(Path(journal)) == []
+
+
+_FULL_DISK = """
+import json, sys
+from pathlib import Path
+from linerate.errors import HostError
+from linerate.host import HostTarget, Journal, apply, read
+
+target = HostTarget("h1", ("p0", "p1"), sys.argv[1])
+values = json.loads(sys.argv[2])
+stands = lambda: [one.value for one in read(target, values)]
+before = stands()
+with Journal(Path(sys.argv[3])) as journal:
+    try:
+        apply(target, values, journal)
+        words = "no error"
+    except HostError as error:
+        words = error.message
+    left = len(journal.pending)
+print(json.dumps({"words": words, "same": stands() == before, "left": left, "text": Path(sys.argv[3]).read_text()}))
+"""
+
+
+def test_a_disk_that_fills_up_on_the_way_takes_everything_back(
+    make_namespace: Callable[[bool], Namespace], tmp_path: Path
+) -> None:
+    """The journal lies on a file system with one page, which holds about half of the changes."""
+    namespace = make_namespace(True)
+    program = tmp_path / "full.py"
+    program.write_text(_FULL_DISK)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    process = namespace.python(
+        program,
+        json.dumps(EVERYWHERE),
+        str(disk / "journal"),
+        before=f"mount -t tmpfs -o size=4k none {disk}",
+    )
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    found = json.loads(out)
+    assert "No space left on device" in found["words"]
+    assert (found["same"], found["left"]) == (True, 0)
+    assert found["text"].count("\n") > 10
+    assert found["text"].endswith("}\n")
+
+
+def test_a_write_that_the_kernel_refuses_takes_the_others_back(
+    namespace: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The MTU of the second port is refused when its turn has come, not when it was looked at."""
+    write = LinkNumber.write
+
+    def refused_on_p1(self: LinkNumber, kernel: Kernel, device: str, value: Value) -> None:
+        if device == "p1" and value == 4000:
+            raise HostError("the driver of p1 refused")
+        write(self, kernel, device, value)
+
+    monkeypatch.setattr(LinkNumber, "write", refused_on_p1)
+    with Journal(tmp_path / "journal") as journal:
+        applied = apply(namespace.target, {"mtu": 4000, "ecn": "on"}, journal)
+        assert [str(one) for one in applied.refused] == ["mtu of p1: the driver of p1 refused"]
+        assert journal.pending == ()
+    assert [one.value for one in read(namespace.target, ["mtu", "ecn"])] == [1500, 1500, "passive"]
+
+
+def test_what_is_read_back_otherwise_is_refused(
+    namespace: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LinkNumber, "write", lambda *_: None)
+    with Journal(tmp_path / "journal") as journal:
+        applied = apply(namespace.target, {"mtu": 4000}, journal)
+    assert str(applied.refused[0]) == "mtu of p0: 4000 was written and 1500 read back"
+
+
+def test_restore_leaves_a_namespace_alone_that_only_has_the_same_path(
+    make_namespace: Callable[[bool], Namespace], tmp_path: Path
+) -> None:
+    if not may_make_namespaces():
+        pytest.skip("needs root")
+    first, second = make_namespace(False), make_namespace(False)
+    place = tmp_path / "h1"
+    place.symlink_to(f"/proc/{first.pid}/ns/net")
+    target = HostTarget("h1", ("p0", "p1"), str(place))
+    with Journal(tmp_path / "journal") as journal:
+        apply(target, {"mtu": 4000}, journal)
+    place.unlink()
+    place.symlink_to(f"/proc/{second.pid}/ns/net")
+    with Journal(tmp_path / "journal") as journal:
+        back = restore(journal)
+        assert (back.restored, len(back.gone), back.failed) == ((), 2, ())
+    assert read_journal(tmp_path / "journal") == []
+    assert [one.value for one in read(first.target, ["mtu"])] == [4000, 4000]
+
+
+def test_a_port_that_is_gone_took_its_settings_along(namespace: Namespace, tmp_path: Path) -> None:
+    with Journal(tmp_path / "journal") as journal:
+        apply(namespace.target, {"mtu": 4000}, journal)
+        namespace.run("ip", "link", "del", "p1")
+        back = restore(journal)
+        assert [change.device for change in back.restored] == ["p0"]
+        assert [change.device for change in back.gone] == ["p1"]
+        assert journal.pending == ()
+
+
+def test_since_a_mark_only_later_changes_go_back(namespace: Namespace, tmp_path: Path) -> None:
+    with Journal(tmp_path / "journal") as journal:
+        apply(namespace.target, {"mtu": 4000}, journal)
+        mark = journal.mark
+        apply(namespace.target, {"mtu": 9000, "ecn": "on"}, journal)
+        restore(journal, since=mark)
+        assert [one.value for one in read(namespace.target, ["mtu", "ecn"])] == [4000, 4000, "passive"]
+        restore(journal)
+        assert [one.value for one in read(namespace.target, ["mtu"])] == [1500, 1500]
+
+
+def test_a_torn_last_line_is_no_line(namespace: Namespace, tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        apply(namespace.target, {"mtu": 4000}, journal)
+    with path.open("a") as file:
+        file.write('{"change":3,"target":{"na')
+    assert [change.number for change in read_journal(path)] == [1, 2]
+    with Journal(path) as journal:
+        assert len(restore(journal).restored) == 2
+    assert read_journal(path) == []
+
+
+def test_after_a_reboot_there_is_nothing_to_put_back(namespace: Namespace, tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        apply(namespace.target, {"mtu": 4000}, journal)
+        restored = path.read_text()
+        restore(journal)
+    lines = restored.splitlines()
+    head = json.loads(lines[0]) | {"boot": "another"}
+    path.write_text("\n".join([json.dumps(head), *lines[1:], ""]))
+    assert read_journal(path) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["no journal\n", '{"change":1}\n', '{"schema":"linerate.host-journal/9","boot":""}\n']
+)
+def test_what_is_no_journal_is_not_touched(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    path.write_text(text)
+    with pytest.raises(UserError):
+        Journal(path)
+    assert path.read_text() == text
