@@ -30,7 +30,7 @@ from linerate.study.model import SettingValue
 from linerate.workload.spec import Frozen
 from linerate.workload.toml_model import Bytes, Names, PositiveSeconds, Seconds
 
-Name = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._%=+/-]*$")]
+Name = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,_%=+/-]*$")]
 
 
 def _flat(value: Any) -> Any:
@@ -107,7 +107,7 @@ class CaseTable(Frozen):
     workloads: Names = ("*",)
     """Names, a trailing * as wildcard; all if not given."""
     claims: tuple[str, ...] = ()
-    """Published findings that it puts to the test against the baseline."""
+    """Published findings that it puts to the test against the baseline; for the baseline itself, as values."""
     source: str = ""
     """Where a publication describes it."""
 

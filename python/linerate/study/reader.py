@@ -287,9 +287,8 @@ class _Reader:
 
     def _claims(self, cases: Sequence[Case]) -> list[ClaimTest]:
         baseline, names, known = self.file.baseline, [case.name for case in cases], shipped_claims()
-        tables: list[tuple[Key, CaseTable]] = [
-            (("case", index), table) for index, table in enumerate(self.file.case)
-        ]
+        tables: list[tuple[Key, CaseTable]] = [(("baseline",), baseline)]
+        tables += [(("case", index), table) for index, table in enumerate(self.file.case)]
         if baseline.claims:
             self._error(
                 ("baseline", "claims"), "it is compared with itself", "write [[claim]] with against = .."

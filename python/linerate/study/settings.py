@@ -8,7 +8,7 @@ the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ from linerate.san import (
     parse_share,
 )
 from linerate.study.model import Settings, SettingValue
-from linerate.workload import RunSpec, SessionOptions
+from linerate.workload import RunSpec, SessionOptions, StreamSpec
 from linerate.workload.units import parse_size
 
 Hand = Literal["network", "load", "host"]
@@ -101,7 +101,7 @@ _NETWORK = {
     "switch.flow_control": _NetworkSetting("switch", _switch_flow_control, "none, pause or pfc"),
     "switch.schedule": _NetworkSetting("switch", _schedule, '"strict", or "ets 3:50 0:50"'),
 }
-_LOAD = ("load.session", "load.workers", "outstanding")
+_LOAD = ("load.session", "load.volumes", "load.workers", "outstanding")
 _ONLY_HERE = {name for name in (*_NETWORK, *_LOAD) if "." in name}
 
 
@@ -195,12 +195,27 @@ def loaded(spec: RunSpec, settings: Settings) -> RunSpec:
             options[name] = value if name not in catalogue() else named(name).parse(value)
         else:
             key, parsed = _load_field(name, value)
-            (run if key == "workers" else volume)[key] = parsed
+            (run if key in ("workers", "volumes") else volume)[key] = parsed
     over = SessionOptions.model_validate(options)
     volumes = tuple(
-        one.model_copy(update={**volume, "iscsi": one.iscsi.merged(over)}) for one in spec.volumes
+        one.model_copy(update={**volume, "iscsi": one.iscsi.merged(over)})
+        for one in spec.volumes[: run.pop("volumes", None)]
     )
-    return spec.model_copy(update={**run, "volumes": volumes})
+    return spec.model_copy(
+        update={
+            **run,
+            "volumes": volumes,
+            "streams": _streams_on(spec.streams, {one.name for one in volumes}),
+        }
+    )
+
+
+def _streams_on(streams: Sequence[StreamSpec], volumes: Set[str]) -> tuple[StreamSpec, ...]:
+    """The streams on those of their volumes that are left."""
+    return tuple(
+        stream.model_copy(update={"volumes": tuple(name for name in stream.volumes if name in volumes)})
+        for stream in streams
+    )
 
 
 def _load_field(name: str, value: SettingValue) -> tuple[str, Any]:
@@ -208,12 +223,12 @@ def _load_field(name: str, value: SettingValue) -> tuple[str, Any]:
     match name:
         case "load.session" if value in ("own", "shared"):
             return "session", value
-        case "load.workers" if isinstance(value, int) and value > 0:
-            return "workers", int(value)
+        case "load.volumes" | "load.workers" if isinstance(value, int) and value > 0:
+            return name.removeprefix("load."), int(value)
         case "outstanding":
             return "outstanding", named(name).parse(value)
         case "sessions_per_volume":
-            raise UserError(f"{name}: this initiator opens one session per volume", "use load.session")
+            raise UserError(f"{name}: this initiator opens one session per volume", "use load.volumes")
     raise UserError(
         f"{name}: {value!r} cannot be used", "load.session is own or shared, load.workers a number"
     )

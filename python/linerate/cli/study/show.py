@@ -72,11 +72,13 @@ def show_plan(study: Study, *, json: bool) -> None:
     for step in plan.block(1):
         typer.echo(f"    {step.position + 1:>4}  {step.san}  {step.case}  {step.workload}")
     least, most = duration_text(duration.least_s), duration_text(duration.most_s)
-    blocks_text = f"{study.repeat.blocks_min} to {study.repeat.blocks_max} blocks"
-    if study.repeat.blocks_min == study.repeat.blocks_max:
-        blocks_text = f"{study.repeat.blocks_max} blocks"
+    blocks_text = _blocks_text(study.repeat.blocks_min, study.repeat.blocks_max)
     typer.echo(f"  {blocks_text}: {least}" + (f" to {most}" if least != most else ""))
     typer.echo(f"  certainty: {certainty_text(study)}")
+
+
+def _blocks_text(least: int, most: int) -> str:
+    return f"{most} blocks" if least == most else f"{least} to {most} blocks"
 
 
 def _hosts(study: Study, san: str) -> list[str]:
@@ -106,9 +108,10 @@ class _Lines:
             case StudyBegan():
                 least, most = duration_text(event.least_s), duration_text(event.most_s)
                 self._say(f"study directory {event.directory}")
+                blocks = _blocks_text(event.blocks_min, event.blocks_max)
                 self._say(
-                    f"{event.cases} cases, {event.workloads} workloads, {event.blocks_min} to {event.blocks_max} "
-                    f"blocks: {least}" + (f" to {most}" if least != most else "")
+                    f"{event.cases} cases, {event.workloads} workloads, {blocks}: {least}"
+                    + (f" to {most}" if least != most else "")
                 )
                 if self._study.quick:
                     self._say(f"quick: {certainty_text(self._study)}")
