@@ -86,13 +86,16 @@ def _render(page: StudyPage, *, drift: bool) -> str:
         value=words.value,
         duration=words.duration,
     )
+    findings = [
+        (group.finding, words.where(group.steps, page.runs))
+        for group in figures.grouped_findings(page.validity.findings)
+    ]
     return templates.from_string(_asset("linerate.report.study", "study.html.j2")).render(
         page=page,
         counts=verdict_counts(page),
-        findings=[
-            (group.finding, words.where(group.steps, page.runs))
-            for group in figures.grouped_findings(page.validity.findings)
-        ],
+        doubts=[(finding, where) for finding, where in findings if finding.severity != "note"],
+        notes=[(finding, where) for finding, where in findings if finding.severity == "note"],
+        sourced=any(case.source for case in page.cases),
         topology=Markup(page.topology),
         metrics=" and ".join(dict.fromkeys(part.metric.label for part in page.workloads)),
         views=[_view(page, part, drift=drift) for part in page.workloads],

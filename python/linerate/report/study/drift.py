@@ -53,7 +53,7 @@ _DOTS = alt.OverlayMarkDef(color=PALETTE["ink"], filled=True, size=24, opacity=1
 def _line(points: list[Point]) -> alt.Chart:
     chart: alt.Chart = alt.Chart(alt.Data(values=points)).encode(  # type: ignore[no-untyped-call]
         x=alt.X("block:O").title("block").axis(labelAngle=0, labelOverlap=True),
-        y=alt.Y("off:Q").title("% off its mean").axis(tickCount=4, format="+~g"),
+        y=alt.Y("off:Q").title("% off its mean").axis(tickCount=4, format="+~r"),
         detail="case:N",
     )
     return chart

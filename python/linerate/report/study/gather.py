@@ -193,12 +193,13 @@ def _laboratory(
 
 def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], ...]:
     repeat = study.repeat
+    counts = dict.fromkeys((repeat.blocks_min, repeat.blocks_max))
     again = "twice, which shows the noise floor" if repeat.baselines == 2 else "once"
     rows = [
         ("order", f"each block holds every case once and the baseline {again}; shuffled, seed {study.seed}"),
         (
             "repeats",
-            f"{repeat.blocks_min} to {repeat.blocks_max} blocks: until the last three results of a case agree "
+            f"{' to '.join(map(str, counts))} blocks: until the last three results of a case agree "
             f"within {repeat.rsd_percent:g} % (relative standard deviation)",
         ),
         (
