@@ -16,6 +16,7 @@ from linerate.errors import UserError
 
 if TYPE_CHECKING:
     from linerate.cli.job.options import Asked, Lenient
+    from linerate.run import LoadStarter
     from linerate.workload import Overrides
 
 RUNS = Path("runs")
@@ -42,6 +43,9 @@ def run(
     workers: flags.Workers = None,
     dry_run: flags.DryRun = False,
     quick: flags.Quick = False,
+    hosts: flags.Hosts = None,
+    hosts_python: flags.HostsPython = "python3",
+    hosts_address: flags.HostsAddress = None,
     output: flags.Output = None,
     no_report: flags.NoReport = False,
     vdbench_output: flags.VdbenchOutput = None,
@@ -78,7 +82,13 @@ def run(
         _show_runs(asked, overrides, lenient)
         return
     keep = Keep(output, not no_report, vdbench_output)
-    run_plan(asked, overrides, keep, lenient=lenient, json=json)
+    if hosts is None:
+        run_plan(asked, overrides, keep, lenient=lenient, json=json)
+        return
+    from linerate.cluster import Cluster, ssh_places
+
+    with Cluster(ssh_places(hosts.split(","), hosts_python), address=hosts_address) as cluster:
+        run_plan(asked, overrides, keep, lenient=lenient, json=json, start=cluster.start)
 
 
 def _study(
@@ -117,17 +127,34 @@ class Keep:
 
 
 def run_plan(
-    asked: Asked, overrides: Overrides, keep: Keep, *, lenient: Lenient = "auto", json: bool = False
+    asked: Asked,
+    overrides: Overrides,
+    keep: Keep,
+    *,
+    lenient: Lenient = "auto",
+    json: bool = False,
+    start: LoadStarter | None = None,
 ) -> None:
-    """Loads the workload, runs it, and leaves by typer.Exit when the exit code is not 0."""
+    """Loads the workload, runs it, and leaves by typer.Exit when the exit code is not 0.
+
+    `start` starts the load of a step; in this process if not given.
+    """
     from linerate.cli.job.execute import Job, execute
     from linerate.cli.view import open_view
+    from linerate.run import LocalLoad
     from linerate.workload import load_workload
 
     plan = load_workload(
         asked.source, substitutions=asked.substitutions, lenient=lenient, overrides=overrides
     )
     directory = keep.directory or RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{plan.name}"
-    job = Job(plan, asked.workload_source(), directory, keep.report, keep.vdbench_output)
+    job = Job(
+        plan,
+        asked.workload_source(),
+        directory,
+        keep.report,
+        keep.vdbench_output,
+        start or LocalLoad,
+    )
     if code := execute(job, open_view(json=json)):
         raise typer.Exit(code)

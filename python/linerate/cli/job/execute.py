@@ -13,7 +13,7 @@ from linerate.cli.view import View
 from linerate.cli.view.events import Failed, RunEnded
 from linerate.report import write_report, write_vdbench_output
 from linerate.results import WorkloadSource
-from linerate.run import Execution, Outcome, carry_out
+from linerate.run import Execution, LoadStarter, LocalLoad, Outcome, carry_out
 from linerate.workload import Plan
 
 INTERRUPTED = 130
@@ -29,6 +29,8 @@ class Job:
     directory: Path
     report: bool = True
     vdbench_output: Path | None = None
+    start: LoadStarter = LocalLoad
+    """Where the load runs: here, or on the hosts of a cluster."""
 
 
 def execute(job: Job, view: View) -> int:
@@ -43,6 +45,7 @@ def execute(job: Job, view: View) -> int:
         job.source,
         job.directory,
         notes_most=None if view.machine_readable else NOTES_SHOWN,
+        start=job.start,
     )
     with view:
         outcome = carry_out(execution, view.show)

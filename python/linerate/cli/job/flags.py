@@ -61,6 +61,12 @@ DryRun = Annotated[
 Quick = Annotated[
     bool, Option("--quick", help="A study with its times and blocks scaled down; says what it costs.")
 ]
+
+_HOSTS = "Load from these hosts at once, by SSH: [user@]host,..."
+Hosts = Annotated[str | None, Option(metavar="LIST", help=_HOSTS)]
+HostsPython = Annotated[str, Option(metavar="PATH", help="The Python that has Linerate on --hosts.")]
+HostsAddress = Annotated[str | None, Option(metavar="IP", help="This machine, as --hosts reach it.")]
+
 Output = Annotated[Path | None, Option(metavar="DIR", help="The run directory.")]
 NoReport = Annotated[bool, Option("--no-report", help="No HTML report: `linerate report` makes it later.")]
 VdbenchOutput = Annotated[Path | None, Option(metavar="DIR", help="vdbench's report files, too.")]

@@ -1,0 +1,142 @@
+"""LoadAgent: what runs on each host. An actor of dask.distributed; every method is one question of the protocol.
+
+Intervals are written to a run directory on the host first, then announced; whoever gathers fetches them. So nothing is
+lost when the network or the gathering machine fails: what this host measured lies in its spool.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from distributed import get_worker
+
+from linerate import _core
+from linerate.cluster.wire import Packed, packed
+from linerate.errors import InternalError
+from linerate.results import Interval, RunWriter, WorkloadSource, interval_from_core
+from linerate.results.manifest import State
+from linerate.workload import RunSpec
+
+TOPIC = "linerate-load"
+_PULL_TIMEOUT_S = 0.5
+
+
+def _spools() -> Path:
+    return Path(tempfile.gettempdir()) / f"linerate-spool-{os.getuid()}"
+
+
+class LoadAgent:
+    """The load of one host."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._worker = get_worker()
+        self._spool: Path | None = None
+        self._writer: RunWriter | None = None
+        self._armed: _core.Armed | None = None
+        self._run: _core.Run | None = None
+        self._puller: threading.Thread | None = None
+        self._intervals: dict[int, Packed] = {}
+        self._id = ""
+
+    def about(self) -> dict[str, Any]:
+        """Versions and what the host gives."""
+        return {"linerate": _core.__version__, **_core.host_probe()}
+
+    def clock_ns(self) -> int:
+        """The clock by which `start_at` starts."""
+        return time.monotonic_ns()
+
+    def arm(self, run_id: str, spec_json: str, spool: str) -> dict[str, Any]:
+        """Opens the volumes and gives what was negotiated; announcements carry `run_id`, `spool` names a folder."""
+        self.stop()
+        self._armed = _core.Run.arm(spec_json)
+        facts = self._armed.facts()
+        self._intervals = {}
+        self._id = run_id
+        self._spool = _spools() / spool / f"{run_id}-{self._host}"
+        spec = RunSpec.model_validate_json(spec_json)
+        self._writer = RunWriter.create(
+            self._spool,
+            name=spec.name,
+            workload=WorkloadSource(name=spec.name),
+            versions={"linerate": _core.__version__},
+        )
+        self._writer.begin_step(spec.name, spec=spec.model_dump(mode="json"), facts=facts)
+        return {**facts, "spool": str(self._spool)}
+
+    def start_at(self, monotonic_ns: int) -> None:
+        """Starts the load at an instant of this host's clock. Raises HostError if it is over."""
+        if self._armed is None:
+            raise InternalError(f"{self._host}: nothing is armed")
+        armed, self._armed = self._armed, None
+        self._run = armed.start_at(monotonic_ns)
+        self._puller = threading.Thread(target=self._pull, args=(self._run,), name="pull", daemon=True)
+        self._puller.start()
+
+    def interval(self, index: int) -> Packed:
+        """An interval that was announced; it is forgotten here and kept in the spool."""
+        return self._intervals.pop(index)
+
+    def stop(self) -> None:
+        """Starts no more I/Os; closes what was only armed."""
+        if self._armed is not None:
+            self._armed.disarm()
+            self._armed = None
+        if self._run is not None:
+            self._run.stop()
+
+    def finish(self) -> tuple[Packed, Exception | None]:
+        """Waits for the end: the measured time as one interval, and what made the load fail."""
+        if self._run is None or self._puller is None:
+            raise InternalError(f"{self._host}: nothing was started")
+        summary = self._run.finish()
+        self._puller.join()
+        total = interval_from_core(summary.total)
+        self._close_spool(total, summary.error)
+        self._run = self._puller = None
+        return packed(total), summary.error
+
+    def forget(self) -> None:
+        """Removes the spool: everything has arrived."""
+        if self._spool is not None:
+            shutil.rmtree(self._spool, ignore_errors=True)
+            with contextlib.suppress(OSError):  # others' spools may lie beside it
+                self._spool.parent.rmdir()
+                self._spool.parent.parent.rmdir()
+            self._spool = None
+
+    def _pull(self, run: _core.Run) -> None:
+        while True:
+            finished = run.finished  # asked first: an interval may come between the pull and the question
+            pulled = run.next_interval(_PULL_TIMEOUT_S)
+            if pulled is not None:
+                self._keep(interval_from_core(pulled))
+            elif finished:
+                self._tell(None)
+                return
+
+    def _keep(self, interval: Interval) -> None:
+        if self._writer is not None:
+            self._writer.interval(interval)
+        self._intervals[interval.index] = packed(interval)
+        self._tell(interval.index)
+
+    def _tell(self, index: int | None) -> None:
+        """Announces an interval; None: the last one was."""
+        self._worker.log_event(TOPIC, {"host": self._host, "run": self._id, "index": index})
+
+    def _close_spool(self, total: Interval, error: Exception | None) -> None:
+        if self._writer is None:
+            return
+        state: State = "failed" if error else "complete"
+        self._writer.end_step(total, state=state, reason=str(error or ""))
+        self._writer.close(state, str(error or ""))
+        self._writer = None

@@ -1,0 +1,61 @@
+"""Where the workers of a cluster run: how a command gets onto a host, and under which address it listens there."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from linerate.errors import UserError
+
+if TYPE_CHECKING:
+    from linerate.lab import Lab
+
+Command = Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A host of a cluster."""
+
+    name: str
+    wrap: Callable[[Command], Command]
+    """Makes of a command line one that runs it there, with this process's standard input."""
+    address: str | None = None
+    """The worker listens here, on the control network; None: where it reaches the scheduler from."""
+    python: str = sys.executable
+
+
+def local_place(name: str) -> Place:
+    """This machine, in its own namespace: for trying a plan, and for tests."""
+    return Place(name, lambda command: command, "127.0.0.1")
+
+
+def lab_places(lab: Lab, hosts: Sequence[str] | None = None) -> tuple[Place, ...]:
+    """Hosts of a lab, all of them if none is named. Workers listen on the lab's control network."""
+    known = {host.name: host.control_address for host in lab.topology.hosts}
+    for host in hosts or ():
+        if host not in known:
+            raise UserError(f"{lab.name} has no host {host}", f"its hosts are {', '.join(known)}")
+    return tuple(
+        Place(host, lambda command, host=host: lab.inside(host, command), known[host])  # type: ignore[misc]
+        for host in hosts or known
+    )
+
+
+def ssh_places(hosts: Sequence[str], python: str = "python3") -> tuple[Place, ...]:
+    """Real hosts by SSH, `[user@]host`, without a password; `python` has Linerate installed there."""
+    names = [host.rpartition("@")[2] for host in hosts]
+    if len(set(names)) < len(names) or not all(names) or any(host.startswith("-") for host in hosts):
+        raise UserError(f"--hosts {','.join(hosts)}: not a list of hosts", "write [user@]host,[user@]host")
+    return tuple(
+        Place(name, lambda command, host=host: _ssh(host, command), python=python)  # type: ignore[misc]
+        for name, host in zip(names, hosts, strict=True)
+    )
+
+
+def _ssh(host: str, command: Command) -> Command:
+    options = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5")
+    return ("ssh", *options, host, shlex.join(command))

@@ -1,0 +1,48 @@
+"""An interval as plain values, for the way from a host to the machine that gathers."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import Any
+
+from linerate.results import Event, Interval, Latency, Row, Usage
+from linerate.results.histogram import decode
+
+Packed = tuple[Any, ...]
+
+
+def packed(interval: Interval) -> Packed:
+    """Numbers, text and histogram bytes only."""
+    latencies = [
+        (one.op, one.kind, one.histogram.encode(), one.stream, one.volume)
+        for one in interval.latencies
+        if one.histogram.count
+    ]
+    return (
+        interval.index,
+        interval.start_s,
+        interval.end_s,
+        interval.warmup,
+        [astuple(row) for row in interval.rows],
+        astuple(interval.usage),
+        latencies,
+        [astuple(event) for event in interval.events],
+    )
+
+
+def unpacked(values: Packed) -> Interval:
+    """The interval again."""
+    index, start_s, end_s, warmup, rows, usage, latencies, events = values
+    return Interval(
+        index=index,
+        start_s=start_s,
+        end_s=end_s,
+        warmup=warmup,
+        rows=tuple(Row(*row) for row in rows),
+        usage=Usage(*usage),
+        latencies=tuple(
+            Latency(op=op, kind=kind, histogram=decode(data), stream=stream, volume=volume)
+            for op, kind, data, stream, volume in latencies
+        ),
+        events=tuple(Event(*event) for event in events),
+    )

@@ -1,0 +1,230 @@
+"""Cluster: the worker processes of all hosts, a scheduler in this process, and an agent on each worker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import dask
+from distributed import Client, Scheduler, SpecCluster, Status
+from distributed.deploy.spec import ProcessInterface
+
+from linerate import _core
+from linerate.cluster.agent import TOPIC, LoadAgent
+from linerate.cluster.clock import Offset
+from linerate.cluster.divide import Volumes
+from linerate.cluster.hosts import Place
+from linerate.cluster.load import Answer, ClusterLoad, ask_all, measured_offset
+from linerate.cluster.worker import CONFIG
+from linerate.errors import HostError, UserError
+from linerate.host import HostTarget, inside
+from linerate.workload import RunSpec
+
+_UP_TIMEOUT_S = 60.0
+_ANSWER_TIMEOUT_S = 30.0
+_END_TIMEOUT_S = 5.0
+_LOOK_S = 0.5
+
+
+class _WorkerProcess(ProcessInterface):
+    """A worker on its host, as dask starts and closes it."""
+
+    def __init__(self, scheduler: str, name: str, place: Place) -> None:
+        super().__init__(scheduler=scheduler, name=name)  # type: ignore[no-untyped-call]
+        self._scheduler = scheduler
+        self._place = place
+        self._process: subprocess.Popen[bytes] | None = None
+
+    async def start(self) -> None:
+        place = self._place
+        address = (place.address,) if place.address else ()
+        command = (place.python, "-m", "linerate.cluster.worker", self._scheduler, place.name, *address)
+        self._process = subprocess.Popen(
+            place.wrap(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        self.status = Status.running
+
+    @property
+    def failure(self) -> str:
+        """The last line of what the process wrote, if it has ended."""
+        if self._process is None or self._process.poll() is None or self._process.stderr is None:
+            return ""
+        lines = self._process.stderr.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"it ended with code {self._process.returncode}"
+
+    @property
+    def pid(self) -> int:
+        """Of the process that was started here."""
+        return self._process.pid if self._process else 0
+
+    async def close(self) -> None:
+        """Closing its input ends the worker; one that does not end is killed."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            loop = asyncio.get_running_loop()
+            try:
+                await asyncio.wait_for(loop.run_in_executor(None, self._process.wait), _END_TIMEOUT_S)
+            except TimeoutError:
+                self._process.kill()
+                self._process.wait()
+            if self._process.stderr is not None:
+                self._process.stderr.close()
+        await super().close()  # type: ignore[no-untyped-call]
+
+
+class _Agent:
+    """A host's LoadAgent, asked directly."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        key = f"agent-{name}-{uuid.uuid4().hex[:8]}"
+        self._future = client.submit(
+            LoadAgent, name, actor=True, workers=[name], allow_other_workers=False, pure=False, key=key
+        )
+        self._actor = self._future.result(_ANSWER_TIMEOUT_S)
+
+    def ask(self, method: str, *arguments: object) -> Answer:
+        answer: Answer = getattr(self._actor, method)(*arguments)
+        return answer
+
+    @property
+    def alive(self) -> bool:
+        return bool(self._future.status == "finished")
+
+
+class Cluster:
+    """Hosts that are ready to load volumes together. Use it in a `with` block: workers end at its end."""
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        *,
+        address: str | None = "127.0.0.1",
+        namespace: str | None = None,
+        urls: Volumes | None = None,
+    ) -> None:
+        """Starts a worker on every place and an agent on every worker.
+
+        `address` is this machine's on the control network (None: the one that its name stands for), `namespace` the
+        network namespace in which it is, as a lab's `control`; None is that of this process. `urls` says where hosts
+        reach the same volume by different URLs. Raises HostError, naming the host, for one that does not come up in a
+        minute, and UserError for one with another version of Linerate.
+        """
+        if not places:
+            raise UserError("a cluster without hosts", "name at least one")
+        self._places = {place.name: place for place in places}
+        self._urls = urls
+        self._spool = uuid.uuid4().hex[:12]
+        self._runs = 0
+        self._cluster: SpecCluster | None = None
+        self._client: Client | None = None
+        dask.config.set(CONFIG)
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        try:
+            # The threads that dask starts inherit the namespace of the one that asks for them.
+            client = inside(HostTarget("control", namespace=namespace), lambda: self._connect(address))
+            self._await_workers(client)
+            self._agents = {name: _Agent(client, name) for name in self._places}
+            self._check_versions()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Names of the hosts."""
+        return tuple(self._places)
+
+    @property
+    def worker_pids(self) -> dict[str, int]:
+        """Process ids on this machine of what was started for each host."""
+        return {name: worker.pid for name, worker in self._workers().items()}
+
+    def start(self, spec: RunSpec) -> ClusterLoad:
+        """Arms all hosts and starts them at one instant; a `linerate.run.LoadStarter`. Raises LinerateError."""
+        self._runs += 1
+        return ClusterLoad.start(
+            self._agents, self._subscribe, spec, run_id=f"run{self._runs}", spool=self._spool, urls=self._urls
+        )
+
+    def offsets(self) -> dict[str, Offset]:
+        """How far each host's clock is from this one's, measured now."""
+        return {name: measured_offset(name, agent) for name, agent in self._agents.items()}
+
+    def close(self) -> None:
+        """Ends the workers. Twice is once."""
+        if self._client is not None:
+            self._client.close(timeout=_END_TIMEOUT_S)
+            self._client = None
+        if self._cluster is not None:
+            self._cluster.close(timeout=_END_TIMEOUT_S)
+            self._cluster = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _connect(self, address: str | None) -> Client:
+        self._cluster = SpecCluster(
+            workers={
+                name: {"cls": _WorkerProcess, "options": {"place": place}}
+                for name, place in self._places.items()
+            },
+            scheduler={
+                "cls": Scheduler,
+                "options": {"host": address, "dashboard": False, "dashboard_address": ":0"},
+            },
+            name="linerate",
+            silence_logs=logging.CRITICAL,
+        )
+        self._client = Client(self._cluster, direct_to_workers=True)
+        return self._client
+
+    def _workers(self) -> dict[str, _WorkerProcess]:
+        return dict(self._cluster.workers) if self._cluster is not None else {}
+
+    def _await_workers(self, client: Client) -> None:
+        until = time.monotonic() + _UP_TIMEOUT_S
+        while missing := self._places.keys() - self._present(client):
+            for name in missing:
+                if failure := self._workers()[name].failure:
+                    raise HostError(
+                        f"host {name}: the worker did not start: {failure}",
+                        "is Linerate installed there, and reachable without a password?",
+                    )
+            if time.monotonic() > until:
+                raise HostError(
+                    f"no worker on {', '.join(sorted(missing))} after {_UP_TIMEOUT_S:g} s",
+                    "can these hosts reach this machine on the control network?",
+                )
+            with contextlib.suppress(TimeoutError):
+                client.wait_for_workers(len(self._places), timeout=_LOOK_S)
+
+    @staticmethod
+    def _present(client: Client) -> set[str]:
+        return {worker["name"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()}
+
+    def _check_versions(self) -> None:
+        for name, about in ask_all(self._agents, "about").items():
+            if about["linerate"] != _core.__version__:
+                raise UserError(
+                    f"host {name} has Linerate {about['linerate']}, this machine {_core.__version__}",
+                    "install the same version on all of them",
+                )
+
+    def _subscribe(self, listen: Callable[[Mapping[str, Any]], None]) -> Callable[[], None]:
+        client = self._client
+        if client is None:
+            raise HostError("the cluster is closed", "start a new one")
+        client.subscribe_topic(TOPIC, lambda event: listen(event[1]))
+        return lambda: client.unsubscribe_topic(TOPIC)

@@ -1,0 +1,195 @@
+"""The protocol against hosts on paper: what is armed, what a lost host changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from linerate.cluster import load as protocol
+from linerate.cluster.load import ClusterLoad
+from linerate.cluster.wire import packed
+from linerate.errors import HostError, LinerateError, UserError
+from linerate.results import Interval, Row
+from linerate.workload import RunSpec
+
+SPEC = RunSpec.model_validate(
+    {
+        "name": "both",
+        "interval_s": 0.05,
+        "volumes": [{"name": "v", "url": "null:1048576"}],
+        "streams": [{"name": "s", "volumes": ["v"]}],
+    }
+)
+
+
+def _interval(host: str, index: int) -> Interval:
+    rows = (Row("s", f"{host}/v", "read", 10, 40960),)
+    return Interval(index=index, start_s=0.05 * index, end_s=0.05 * (index + 1), warmup=False, rows=rows)
+
+
+@dataclass
+class _Answer:
+    value: Any = None
+    error: Exception | None = None
+
+    def result(self, timeout: float | None = None) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+@dataclass
+class _Host:
+    """Answers as an agent does; `raises` says which question fails."""
+
+    name: str
+    skew_ns: int = 0
+    delay_s: float = 0.0
+    raises: Mapping[str, Exception] = field(default_factory=dict)
+    alive: bool = True
+    asked: list[str] = field(default_factory=list)
+    started_at_ns: int = 0
+
+    def ask(self, method: str, *arguments: Any) -> _Answer:
+        if method != "clock_ns":
+            self.asked.append(method)
+        if method in self.raises:
+            return _Answer(error=self.raises[method])
+        match method:
+            case "arm":
+                facts = {
+                    "driver": "epoll",
+                    "workers": 1,
+                    "volumes": [{"name": f"{self.name}/v"}],
+                    "spool": "x",
+                }
+                return _Answer(facts)
+            case "clock_ns":
+                time.sleep(self.delay_s)
+                return _Answer(time.monotonic_ns() + self.skew_ns)
+            case "start_at":
+                self.started_at_ns = arguments[0]
+            case "interval":
+                return _Answer(packed(_interval(self.name, arguments[0])))
+            case "finish":
+                return _Answer((packed(_interval(self.name, 0)), None))
+        return _Answer()
+
+
+class _Bus:
+    """Carries announcements."""
+
+    def __init__(self) -> None:
+        self.listen: Callable[[Mapping[str, Any]], None] | None = None
+
+    def __call__(self, listen: Callable[[Mapping[str, Any]], None]) -> Callable[[], None]:
+        self.listen = listen
+        return self._end
+
+    def _end(self) -> None:
+        self.listen = None
+
+    def say(self, host: str, index: int | None, run: str = "r1") -> None:
+        assert self.listen is not None
+        self.listen({"host": host, "index": index, "run": run})
+
+
+def _start(bus: _Bus, *hosts: _Host) -> ClusterLoad:
+    return ClusterLoad.start({host.name: host for host in hosts}, bus, SPEC, run_id="r1", spool="x")
+
+
+def _pull(load: ClusterLoad) -> Interval:
+    for _ in range(100):
+        if (interval := load.next_interval(0.2)) is not None:
+            return interval
+    raise AssertionError("no interval")
+
+
+def test_all_hosts_start_at_one_instant_of_their_own_clocks() -> None:
+    bus, one, two = _Bus(), _Host("h1"), _Host("h2", skew_ns=7_000_000_000)
+    load = _start(bus, one, two)
+    clocks = load.facts()["cluster"]
+    bound_ns = clocks["h1"]["clock_uncertainty_ns"] + clocks["h2"]["clock_uncertainty_ns"]
+    assert abs(two.started_at_ns - one.started_at_ns - 7_000_000_000) <= bound_ns
+    assert one.started_at_ns > time.monotonic_ns()
+    assert [volume.name for volume in load.spec.volumes] == ["h1/v", "h2/v"]
+
+
+def test_intervals_of_all_hosts_become_one_run() -> None:
+    bus, one, two = _Bus(), _Host("h1"), _Host("h2")
+    load = _start(bus, one, two)
+    for host in ("h1", "h2"):
+        bus.say(host, 0)
+        bus.say(host, 99, run="an earlier run")
+        bus.say(host, None)
+    assert _pull(load).ios == 20
+    assert load.next_interval(5.0) is None
+    assert load.finished
+    end = load.finish()
+    assert (end.error, end.total.ios, load.lost) == (None, 20, {})
+    assert one.asked[-2:] == ["finish", "forget"]
+    assert bus.listen is None
+
+
+def test_one_host_that_cannot_arm_disarms_the_others() -> None:
+    one, two = _Host("h1"), _Host("h2", raises={"arm": UserError("no such volume", "look")})
+    with pytest.raises(UserError, match="host h2: no such volume"):
+        _start(_Bus(), one, two)
+    assert one.asked == ["arm", "stop"]
+
+
+def test_a_start_that_came_too_late_stops_everyone() -> None:
+    one, two = _Host("h1"), _Host("h2", raises={"start_at": HostError("the start is over by 3 us")})
+    with pytest.raises(HostError, match="host h2: the start is over"):
+        _start(_Bus(), one, two)
+    assert one.asked[-1] == "stop"
+
+
+def test_a_clock_that_cannot_be_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "UNCERTAINTY_MAX_NS", 100_000)
+    with pytest.raises(HostError, match="host h1: its clock is known to"):
+        _start(_Bus(), _Host("h1", delay_s=0.001))
+
+
+@pytest.mark.parametrize("how", ["its worker ends", "it falls silent", "it does not answer"])
+def test_a_lost_host_degrades_the_result_and_is_not_replaced(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "_SILENT_S_MIN", 0.3)
+    bus, one, two = _Bus(), _Host("h1"), _Host("h2")
+    load = _start(bus, one, two)
+    bus.say("h1", 0)
+    bus.say("h2", 0)
+    assert _pull(load).ios == 20
+    if how == "its worker ends":
+        two.alive = False
+    elif how == "it does not answer":
+        two.raises = {"interval": OSError("connection lost")}
+        bus.say("h2", 1)
+    events = []
+    for index in range(1, 200):
+        bus.say("h1", index)
+        interval = load.next_interval(0.1)
+        if interval is not None and interval.events:
+            events += interval.events
+            break
+    assert [(event.kind, event.blame) for event in events] == [("host_lost", "host")]
+    assert "host h2 was lost" in events[0].message
+    bus.say("h1", None)
+    end = load.finish()
+    assert list(load.lost) == ["h2"]
+    assert [row.volume for row in end.total.rows] == ["h1/v"]
+    assert "finish" not in two.asked
+
+
+def test_without_any_host_left_the_load_has_failed() -> None:
+    bus, one = _Bus(), _Host("h1")
+    load = _start(bus, one)
+    one.alive = False
+    end = load.finish()
+    assert isinstance(end.error, LinerateError)
+    assert "h1: its worker has ended" in end.error.message
+    assert end.total.ios == 0
