@@ -1,0 +1,187 @@
+"""A lab comes up fast, serves, and leaves nothing behind, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from linerate.lab import Lab, protocol
+
+from tests.lab.conftest import HOLD, TIMEOUT_S, as_user, end, hold, run, unique, with_rights
+from tests.lab.trace import Trace, outer_interfaces
+
+UP_WITHIN_S = 3.0
+BUSY_MACHINE = 3.0
+TRIES = 2
+
+LARGE = """
+[link]
+rate = "100mbit"
+[[switch]]
+name = "sw1"
+[[switch]]
+name = "sw2"
+[[host]]
+name = "h{n}"
+count = 8
+port = [{ name = "p0", switch = "sw1" }, { name = "p1", switch = "sw2" }]
+[[array]]
+name = "a1"
+port = [{ name = "p0", switch = "sw1" }, { name = "p1", switch = "sw2" }]
+volume = [{ name = "v{n}", count = 8, size = "16m" }]
+[[array]]
+name = "a2"
+port = [{ name = "p0", switch = "sw1" }, { name = "p1", switch = "sw2" }]
+volume = [{ name = "v{n}", count = 8, size = "16m" }]
+"""
+
+TIMED = """
+import sys, time
+from linerate.lab import enter
+enter()
+from linerate.lab import Lab
+from linerate.san import load_topology
+topology = load_topology(sys.argv[1])
+for _ in range(int(sys.argv[2])):
+    start = time.monotonic()
+    with Lab.up(topology) as lab:
+        print(time.monotonic() - start)
+        for host in topology.hosts:
+            assert len(lab.volume_urls(host.name)) == 16
+"""
+
+
+def test_eight_hosts_are_up_in_time(rights: str, tmp_path: Path) -> None:
+    """8 hosts, 2 arrays, 2 switches in 3 s; three times that on a machine that is busy with other tests."""
+    file = tmp_path / "large.toml"
+    file.write_text(LARGE)
+    command = with_rights(rights, (sys.executable, "-c", TIMED, str(file), str(TRIES)))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert min(map(float, done.stdout.split())) < UP_WITHIN_S * BUSY_MACHINE
+
+
+def test_an_attached_lab_ends_with_its_block(topology_file: Path) -> None:
+    before = outer_interfaces()
+    holder = hold(topology_file, unique("block"), "user")
+    with Lab.look(unique("block")) as lab:
+        assert lab.attached
+        trace = Trace.of(lab)
+        assert outer_interfaces() == before
+    assert end(holder) == 0
+    trace.assert_gone()
+
+
+def test_a_detached_lab_stays_until_down(rights: str, topology_file: Path) -> None:
+    name = unique("detached")
+    assert run("up", str(topology_file), "--name", name, rights=rights).returncode == 0
+    with Lab.look(name) as lab:
+        assert not lab.attached
+        trace = Trace.of(lab)
+    down = run("down", name, rights=rights)
+    assert (down.returncode, down.stdout) == (0, f"{name} is down\n")
+    trace.assert_gone()
+
+
+@pytest.mark.parametrize("victim", ["command", "keeper"])
+def test_kill_9_leaves_nothing(rights: str, victim: str, topology_file: Path) -> None:
+    name = unique(f"kill-{victim}")
+    holder = hold(topology_file, name, rights)
+    with Lab.look(name) as lab:
+        trace = Trace.of(lab)
+        os.kill(holder.pid if victim == "command" else lab.keeper_pid, signal.SIGKILL)
+    end(holder)
+    trace.assert_gone()
+
+
+def test_ctrl_c_leaves_nothing(rights: str, topology_file: Path) -> None:
+    """As a terminal does it: the signal goes to the command's whole process group."""
+    name = unique("ctrl-c")
+    holder = subprocess.Popen(
+        with_rights(rights, (sys.executable, "-c", _HOLD_QUIETLY, str(topology_file), name)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline().strip() == name
+    with Lab.look(name) as lab:
+        trace = Trace.of(lab)
+    os.killpg(holder.pid, signal.SIGINT)
+    assert end(holder) == 130
+    trace.assert_gone()
+
+
+_HOLD_QUIETLY = """
+import sys
+from linerate.lab import enter
+enter()
+from linerate.lab import Lab
+from linerate.san import load_topology
+try:
+    with Lab.up(load_topology(sys.argv[1]), name=sys.argv[2]) as lab:
+        print(lab.name, flush=True)
+        sys.stdin.read()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_a_command_killed_while_it_builds_leaves_nothing(topology_file: Path) -> None:
+    name = unique("early")
+    command = as_user((sys.executable, "-c", HOLD, str(topology_file), name))
+    builder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    deadline = time.monotonic() + TIMEOUT_S
+    while name not in protocol.names():
+        assert time.monotonic() < deadline
+        assert builder.poll() is None
+    builder.kill()
+    with builder:
+        builder.wait(TIMEOUT_S)
+    while name in protocol.names():
+        assert time.monotonic() < deadline
+
+
+def test_two_labs_at_once_know_nothing_of_each_other(topology_file: Path) -> None:
+    names = [unique("one"), unique("two")]
+    holders = [hold(topology_file, name, who) for name, who in zip(names, ("root", "user"), strict=True)]
+    with Lab.look(names[0]) as one, Lab.look(names[1]) as two:
+        traces = [Trace.of(one), Trace.of(two)]
+        assert not traces[0].holders.keys() & traces[1].holders.keys()
+        assert one.change_link("h1.p0", mtu=9000).mtu == 9000
+        assert two.links["h1.p0"].mtu == 1500
+    end(holders[0])
+    traces[0].assert_gone()
+    with Lab.look(names[1]) as two:
+        listed = two.execute("h1", [sys.executable, "-m", "linerate.cli", "discover", _portal(two)])
+        assert (listed.returncode, listed.stderr) == (0, "")
+        assert "LUN 1" in listed.stdout
+    end(holders[1])
+    traces[1].assert_gone()
+
+
+def _portal(lab: Lab) -> str:
+    return "/".join(lab.volume_urls("h1")[0].url.split("/")[:3])
+
+
+def test_what_runs_inside_ends_with_the_lab(topology_file: Path) -> None:
+    name = unique("inside")
+    holder = hold(topology_file, name, "user")
+    with Lab.look(name) as lab:
+        inside = subprocess.Popen(
+            lab.inside("h1", ["sh", "-c", "echo up; exec sleep 600"]), stdout=subprocess.PIPE
+        )
+        assert inside.stdout is not None
+        assert inside.stdout.readline() == b"up\n"
+        trace = Trace.of(lab)
+        assert len(trace.processes) == 3
+    end(holder)
+    with inside:
+        assert inside.wait(TIMEOUT_S) == 128 + signal.SIGKILL
+    trace.assert_gone()

@@ -1,0 +1,114 @@
+"""Bad orders leave nothing half done, and what a lab did not make it does not touch."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from linerate.errors import UserError
+from linerate.lab import Lab, protocol
+
+from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, message, run, unique
+from tests.lab.trace import outer_interfaces
+
+
+def _up(tmp_path: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    return run("up", str(file), "--name", unique("bad"), *options, rights="user")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "says"),
+    [
+        (TOPOLOGY.replace('switch = "sw1"', 'switch = "sw7"', 1), (), "bad.toml:"),
+        (TOPOLOGY.replace('rate = "1gbit"', 'rate = "fast"'), (), "bad.toml:3"),
+        (TOPOLOGY, ("--fabric", "wire"), "there is no such fabric"),
+        (
+            TOPOLOGY.replace('rate = "1gbit"', 'rate = "1gbit"\ndelay = "1ms"'),
+            ("--fabric", "kernel"),
+            "the kernel fabric cannot carry bad: h1.p0: delay",
+        ),
+        (TOPOLOGY.replace('size = "16m"', 'size = "900000t"'), (), "the embedded array did not start"),
+    ],
+)
+def test_a_bad_topology_is_explained_and_leaves_nothing(
+    tmp_path: Path, text: str, options: tuple[str, ...], says: str
+) -> None:
+    before = outer_interfaces()
+    refused = _up(tmp_path, text, *options)
+    assert refused.returncode != 0
+    assert says in refused.stderr
+    assert "  -> " in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert unique("bad") not in protocol.names()
+    assert outer_interfaces() == before
+
+
+def test_a_name_in_use_is_refused_and_its_lab_stays(lab: Lab, topology_file: Path) -> None:
+    again = run("up", str(topology_file), "--name", lab.name, rights="user")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert f"a lab named {lab.name} is up already" in again.stderr
+    assert lab.execute("h1", ["true"]).returncode == 0
+
+
+def test_down_ends_only_labs(lab: Lab) -> None:
+    """A program of this user that merely sits on such a name is told nothing that it could obey, and lives on."""
+    name = unique("squatter")
+    with socket.socket(socket.AF_UNIX) as squatter:
+        squatter.bind(protocol.address(name))
+        squatter.listen()
+        squatting = subprocess.Popen(
+            [sys.executable, "-c", "import socket, sys; s = socket.socket(fileno=0); s.accept()[0].close()"],
+            stdin=squatter.fileno(),
+        )
+        refused = run("down", name, rights="user")
+        assert squatting.wait(TIMEOUT_S) == 0
+    assert refused.returncode != 0
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_lab_that_is_not_up_cannot_go_down() -> None:
+    gone = run("down", unique("never"), rights="user")
+    assert gone.returncode == 2
+    assert f"no lab named {unique('never')} is up" in gone.stderr
+
+
+def test_names_that_are_no_names_are_refused() -> None:
+    with pytest.raises(UserError) as caught:
+        Lab.look("../etc")
+    assert "is no name for a lab" in message(caught.value)
+
+
+STRANGER = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as stranger:
+    stranger.connect("\\0" + sys.argv[1])
+    stranger.sendall(b'{"do": "down"}\\n')
+    print(stranger.makefile().readline())
+"""
+
+
+def test_another_user_is_refused(lab: Lab) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    python = "/usr/bin/python3"
+    if not os.access(python, os.X_OK):
+        pytest.skip("no Python that every user may run")
+    asked = subprocess.run(
+        [python, "-I", "-c", STRANGER, protocol.address(lab.name)[1:]],
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    assert "the lab belongs to another user" in asked.stdout
+    assert lab.execute("h1", ["true"]).returncode == 0
