@@ -101,7 +101,7 @@ def test_only_settings_that_earned_their_place_are_recommended(page: StudyPage) 
     found = {item.setting: item for item in page.recommendations}
     assert set(found) == {"Jumbo frames (mtu)", "Delayed ACK (delayed_ack)"}
     mtu = found["Jumbo frames (mtu)"]
-    assert (mtu.default, mtu.recommended, mtu.mixed) == ("1500 bytes", "9000 bytes", False)
+    assert (mtu.instead_of, mtu.recommended, mtu.mixed) == ("1500 bytes", "9000 bytes", False)
     assert any(line.startswith("256K sequential read: +") for line in mtu.evidence)
     assert not any(line.startswith("8K random, 67 % read: +") for line in mtu.evidence)
 
@@ -112,6 +112,15 @@ def test_settings_that_no_pair_of_cases_separates_are_recommended_together(page:
     both = judge(observations, "baseline", {name: metric for name, (metric, _) in BASE.items()})
     (name,) = recommended(cases, replace(page, observations=tuple(observations)), both)
     assert name.count(" and ") == 2
+
+
+def test_without_a_case_of_defaults_the_baseline_has_to_be_beaten(page: StudyPage) -> None:
+    off, on = (
+        case.model_copy(update={"settings": {"delayed_ack": value}})
+        for case, value in zip(sample_study().cases[0:5:4], ("off", "on"), strict=True)
+    )
+    (found,) = recommend([off, on], page.observations, page.judgement, page.workloads)
+    assert (found.recommended, found.instead_of) == ("on", "off")
 
 
 def test_a_setting_that_also_hurts_depends_on_the_load(page: StudyPage) -> None:

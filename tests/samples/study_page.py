@@ -84,7 +84,7 @@ def sample_page(*, evil: str = "", blocks: int = BLOCKS) -> StudyPage:
         recommendations=(
             Recommendation(
                 setting="MTU (mtu)",
-                default="1500",
+                instead_of="1500",
                 recommended="9000",
                 evidence=(
                     f"256K sequential read +5.5 % (5.1 .. 5.9), 6 blocks{evil}",
@@ -93,7 +93,7 @@ def sample_page(*, evil: str = "", blocks: int = BLOCKS) -> StudyPage:
             ),
             Recommendation(
                 setting="interrupt moderation (interrupt_moderation_us)",
-                default="50",
+                instead_of="50",
                 recommended="0",
                 evidence=("8K random, 67 % read +7.2 % (6.5 .. 7.9), 6 blocks",),
                 cost=("load host CPU 31 % to 44 % under 256K sequential read",),

@@ -71,7 +71,7 @@ class Recommendation:
     """
 
     setting: str
-    default: str
+    instead_of: str
     recommended: str
     evidence: tuple[str, ...]
     cost: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 Two cases that differ in one setting (or in a few that no other pair of cases separates) put that setting to the test,
 whether one of them is the baseline or not: a baseline of three changed settings is not proof of each. A case is held
 against the other with the same judgement as against the baseline. What the default is says the study's own case of that
-name, else the catalogue.
+name, else the catalogue; where there is no such case, the baseline is what a setting has to beat as well.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from linerate.analysis.verdict import Effect, Judgement, Observation, judge
 from linerate.errors import UserError
 from linerate.host import catalogue
+from linerate.report import figures
 from linerate.report.study import words
 from linerate.report.study.model import Recommendation, WorkloadPart
 from linerate.study import Case, SettingValue
@@ -26,13 +27,11 @@ Settings = Mapping[str, SettingValue | None]
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two cases and the settings that the first changes from their default."""
+    """Two cases and the settings in which the first departs from the second."""
 
-    case: str
-    against: str
+    case: Case
+    against: Case
     names: frozenset[str]
-    defaults: Settings
-    values: Settings
 
 
 def recommend(
@@ -48,22 +47,24 @@ def recommend(
     judgements = {judgement.baseline: judgement}
     seen = {observation.case for observation in observations}
     found: dict[frozenset[str], Recommendation] = {}
-    pairs = [pair for pair in _pairs(cases) if {pair.case, pair.against} <= seen]
+    measured = [case for case in cases if case.name in seen]
+    pairs = list(_pairs(measured, judgement.baseline))
     for pair in pairs:
         if any(other.names < pair.names for other in pairs):
             continue
-        if pair.against not in judgements:
+        against = pair.against.name
+        if against not in judgements:
             try:
-                judgements[pair.against] = judge(
+                judgements[against] = judge(
                     observations,
-                    pair.against,
+                    against,
                     {part.name: part.metric.name for part in workloads},
                     judgement.margin,
                     judgement.alpha,
                 )
             except UserError:
                 continue
-        made = _recommendation(pair, judgements[pair.against], workloads)
+        made = _recommendation(pair, judgements[against], workloads)
         if made is not None and (pair.names not in found or len(made.cost) < len(found[pair.names].cost)):
             found[pair.names] = made
     return tuple(sorted(found.values(), key=lambda item: (item.mixed, item.setting)))
@@ -100,8 +101,15 @@ def title_of(name: str) -> str:
     return f"{setting.title} ({name})" if setting else name
 
 
-def _pairs(cases: Sequence[Case]) -> Iterator[_Pair]:
-    defaults = next((case.settings for case in cases if case.name == "default"), {})
+def _pairs(cases: Sequence[Case], baseline: str) -> Iterator[_Pair]:
+    """The pairs that put a setting to the test which is not at its default in the first and is in the second."""
+    default = next((case for case in cases if case.name == "default"), None)
+    defaults = default.settings if default else {}
+
+    def departs(case: Case, against: Case, name: str) -> bool:
+        at_default = [_is_default(name, one.settings.get(name), defaults) for one in (case, against)]
+        return at_default == [False, True] or (default is None and against.name == baseline)
+
     for case in cases:
         for against in cases:
             names = frozenset(
@@ -109,18 +117,8 @@ def _pairs(cases: Sequence[Case]) -> Iterator[_Pair]:
                 for name in {*case.settings, *against.settings}
                 if case.settings.get(name) != against.settings.get(name)
             )
-            if 0 < len(names) <= _TOGETHER_MAX and all(
-                _is_default(name, against.settings.get(name), defaults)
-                and not _is_default(name, case.settings.get(name), defaults)
-                for name in names
-            ):
-                yield _Pair(
-                    case.name,
-                    against.name,
-                    names,
-                    {name: against.settings.get(name) for name in names},
-                    {name: case.settings.get(name) for name in names},
-                )
+            if 0 < len(names) <= _TOGETHER_MAX and all(departs(case, against, name) for name in names):
+                yield _Pair(case, against, names)
 
 
 def _is_default(name: str, value: SettingValue | None, defaults: Settings) -> bool:
@@ -137,8 +135,10 @@ def _recommendation(
     cost: list[str] = []
     hurts = False
     for part in workloads:
-        primary = judgement.effect(pair.case, part.name)
-        others = [judgement.effect(pair.case, part.name, name) for name in _HELPS if name != part.metric.name]
+        primary = judgement.effect(pair.case.name, part.name)
+        others = [
+            judgement.effect(pair.case.name, part.name, name) for name in _HELPS if name != part.metric.name
+        ]
         for effect in (primary, *others):
             if effect is not None and effect.verdict in ("better", "worse"):
                 (evidence if effect.verdict == "better" else cost).append(_line(part, effect))
@@ -148,8 +148,14 @@ def _recommendation(
     names = sorted(pair.names)
     return Recommendation(
         setting=" and ".join(title_of(name) for name in names),
-        default=", ".join(written(name, pair.defaults[name]) or default_of(name) or "-" for name in names),
-        recommended=", ".join(written(name, pair.values[name]) for name in names),
+        instead_of=", ".join(
+            written(name, pair.against.settings.get(name)) or default_of(name) or figures.NOTHING
+            for name in names
+        ),
+        recommended=", ".join(
+            written(name, pair.case.settings.get(name)) or default_of(name) or figures.NOTHING
+            for name in names
+        ),
         evidence=tuple(evidence),
         cost=tuple(cost),
         mixed=hurts,

@@ -92,7 +92,8 @@ def closing_lines(page: StudyPage) -> list[str]:
     if page.recommendations:
         lines.append("recommended:")
         lines += [
-            f"  {item.setting}: {item.recommended} (default {item.default}): {'; '.join(item.evidence)}"
+            f"  {item.setting}: {item.recommended} instead of {item.instead_of}: {'; '.join(item.evidence)}"
+            + (f"; but {'; '.join(item.cost)}" if item.cost else "")
             for item in page.recommendations
         ]
     if page.claims:
