@@ -12,6 +12,7 @@ from linerate.errors import LinerateError
 __all__ = [
     "Armed",
     "Array",
+    "Fabric",
     "Histogram",
     "Interval",
     "Run",
@@ -224,6 +225,23 @@ class Array:
 
     def stop(self) -> None:
         """Closes all sessions and waits until nothing is left."""
+
+@final
+class Fabric:
+    """A network of TAP interfaces, NICs, links and switches that carries packets in this process until `stop`."""
+
+    @staticmethod
+    def start(spec_json: str, /) -> Fabric:
+        """Makes the TAPs of a FabricSpec and carries packets among them from now on."""
+
+    def stats(self) -> dict[str, Any]:
+        """Counters since the start."""
+
+    def change(self, change_json: str, /) -> None:
+        """Changes what a ChangeSpec names while packets flow. If anything in it is wrong nothing changes."""
+
+    def stop(self) -> None:
+        """Ends it and removes its TAPs. A second call does nothing."""
 
 def discover(url: str, options_json: str = "{}") -> list[Mapping[str, Any]]:
     """Targets behind `iscsi://[user%secret@]host[:port]`, with portals and LUNs."""

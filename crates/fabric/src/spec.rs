@@ -199,6 +199,9 @@ impl PortSpec {
         check_cable(at, self.links, &self.wire, self.queue_bytes)?;
         self.nic.check().map_err(|error| SpecError::at(&format!("{at}.nic"), error))?;
         require(!self.interfaces.is_empty(), at, "interfaces", "a port needs at least one")?;
+        let mut vlans = HashSet::new();
+        let apart = self.interfaces.iter().all(|interface| vlans.insert(interface.vlan));
+        require(apart, at, "interfaces", "the interfaces of one port need different VLANs")?;
         self.interfaces
             .iter()
             .try_for_each(|interface| interface.check(&format!("{at}.interfaces.{}", interface.interface)))
@@ -211,8 +214,7 @@ impl InterfaceSpec {
         require((1..=15).contains(&length), at, "interface", "expected a name of 1 to 15 bytes")?;
         let mac_is_good = self.mac.as_ref().is_none_or(|mac| parse_mac(mac).is_some());
         require(mac_is_good, at, "mac", "expected a unicast address like 02:00:00:00:01:00")?;
-        let mtu_is_good = (68..=FRAME_BYTES_MAX - 14).contains(&self.mtu);
-        require(mtu_is_good, at, "mtu", &format!("expected 68 to {}", FRAME_BYTES_MAX - 14))?;
+        check_mtu(at, self.mtu)?;
         require(self.vlan <= 4094, at, "vlan", "expected 0 to 4094")?;
         require(usize::from(self.priority) < PRIORITIES, at, "priority", "expected 0 to 7")?;
         require((1..=1_000_000).contains(&self.queue_frames), at, "queue_frames", "expected 1 to 1000000")
@@ -239,6 +241,11 @@ pub(crate) fn parse_mac(text: &str) -> Option<[u8; 6]> {
     }
     let is_unicast = mac[0] & 1 == 0 && mac != [0; 6];
     (is_unicast && parts.next().is_none()).then_some(mac)
+}
+
+pub(crate) fn check_mtu(at: &str, mtu: u32) -> Result<(), SpecError> {
+    let most = FRAME_BYTES_MAX - 14;
+    require((68..=most).contains(&mtu), at, "mtu", &format!("expected 68 to {most}"))
 }
 
 fn check_cable(at: &str, links: u32, wire: &WireConfig, queue_bytes: Option<u64>) -> Result<(), SpecError> {

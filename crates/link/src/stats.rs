@@ -1,7 +1,7 @@
 //! Counters, cumulative since the start. A level (`queued`, `asked`) is the state of the moment.
 
 use crate::config::PRIORITIES;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Frames that did not arrive, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -54,7 +54,8 @@ pub struct LaneStats {
     pub busy_ns: u64,
     /// What was dropped before, on or at the end of the wire.
     pub drops: Drops,
-    /// By priority.
+    /// By priority; as JSON only those that were used.
+    #[serde(serialize_with = "used_queues")]
     pub queues: [QueueStats; PRIORITIES],
 }
 
@@ -106,6 +107,11 @@ pub struct SwitchStats {
     pub flooded: u64,
     /// Addresses learnt.
     pub addresses: u64,
+}
+
+fn used_queues<S: Serializer>(queues: &[QueueStats; PRIORITIES], serializer: S) -> Result<S::Ok, S::Error> {
+    let used = queues.iter().enumerate().filter(|(_, queue)| **queue != QueueStats::default());
+    serializer.collect_map(used)
 }
 
 impl LaneStats {

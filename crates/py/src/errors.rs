@@ -1,6 +1,7 @@
 //! Failures as classes of `linerate.errors`, by whose fault they are. The message says what went wrong and where; the hint
 //! says what to do about it.
 
+use linerate_fabric::FabricError;
 use linerate_initiator::ToolError;
 use linerate_load::{Blame, HistogramError, RunError};
 use linerate_target::ArrayError;
@@ -61,6 +62,18 @@ pub(crate) fn array_error(error: &ArrayError) -> PyErr {
         linerate_target::Blame::User => (Blame::User, "correct the array file"),
         linerate_target::Blame::Host => (Blame::Host, "the array cannot be served on this host as it is"),
         linerate_target::Blame::Internal => (Blame::Us, "please report this"),
+    };
+    blamed(blame, error.to_string(), hint)
+}
+
+pub(crate) fn fabric_error(error: &FabricError) -> PyErr {
+    let (blame, hint) = match error.blame() {
+        linerate_fabric::Blame::User => (Blame::User, "correct the topology or the change"),
+        linerate_fabric::Blame::Host => (
+            Blame::Host,
+            "TAP interfaces need /dev/net/tun and CAP_NET_ADMIN in their namespace; `linerate lab probe` looks for both",
+        ),
+        linerate_fabric::Blame::Us => (Blame::Us, "please report this with the log"),
     };
     blamed(blame, error.to_string(), hint)
 }

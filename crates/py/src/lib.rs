@@ -9,6 +9,7 @@
 
 mod array;
 mod errors;
+mod fabric;
 mod histogram;
 mod interval;
 mod run;
@@ -22,6 +23,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::array::Array;
+    #[pymodule_export]
+    use super::fabric::Fabric;
     #[pymodule_export]
     use super::histogram::Histogram;
     #[pymodule_export]

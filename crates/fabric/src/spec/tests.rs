@@ -42,6 +42,7 @@ fn nonsense_is_refused_with_its_place() {
     assert!(refused("/ports/0/interfaces", json!([])).contains("at least one"));
     assert!(refused("/ports/0/interfaces/0/interface", json!("lan0")).contains("same name"));
     assert!(refused("/ports/0/interfaces/0/vlan", json!(4095)).contains("interfaces.san0.vlan"));
+    assert!(refused("/ports/0/interfaces/0/vlan", json!(20)).contains("different VLANs"));
     assert!(refused("/trunks/0/b", json!("sw1")).contains("circle"));
     assert!(refused("/trunks/0/name", json!("h1.p0")).contains("two ports or trunks"));
     assert!(refused("/switches/1/name", json!("sw1")).contains("two switches"));

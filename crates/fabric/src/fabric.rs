@@ -1,0 +1,151 @@
+//! The handle of a fabric that runs: start, look, change, stop.
+
+use crate::{
+    engine::{Engine, Request},
+    plan::{ChangeFailure, Plan, TapFailure},
+    report::FabricStats,
+    spec::{ChangeSpec, FabricSpec, SpecError},
+};
+use linerate_io::Waker;
+use std::{
+    io,
+    sync::mpsc::{Sender, channel, sync_channel},
+    thread::{self, JoinHandle},
+};
+use thiserror::Error;
+
+/// A network that carries packets, on a thread of its own, until it is dropped or stopped.
+#[derive(Debug)]
+pub struct Fabric {
+    /// None once stopped.
+    requests: Option<Sender<Request>>,
+    waker: Waker,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Fabric {
+    /// Makes all TAPs and carries packets among them from now on.
+    pub fn start(spec: &FabricSpec) -> Result<Self, FabricError> {
+        spec.validate()?;
+        let spec = spec.clone();
+        let (requests, inbox) = channel();
+        let (ready, started) = sync_channel(1);
+        // Packets are shared within the thread only, so it builds what it works with.
+        let work = move || {
+            let engine = Plan::build(&spec).map_err(FabricError::from).and_then(|(plan, network, hosts)| {
+                Engine::new(plan, network, hosts).map_err(FabricError::Host)
+            });
+            match engine {
+                Ok(mut engine) => {
+                    drop(ready.send(Ok(engine.poller.waker())));
+                    engine.run(&inbox).inspect_err(|error| log::error!("the fabric stopped: {error}"))
+                }
+                Err(error) => {
+                    drop(ready.send(Err(error)));
+                    Ok(())
+                }
+            }
+        };
+        let builder = thread::Builder::new().name("linerate-fabric".into());
+        let thread = Some(builder.spawn(work).map_err(FabricError::Host)?);
+        let waker = started.recv().map_err(|_| FabricError::Died)??;
+        Ok(Self { requests: Some(requests), waker, thread })
+    }
+
+    /// Counters since the start.
+    pub fn stats(&self) -> Result<FabricStats, FabricError> {
+        let (reply, answer) = sync_channel(1);
+        self.ask(Request::Stats(reply))?;
+        answer.recv().map_err(|_| FabricError::Died)
+    }
+
+    /// Changes what is named while packets flow. If anything in it is wrong nothing changes.
+    pub fn change(&self, change: ChangeSpec) -> Result<(), FabricError> {
+        let (reply, answer) = sync_channel(1);
+        self.ask(Request::Change(change, reply))?;
+        match answer.recv().map_err(|_| FabricError::Died)? {
+            Ok(()) => Ok(()),
+            Err(ChangeFailure::Spec(error)) => Err(error.into()),
+            Err(ChangeFailure::Host(at, error)) => Err(FabricError::Tap { at, error }),
+        }
+    }
+
+    /// Ends the fabric and removes its TAPs. Returns what ended it earlier, if anything did.
+    pub fn stop(mut self) -> Result<(), FabricError> {
+        match self.hang_up() {
+            None | Some(Ok(Ok(()))) => Ok(()),
+            Some(Ok(Err(error))) => Err(FabricError::Host(error)),
+            Some(Err(_)) => Err(FabricError::Died),
+        }
+    }
+
+    fn ask(&self, request: Request) -> Result<(), FabricError> {
+        let requests = self.requests.as_ref().ok_or(FabricError::Died)?;
+        requests.send(request).map_err(|_| FabricError::Died)?;
+        self.waker.wake();
+        Ok(())
+    }
+
+    fn hang_up(&mut self) -> Option<thread::Result<io::Result<()>>> {
+        self.requests = None;
+        self.waker.wake();
+        self.thread.take().map(JoinHandle::join)
+    }
+}
+
+impl Drop for Fabric {
+    fn drop(&mut self) {
+        // Nobody is left to hear what ended it; the log has it.
+        let _ = self.hang_up();
+    }
+}
+
+/// Whose fault a failure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The specification.
+    User,
+    /// This host: a permission, a missing device, a namespace that is gone.
+    Host,
+    /// The fabric itself.
+    Us,
+}
+
+/// A fabric that could not start, change or go on.
+#[derive(Debug, Error)]
+pub enum FabricError {
+    /// The specification or the change makes no sense.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// An interface could not be made or changed.
+    #[error("{at}: {error}")]
+    Tap {
+        /// The port and the interface.
+        at: String,
+        /// What the kernel says.
+        error: io::Error,
+    },
+    /// Some other refusal of the operating system.
+    #[error("the fabric cannot run: {0}")]
+    Host(io::Error),
+    /// Its thread is gone.
+    #[error("the fabric has ended")]
+    Died,
+}
+
+impl FabricError {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Spec(_) => Blame::User,
+            Self::Tap { .. } | Self::Host(_) => Blame::Host,
+            Self::Died => Blame::Us,
+        }
+    }
+}
+
+impl From<TapFailure> for FabricError {
+    fn from(failure: TapFailure) -> Self {
+        Self::Tap { at: failure.at, error: failure.error }
+    }
+}
