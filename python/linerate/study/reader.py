@@ -289,10 +289,6 @@ class _Reader:
         baseline, names, known = self.file.baseline, [case.name for case in cases], shipped_claims()
         tables: list[tuple[Key, CaseTable]] = [(("baseline",), baseline)]
         tables += [(("case", index), table) for index, table in enumerate(self.file.case)]
-        if baseline.claims:
-            self._error(
-                ("baseline", "claims"), "it is compared with itself", "write [[claim]] with against = .."
-            )
         tests = [
             ((*key, "claims"), ClaimTest(claim=claim, case=table.name, against=baseline.name))
             for key, table in tables

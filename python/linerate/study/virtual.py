@@ -74,7 +74,8 @@ class _Up:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="linerate-")))
             fabric = topology.fabric if san.fabric == "auto" else san.fabric
-            self._lab = stack.enter_context(Lab.up(topology, fabric=fabric, needs=sorted(needs)))
+            asked = sorted(needs) if fabric == "auto" else ()  # a fabric that was named stays; it may refuse
+            self._lab = stack.enter_context(Lab.up(topology, fabric=fabric, needs=asked))
             self._journal = stack.enter_context(Journal(folder / "settings.jsonl"))
             self._stack = stack.pop_all()
         self._targets = tuple(
