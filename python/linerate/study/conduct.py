@@ -10,8 +10,8 @@ settings are restored and the SAN is taken down.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,8 @@ class _Conductor:
     settle: Callable[[float], None]
     up: str | None = None
     """The SAN that is up."""
+    beyond_baseline: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the baseline that this SAN lacks: no case can differ in them."""
     failures: int = 0
     """Steps in a row that failed."""
     began: int = 0
@@ -185,18 +187,25 @@ class _Conductor:
             on_san = {workload.name for workload in study.workloads if workload.san == san}
             cases = [one.settings for one in study.cases if on_san & set(one.workloads)]
             facts = self.laboratory.bring_up(study.san(san), cases)
+            self.beyond_baseline = self.laboratory.apply(study.baseline.settings).refused
             self.up = san
-            self._note(SanFacts(san=san, facts=dict(facts)))
+            self._note(SanFacts(san=san, facts=dict(facts), lacking=dict(self.beyond_baseline)))
         set_up = self.laboratory.apply(study.case(case).settings)
-        lacking = {
-            name: reason for name, reason in set_up.refused.items() if name in study.case(case).changed
-        }
-        if lacking:
-            reason = "; ".join(f"{name}: {reason}" for name, reason in lacking.items())
+        if reason := self._lacking(case, set_up):
             self._note(CaseSkipped(san=san, case=case, reason=reason))
             return None
         self.settle(study.repeat.settle_s)
         return set_up
+
+    def _lacking(self, case: str, set_up: SetUp) -> str:
+        """Why a case cannot be had: a setting of its own was refused, or it differs from the baseline in nothing that
+        the baseline could have here. Empty: it can."""
+        changed = self.directory.study.case(case).changed
+        common = self.beyond_baseline
+        own = {name: why for name, why in set_up.refused.items() if name in changed and name not in common}
+        if not own and changed and all(name in common for name in changed):
+            own = {name: why for name, why in common.items() if name in changed}
+        return "; ".join(f"{name}: {why}" for name, why in own.items())
 
     def _step(self, step: Step, set_up: SetUp) -> SetUp | None:
         """Runs a step, a second time if need be. Gives the settings that hold afterwards; None: the case is lost."""

@@ -45,6 +45,8 @@ class SanFacts(_Entry):
     type: Literal["san"] = "san"
     san: str
     facts: dict[str, Any]
+    lacking: dict[str, str] = Field(default_factory=dict)
+    """Settings of the baseline that cannot be had on it, and why."""
 
 
 class CaseSkipped(_Entry):

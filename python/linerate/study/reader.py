@@ -98,6 +98,8 @@ class _Reader:
     def study(self, name: str, seed: int) -> Study | None:
         self.sans = [self._san(("san", index), table) for index, table in enumerate(self.file.san)]
         self._once("san", [san.name for san in self.sans])
+        if len({bool(san.hosts) for san in self.sans}) > 1:
+            self._error(("san",), "topologies and hosts in one study", "compare like with like: two studies")
         workloads = [
             self._workload(("workload", index), table) for index, table in enumerate(self.file.workload)
         ]

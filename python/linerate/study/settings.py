@@ -144,6 +144,16 @@ def changed_topology(topology: Topology, settings: Settings) -> Topology:
     return topology
 
 
+def network_values(settings: Settings) -> dict[str, SettingValue]:
+    """What the network settings among these come to in the fields of the topology, as texts where they are tables."""
+    values: dict[str, SettingValue] = {}
+    for name, value in settings.items():
+        if name in _NETWORK:
+            (field,) = _network_fields(name, value).values()
+            values[name] = field if isinstance(field, bool | int | str) else str(value)
+    return values
+
+
 def _changed(topology: Topology, part: str, fields: Mapping[str, Any]) -> Topology:
     def port(one: Port, *, host: bool) -> Port:
         if part == "link":
@@ -172,11 +182,11 @@ def _changed(topology: Topology, part: str, fields: Mapping[str, Any]) -> Topolo
 
 def beyond_kernel_settings(topology: Topology, settings: Settings) -> set[str]:
     """Those settings that only the user-space fabric can turn."""
-    rings = {"rx_ring_frames", "tx_ring_frames"}
+    never = {"rx_ring_frames", "tx_ring_frames", "lso"}
     return {
         name
         for name, value in settings.items()
-        if name in rings
+        if name in never
         or beyond_kernel(changed_topology(topology, {name: value})) != beyond_kernel(topology)
     }
 

@@ -11,13 +11,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from linerate.errors import HostError, InternalError, LinerateError, UserError
-from linerate.host import HostTarget, Journal, apply, restore
+from linerate.host import HostTarget, Journal, restore
 from linerate.lab import Lab
 from linerate.san import Link, Nic, Switch, Topology
 from linerate.study.laboratory import Measured, SetUp
 from linerate.study.measure import Placed, Run, measure
 from linerate.study.model import San, Settings, SettingValue, Workload
-from linerate.study.settings import beyond_kernel_settings, changed_topology, hand_of
+from linerate.study.setting_up import set_up_host
+from linerate.study.settings import beyond_kernel_settings, changed_topology, hand_of, network_values
 
 
 class VirtualLaboratory:
@@ -70,7 +71,7 @@ class _Up:
         self._now = _elements(topology)
         self._settings: Settings = {}
         self._host_settings: dict[str, SettingValue] = {}
-        self._refused_by_host: dict[str, str] = {}
+        self._of_hosts = SetUp({})
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="linerate-")))
             fabric = topology.fabric if san.fabric == "auto" else san.fabric
@@ -97,12 +98,24 @@ class _Up:
 
     def apply(self, settings: Settings) -> SetUp:
         """Moves the lab from the last case to this one."""
-        refused: dict[str, str] = {}
-        self._move({name: value for name, value in settings.items() if hand_of(name) == "network"}, refused)
-        self._set_hosts({name: value for name, value in settings.items() if hand_of(name) == "host"})
-        refused |= self._refused_by_host
-        self._settings = {name: value for name, value in settings.items() if name not in refused}
-        return SetUp(readback=dict(self._settings), refused=refused)
+        refused = self._unfit(settings)
+        wanted = {name: value for name, value in settings.items() if name not in refused}
+        refused |= self._move({name: value for name, value in wanted.items() if hand_of(name) == "network"})
+        self._set_hosts({name: value for name, value in wanted.items() if hand_of(name) == "host"})
+        refused |= self._of_hosts.refused
+        self._settings = {name: value for name, value in wanted.items() if name not in refused}
+        return SetUp(
+            readback={**self._settings, **network_values(self._settings), **self._of_hosts.readback},
+            refused=refused,
+        )
+
+    def _unfit(self, settings: Settings) -> dict[str, str]:
+        """What the fabric could be given, and would then carry something else than a wire does."""
+        if self._lab.fabric == "kernel" and settings.get("lso") in ("on", True):
+            return {
+                "lso": "the kernel fabric would shape whole segments, not frames; the user fabric cuts them"
+            }
+        return {}
 
     def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
         """Runs the workload from every host of the lab."""
@@ -132,17 +145,19 @@ class _Up:
             for volume in self._lab.volume_urls(host.name):
                 yield Placed(volume.url, namespace, volume.path.host_address)
 
-    def _move(self, settings: Settings, refused: dict[str, str]) -> None:
+    def _move(self, settings: Settings) -> dict[str, str]:
         """Changes links, adapters and switches to what these settings make of the topology as built.
 
         All at once, which is how cases follow each other; one by one where that fails, to name what cannot be had.
+        Gives the settings that were refused.
         """
         try:
             self._change_to(changed_topology(self._as_built, settings))
         except (HostError, UserError):
             self._change_to(self._as_built)
         else:
-            return
+            return {}
+        refused: dict[str, str] = {}
         wanted: dict[str, SettingValue] = {}
         for name, value in settings.items():
             try:
@@ -152,41 +167,34 @@ class _Up:
                 self._change_to(changed_topology(self._as_built, wanted))
             else:
                 wanted[name] = value
+        return refused
 
     def _change_to(self, wanted: Topology) -> None:
         """Changes what differs from now. Raises what the lab raises; `_now` then says how far it came."""
-        change: dict[str, Callable[..., object]] = {
+        change: dict[str, Callable[..., BaseModel]] = {
             "link": self._lab.change_link,
             "nic": self._lab.change_nic,
             "switch": self._lab.change_switch,
         }
         for (part, name), element in _elements(wanted).items():
             if fields := _different(self._now[part, name], element):
-                change[part](name, **fields)
+                found = change[part](name, **fields).model_dump()
                 self._now[part, name] = element
+                for field, value in fields.items():
+                    if found[field] != value:
+                        raise HostError(f"{name}: {field} {value} was written and {found[field]} read back")
 
     def _set_hosts(self, settings: dict[str, SettingValue]) -> None:
         if settings == self._host_settings:
             return
         if stuck := restore(self._journal).failed:
             raise HostError("could not be put back: " + "; ".join(map(str, stuck)), "see that the lab is up")
-        self._host_settings, self._refused_by_host = settings, {}
-        for target in self._targets:
-            self._refused_by_host |= _applied(target, settings, self._journal)
-
-
-def _applied(target: HostTarget, settings: Mapping[str, SettingValue], journal: Journal) -> dict[str, str]:
-    """Sets what can be had on a host. `apply` takes all or none, so what it refuses is left out and the rest tried."""
-    refused: dict[str, str] = {}
-    left = dict(settings)
-    while left:
-        found = apply(target, left, journal).refused
-        if not found:
-            break
-        for one in found:
-            refused[one.setting] = one.reason
-            left.pop(one.setting, None)
-    return refused
+        of_hosts = [set_up_host(target, settings, self._journal) for target in self._targets]
+        self._host_settings = settings
+        self._of_hosts = SetUp(
+            readback={name: value for one in of_hosts for name, value in one.readback.items()},
+            refused={name: why for one in of_hosts for name, why in one.refused.items()},
+        )
 
 
 def _elements(topology: Topology) -> dict[tuple[str, str], Link | Nic | Switch]:

@@ -120,6 +120,8 @@ class _Lines:
             case SanFacts():
                 fabric = event.facts.get("fabric")
                 self._say(f"  {event.san} is up" + (f", {fabric} fabric" if fabric else ""))
+                for name, reason in event.lacking.items():
+                    self._say(f"  {event.san} has no {name}: {reason}")
             case CaseSkipped():
                 self._say(f"  {event.case} on {event.san}: not applicable: {event.reason}")
             case StepBegan():
@@ -138,7 +140,7 @@ class _Lines:
         metric = find_metric(self._study.workload(step.workload).metric)
         value = step.values.get(metric.name)
         figure = f"{value:>12,.1f} {metric.unit}" if value is not None else f"{'-':>12}"
-        doubt = f"  {step.stamp}" if step.stamp in ("suspect", "void") else ""
+        doubt = f"  void: {step.reason}" if step.state == "void" else ""
         return f"{figure}{doubt}" if step.state != "failed" else f"failed: {step.reason}"
 
     def _say(self, line: str) -> None:
