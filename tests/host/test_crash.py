@@ -16,47 +16,51 @@ from linerate.host.linux.kernel import Kernel
 from tests.host.conftest import Namespace, may_make_namespaces
 from tests.host.test_namespace import EVERYWHERE
 
-_KILLED = '''
+_KILLED = """
 import json, os, signal, sys
 from pathlib import Path
-from linerate.host import HostTarget, Journal, apply
-from linerate.host.linux import kernel
+from linerate.host import HostTarget, Journal, apply, inside, read, read_journal, restore
+from linerate.host.linux.kernel import Kernel
+from linerate.host.linux.routes import _unicast
 
 target = HostTarget("h1", ("p0", "p1"), sys.argv[1])
-left = int(sys.argv[4])
+values, folder = json.loads(sys.argv[2]), Path(sys.argv[3])
 
-def counted(method):
-    """Kills this process in place of the write that comes after so many."""
-    def instead(self, *arguments, **named):
-        global left
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        left -= 1
-        return method(self, *arguments, **named)
-    return instead
-
-for name in ("set_link", "set_ethtool", "set_sysctl", "change_route"):
-    setattr(kernel.Kernel, name, counted(getattr(kernel.Kernel, name)))
-with Journal(Path(sys.argv[3])) as journal:
-    apply(target, json.loads(sys.argv[2]), journal)
-print("survived")
-'''
-
-_RESTORE = """
-import json, sys
-from pathlib import Path
-from linerate.host import HostTarget, Journal, read, restore
-
-target = HostTarget("h1", ("p0", "p1"), sys.argv[1])
 def stands():
-    return {f"{one.setting.name} {one.device}": one.value for one in read(target)}
+    return [(one.setting.name, one.device, one.value) for one in read(target, values)], inside(target, routes)
+
+def routes():
+    with Kernel(target.devices) as kernel:
+        return [(route["oif"], route.get("dst"), route.get("metrics")) for route in _unicast(kernel)]
+
+def dies_after(left):
+    def counted(method):
+        def instead(self, *arguments, **named):
+            nonlocal left
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            return method(self, *arguments, **named)
+        return instead
+    for name in ("set_link", "set_ethtool", "set_sysctl", "change_route"):
+        setattr(Kernel, name, counted(getattr(Kernel, name)))
+
+found = []
 before = stands()
-failed, undone = [], 0
-if Path(sys.argv[3]).exists():
-    with Journal(Path(sys.argv[3])) as journal:
+for writes in json.loads(sys.argv[4]):
+    path = folder / f"journal-{writes}"
+    if (child := os.fork()) == 0:
+        dies_after(writes)
+        with Journal(path) as journal:
+            apply(target, values, journal)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    changed = stands() != before
+    with Journal(path) as journal:
         back = restore(journal)
-        failed, undone = [str(one) for one in back.failed], len(back.restored)
-print(json.dumps({"before": before, "after": stands(), "failed": failed, "undone": undone}))
+    found.append({"writes": writes, "status": status, "changed": changed, "back": stands() == before,
+                  "failed": [str(one) for one in back.failed], "left": len(read_journal(path))})
+print(json.dumps(found))
 """
 
 
@@ -64,35 +68,22 @@ print(json.dumps({"before": before, "after": stands(), "failed": failed, "undone
 def test_after_kill_9_restore_brings_every_value_back(
     rootless: bool, make_namespace: Callable[[bool], Namespace], tmp_path: Path
 ) -> None:
-    """The process dies in place of its first write, in the midst of the routes, and when all is set."""
+    """The process dies in place of its first write, at many a later one, and when all is set."""
     if not rootless and not may_make_namespaces():
         pytest.skip("needs root; the rootless half of this test runs")
     namespace = make_namespace(rootless)
-    killed, putting_back = tmp_path / "killed.py", tmp_path / "restore.py"
-    killed.write_text(_KILLED)
-    putting_back.write_text(_RESTORE)
-    wanted = json.dumps(EVERYWHERE)
-
-    def stands(journal: str) -> dict[str, object]:
-        process = namespace.python(putting_back, wanted, journal)
-        out, err = process.communicate(timeout=60)
-        assert process.returncode == 0, err
-        return dict(json.loads(out))
-
-    original = stands(str(tmp_path / "none"))["after"]
-    for writes in (0, 7, 21, 1000):
-        journal = str(tmp_path / f"journal-{writes}")
-        process = namespace.python(killed, wanted, journal, str(writes))
-        out, err = process.communicate(timeout=60)
-        if writes == 1000:
-            assert "survived" in out, err
-        else:
-            assert process.returncode == -signal.SIGKILL, err
-        found = stands(journal)
-        assert (found["before"] == original) is (writes == 0), "the crash came where it was meant to come"
-        assert found["after"] == original
-        assert found["failed"] == []
-        assert read_journal(Path(journal)) == []
+    program = tmp_path / "killed.py"
+    program.write_text(_KILLED)
+    moments = [*range(0, 30, 1 if rootless else 7), 1000]
+    process = namespace.python(program, json.dumps(EVERYWHERE), str(tmp_path), json.dumps(moments))
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 0, err
+    found = json.loads(out)
+    assert [one["writes"] for one in found] == moments
+    for one in found:
+        assert one["status"] == (0 if one["writes"] == 1000 else -signal.SIGKILL), one
+        assert one["changed"] is (one["writes"] > 0), one
+        assert (one["back"], one["failed"], one["left"]) == (True, [], 0), one
 
 
 _FULL_DISK = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -185,6 +184,7 @@ def test_commands_of_a_plan_do_what_apply_does(namespace: Namespace) -> None:
     made = plan(namespace.target, wanted)
     assert made.refused == ()
     before = [one.value for one in read(namespace.target, wanted)]
+    routes = namespace.run("ip", "-4", "route", "show", "table", "all")
     for command in made.commands:
         namespace.run("sh", "-c", command)
     for one in read(namespace.target, wanted):
@@ -192,6 +192,7 @@ def test_commands_of_a_plan_do_what_apply_does(namespace: Namespace) -> None:
     for command in made.undo:
         namespace.run("sh", "-c", command)
     assert [one.value for one in read(namespace.target, wanted)] == before
+    assert namespace.run("ip", "-4", "route", "show", "table", "all") == routes
 
 
 def _without_ethtool(name: str) -> bool:

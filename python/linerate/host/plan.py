@@ -44,10 +44,10 @@ class HostPlan:
 
     @property
     def undo(self) -> list[str]:
-        """The commands that put everything back, the last step first."""
-        return [
-            command for step in reversed(self.steps) if step.value != step.before for command in step.undo
-        ]
+        """The commands that put everything back: the last setting first, its ports in their order."""
+        steps = [step for step in self.steps if step.value != step.before]
+        names = dict.fromkeys(step.setting.name for step in reversed(steps))
+        return [line for name in names for step in steps if step.setting.name == name for line in step.undo]
 
 
 def plan(target: HostTarget, values: Mapping[str, Value]) -> HostPlan:

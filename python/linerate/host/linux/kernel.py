@@ -57,11 +57,12 @@ class Kernel:
 
     def link(self, device: str) -> Any:
         """The link message of a device. Raises DeviceGoneError that names the devices there are."""
-        for link in self.routing.get_links():
-            if link.get_attr("IFLA_IFNAME") == device:
-                return link
-        there = ", ".join(link.get_attr("IFLA_IFNAME") for link in self.routing.get_links())
-        raise DeviceGoneError(f"there is no device {device}", f"there is {there}")
+        with self._judged(device):
+            return self.routing.link("get", ifname=device)[0]
+
+    def links(self) -> Any:
+        """The link messages of all devices."""
+        return self.routing.get_links()
 
     def set_link(self, device: str, **attributes: int) -> None:
         """Changes attributes of a link (mtu, gso_max_segs)."""
@@ -70,23 +71,21 @@ class Kernel:
             self.routing.link("set", index=index, **attributes)
 
     def change_route(self, command: str, attributes: dict[str, Any]) -> None:
-        """Appends or deletes a route; one that is there already is fine."""
+        """Appends or deletes a route; one that is there, or gone, already is fine."""
         with self._judged("the SAN's routes"):
             try:
                 self.routing.route(command, **attributes)
             except NetlinkError as error:
-                if error.code != errno.EEXIST:
+                if error.code != {"append": errno.EEXIST, "del": errno.ESRCH}[command]:
                     raise
 
     def ethtool(self, message: str, device: str) -> dict[str, Any]:
         """The answer to an ethtool request; `message` is a name of `linerate.host.linux.ethtool.MESSAGES`."""
-        self.link(device)
         with self._judged(device):
             return self._ethtool.get(message, device)
 
     def set_ethtool(self, message: str, device: str, attributes: dict[str, Any]) -> None:
         """Sends an ethtool change."""
-        self.link(device)
         with self._judged(device):
             self._ethtool.set(message, device, attributes)
 
@@ -96,6 +95,9 @@ class Kernel:
         try:
             yield
         except NetlinkError as error:
+            if error.code == errno.ENODEV:
+                there = ", ".join(link.get_attr("IFLA_IFNAME") for link in self.links())
+                raise DeviceGoneError(f"there is no device {device}", f"there is {there}") from error
             if error.code in (errno.EOPNOTSUPP, errno.ENOENT):
                 raise UnavailableError(f"the driver of {device} has no such setting") from error
             if error.code in (errno.EPERM, errno.EACCES):

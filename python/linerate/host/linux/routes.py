@@ -1,14 +1,13 @@
 """Knobs that sit on routes: delayed ACK and, where a namespace may not choose a default, congestion control.
 
 Every IPv4 unicast route of a port is marked, in every table but the local one. Two routes to the same place
-(two ports in one subnet) are kept in their order, because the first one wins: the new copy goes in before the
-old one goes out.
+(two ports in one subnet) keep their order, because the first one wins. The state is the routes as they were,
+so that one that a crash caught on its way comes back.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +20,13 @@ if TYPE_CHECKING:
 _LOCAL_TABLE = 255
 _UNICAST = 1
 _QUICKACK, _CONGESTION = "quickack", "cc_algo"
+_IP_WORDS = {"cc_algo": "congctl"}
 _CHOSEN = "net.ipv4.tcp_congestion_control"
 _KNOWN = "net.ipv4.tcp_available_congestion_control"
+
+
+Route = dict[str, Any]
+"""A route as the keywords that make the same one again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +40,49 @@ class DelayedAck:
 
     def read(self, kernel: Kernel, device: str) -> Reading:
         """Off when every route of the port is marked."""
-        marks = {_key(route): _metrics(route).get(_QUICKACK) or 0 for route in _need_routes(kernel, device)}
-        return Reading(not all(marks.values()), marks)
+        index = kernel.link(device)["index"]
+        routes = _with_rivals(_unicast(kernel), {index})
+        own = [route for route in routes if route["oif"] == index]
+        if not own:
+            raise UnavailableError(f"{device} has no IPv4 route", "give it an address first")
+        ports = {str(link["index"]): link.get_attr("IFLA_IFNAME") for link in kernel.links()}
+        return Reading(
+            not all(_metric(route, _QUICKACK) for route in own), {"routes": routes, "ports": ports}
+        )
 
     def write(self, kernel: Kernel, device: str, value: Value) -> None:
         """Marks or unmarks every route of the port."""
-        _mark(kernel, device, _QUICKACK, lambda _: 0 if value else 1)
+        _mark(kernel, {kernel.link(device)["index"]}, _QUICKACK, 0 if value else 1)
 
     def restore(self, kernel: Kernel, device: str, state: State) -> None:
-        """Marks each route as it was; routes that came later are left alone."""
-        _mark(kernel, device, _QUICKACK, state.get)
+        """Makes the routes as they were; routes to other places are left alone."""
+        kernel.link(device)
+        _make(kernel, state["routes"])
 
     def most(self, kernel: Kernel, device: str) -> int | None:
         """A switch has no range."""
         return None
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
-        """ip route change, for each route of the port."""
-        return [
-            f"ip -4 route show dev {device} table all type unicast | while read -r route; do "
-            f"ip route change $route dev {device} quickack {0 if value else 1}; done"
-        ]
+        """ip route append and del for each route of the port; when all its rivals follow, their order stays."""
+        ports = reading.state["ports"]
+        commands = []
+        for route in reading.state["routes"]:
+            old, new = _marked(route, _QUICKACK, int(bool(value))), _marked(route, _QUICKACK, int(not value))
+            if ports[str(route["oif"])] == device:
+                commands += [f"ip route append {_text(new, ports)}", f"ip route del {_text(old, ports)}"]
+        return commands
+
+
+def _text(route: Route, ports: dict[str, str]) -> str:
+    """A route as ip takes it."""
+    words = [f"{route.get('dst', '0.0.0.0')}/{route['dst_len']}"]
+    for key, word in (("gateway", "via"), ("prefsrc", "src"), ("priority", "metric")):
+        words += [word, str(route[key])] if key in route else []
+    words += ["dev", ports[str(route["oif"])]]
+    words += [f"{key} {route[key]}" for key in ("table", "proto", "scope", "tos") if route[key]]
+    words += [f"{_IP_WORDS.get(key, key)} {value}" for key, value in route.get("metrics", {}).items()]
+    return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +99,13 @@ class CongestionControl:
         return f"sysctl {_CHOSEN}, or ip route congctl"
 
     def read(self, kernel: Kernel, device: str) -> Reading:
-        """What connections over the ports get: the routes' choice when they agree, else the default."""
+        """What connections over the ports get: the routes' choice when they agree, else mixed."""
         default = kernel.sysctl(_CHOSEN)
-        marks = {
-            port: {_key(route): _metrics(route).get(_CONGESTION) or "" for route in _routes(kernel, port)}
-            for port in kernel.devices
-        }
-        chosen = {choice or default for keys in marks.values() for choice in keys.values()} or {default}
-        value = chosen.pop() if len(chosen) == 1 else "mixed"
-        return Reading(value, {"default": default, "routes": marks})
+        ports = _ports(kernel)
+        routes = _with_rivals(_unicast(kernel), ports)
+        chosen = {_metric(route, _CONGESTION) or default for route in routes if route["oif"] in ports}
+        value = default if not chosen else chosen.pop() if len(chosen) == 1 else "mixed"
+        return Reading(value, {"default": default, "routes": routes})
 
     def write(self, kernel: Kernel, device: str, value: Value) -> None:
         """Sets the default, else the routes."""
@@ -90,22 +114,21 @@ class CongestionControl:
             raise UnavailableError(
                 f"this kernel has no congestion control {value}", f"it has {', '.join(known)}"
             )
+        ports = _ports(kernel)
         try:
             kernel.set_sysctl(_CHOSEN, str(value))
-            mark = ""
         except UnavailableError:
-            if not any(_routes(kernel, port) for port in kernel.devices):
+            if not _with_rivals(_unicast(kernel), ports):
                 raise
-            mark = str(value)
-        for port in kernel.devices:
-            _mark(kernel, port, _CONGESTION, lambda _: mark)
+            _mark(kernel, ports, _CONGESTION, value)
+        else:
+            _mark(kernel, ports, _CONGESTION, "")
 
     def restore(self, kernel: Kernel, device: str, state: State) -> None:
         """Puts the default and each route's choice back."""
         if kernel.sysctl(_CHOSEN) != state["default"]:
             kernel.set_sysctl(_CHOSEN, state["default"])
-        for port, marks in state["routes"].items():
-            _mark(kernel, port, _CONGESTION, marks.get)
+        _make(kernel, state["routes"])
 
     def most(self, kernel: Kernel, device: str) -> int | None:
         """A choice has no range."""
@@ -116,89 +139,101 @@ class CongestionControl:
         return [f"sysctl -w {_CHOSEN}={value}"]
 
 
-def _need_routes(kernel: Kernel, device: str) -> list[Any]:
-    routes = _routes(kernel, device)
-    if not routes:
-        raise UnavailableError(f"{device} has no IPv4 route", "give it an address first")
-    return routes
+def _ports(kernel: Kernel) -> set[int]:
+    return {int(kernel.link(port)["index"]) for port in kernel.devices}
 
 
-def _routes(kernel: Kernel, device: str) -> list[Any]:
-    index = kernel.link(device)["index"]
-    return [route for route in _unicast(kernel) if route.get_attr("RTA_OIF") == index]
+def _unicast(kernel: Kernel) -> list[Route]:
+    """Every route that leads out by one port, in the order of the kernel."""
+    messages = kernel.routing.get_routes(family=socket.AF_INET)
+    return [
+        _route(message)
+        for message in messages
+        if message["type"] == _UNICAST and _table(message) != _LOCAL_TABLE and message.get_attr("RTA_OIF")
+    ]
 
 
-def _unicast(kernel: Kernel) -> list[Any]:
-    routes = kernel.routing.get_routes(family=socket.AF_INET)
-    return [route for route in routes if route["type"] == _UNICAST and _table(route) != _LOCAL_TABLE]
+def _table(message: Any) -> int:
+    return int(message.get_attr("RTA_TABLE") or message["table"])
 
 
-def _table(route: Any) -> int:
-    return int(route.get_attr("RTA_TABLE") or route["table"])
-
-
-def _place(route: Any) -> str:
-    """What makes two routes rivals: table, destination, type of service and priority."""
-    to = f"{route.get_attr('RTA_DST') or '0.0.0.0'}/{route['dst_len']}"
-    return f"{_table(route)} {to} tos {route['tos']} metric {route.get_attr('RTA_PRIORITY') or 0}"
-
-
-def _key(route: Any) -> str:
-    """A route's name in a state: its place, port and gateway."""
-    return f"{_place(route)} dev {route.get_attr('RTA_OIF')} via {route.get_attr('RTA_GATEWAY') or '-'}"
-
-
-def _mark(kernel: Kernel, device: str, name: str, wanted: Callable[[str], Any]) -> None:
-    """Sets a metric of the port's routes: `wanted` gives it by the route's key, None to leave the route
-    alone."""
-    changes = {}
-    for route in _routes(kernel, device):
-        value = wanted(_key(route))
-        if value is not None and (value or None) != (_metrics(route).get(name) or None):
-            changes[_key(route)] = value
-    if not changes:
-        return
-    rivals: dict[str, list[Any]] = {}
-    for route in _unicast(kernel):
-        rivals.setdefault(_place(route), []).append(route)
-    for group in rivals.values():
-        if any(_key(route) in changes for route in group):
-            _rewrite(kernel, group, name, changes)
-
-
-def _rewrite(kernel: Kernel, group: list[Any], name: str, changes: dict[str, Any]) -> None:
-    """Lets every route of a group leave at the front and come back at the end, so that their order stays."""
-    for route in group:
-        old = dict(_attributes(route))
-        if _key(route) in changes:
-            metrics = _metrics(route) | {name: changes[_key(route)]}
-            new = old | {"metrics": {key: value for key, value in metrics.items() if value}}
-            kernel.change_route("append", new)
-            kernel.change_route("del", old)
-        elif len(group) > 1:
-            kernel.change_route("del", old)
-            kernel.change_route("append", old)
-
-
-def _attributes(route: Any) -> Iterator[tuple[str, Any]]:
-    """A route as the keywords that make the same one again."""
-    for key in ("family", "dst_len", "tos", "proto", "scope", "type"):
-        yield key, route[key]
-    yield "table", _table(route)
-    for key, attribute in (
-        ("dst", "RTA_DST"),
-        ("prefsrc", "RTA_PREFSRC"),
-        ("priority", "RTA_PRIORITY"),
-        ("oif", "RTA_OIF"),
-        ("gateway", "RTA_GATEWAY"),
-    ):
-        if (value := route.get_attr(attribute)) is not None:
-            yield key, value
-    if kept := _metrics(route):
-        yield "metrics", kept
-
-
-def _metrics(route: Any) -> dict[str, Any]:
-    metrics = route.get_attr("RTA_METRICS")
+def _route(message: Any) -> Route:
+    route = {key: message[key] for key in ("family", "dst_len", "tos", "proto", "scope", "type")}
+    route["table"] = _table(message)
+    for key in ("dst", "prefsrc", "priority", "oif", "gateway"):
+        if (value := message.get_attr(f"RTA_{key.upper()}")) is not None:
+            route[key] = value
+    metrics = message.get_attr("RTA_METRICS")
     attributes = metrics["attrs"] if metrics is not None else ()
-    return {key.removeprefix("RTAX_").lower(): value for key, value, *_ in attributes}
+    if kept := {key.removeprefix("RTAX_").lower(): value for key, value, *_ in attributes}:
+        route["metrics"] = kept
+    return route
+
+
+def _metric(route: Route, name: str) -> Any:
+    return route.get("metrics", {}).get(name)
+
+
+def _place(route: Route) -> tuple[Any, ...]:
+    """What makes two routes rivals: table, destination, type of service and priority."""
+    return tuple(route.get(key) for key in ("table", "dst", "dst_len", "tos", "priority"))
+
+
+def _with_rivals(routes: list[Route], ports: set[int]) -> list[Route]:
+    """The routes of the ports and those that share a place with one of them."""
+    places = {_place(route) for route in routes if route["oif"] in ports}
+    return [route for route in routes if _place(route) in places]
+
+
+def _mark(kernel: Kernel, ports: set[int], name: str, value: Any) -> None:
+    """Sets a metric of the ports' routes; nothing (0, empty) takes it away."""
+    routes = _with_rivals(_unicast(kernel), ports)
+    _make(kernel, [_marked(route, name, value) if route["oif"] in ports else route for route in routes])
+
+
+def _marked(route: Route, name: str, value: Any) -> Route:
+    bare = {key: kept for key, kept in route.items() if key != "metrics"}
+    metrics = {key: kept for key, kept in (route.get("metrics", {}) | {name: value}).items() if kept}
+    return bare | {"metrics": metrics} if metrics else bare
+
+
+def _make(kernel: Kernel, wanted: list[Route]) -> None:
+    """Makes the routes stand as given. Called again after a crash in its midst, it ends what it began."""
+    there = {str(link["index"]) for link in kernel.links()}
+    for command, route in _moves(wanted, _unicast(kernel), there):
+        kernel.change_route(command, route)
+
+
+def _moves(wanted: list[Route], standing: list[Route], there: set[str]) -> list[tuple[str, Route]]:
+    """What makes standing routes the wanted ones, place by place and in their order.
+
+    What stands so already is not touched, nor what leads out by a port that is not there. Routes to
+    neighbours come first: a route by way of a gateway needs one.
+    """
+    places: dict[tuple[Any, ...], list[Route]] = {}
+    for route in sorted(wanted, key=lambda route: -int(route["scope"])):
+        if str(route["oif"]) in there:
+            places.setdefault(_place(route), []).append(route)
+    return [
+        move
+        for place, group in places.items()
+        for move in _moves_of_place(group, [route for route in standing if _place(route) == place])
+    ]
+
+
+def _moves_of_place(group: list[Route], standing: list[Route]) -> list[tuple[str, Route]]:
+    """Each route of a place comes in at the end and its old form goes, so that the order becomes the group's."""
+    if group == standing:
+        return []
+    moves = []
+    for route in group:
+        if route in standing:
+            moves.append(("del", route))
+        moves.append(("append", route))
+        moves += [("del", old) for old in standing if _way(old) == _way(route) and old not in group]
+    return moves
+
+
+def _way(route: Route) -> tuple[Any, ...]:
+    """Which of the routes of a place it is, whatever its metrics."""
+    return route["oif"], route.get("gateway"), route.get("prefsrc")
