@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from linerate.errors import LinerateError
+from linerate.errors import LinerateError, UserError
 from linerate.study.directory import JOURNAL, RUNS, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import (
@@ -217,7 +217,7 @@ class _Conductor:
                 return set_up
             if error is not None:
                 self.failures += 1
-                if self.failures >= FAILURES_IN_A_ROW:
+                if self.failures >= FAILURES_IN_A_ROW or isinstance(error, UserError):
                     raise error
                 again = self._brought_back(step)
                 if again is None:

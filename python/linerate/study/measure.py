@@ -20,6 +20,7 @@ from linerate.workload.plan import Step
 from linerate.workload.spec import OpenArrival, SizeMix
 
 IDLE_IOPS = 2.0
+IDLE_VOLUME_BYTES = 1 << 20
 STORAGE_FIGURES = ("iops", "mib_s", "response_ms", "p99_ms", "cycles_per_byte")
 
 
@@ -105,7 +106,7 @@ def idle(workload: Workload) -> RunSpec:
         warmup_s=workload.warmup_s,
         elapsed_s=workload.elapsed_s,
         interval_s=min(1.0, workload.elapsed_s / 4),
-        volumes=(VolumeSpec(name="none", url="null:1m"),),
+        volumes=(VolumeSpec(name="none", url=f"null:{IDLE_VOLUME_BYTES}"),),
         streams=(StreamSpec(name="idle", volumes=("none",), sizes=SizeMix.one(512)),),
         arrival=OpenArrival(process="deterministic", rate_iops=IDLE_IOPS),
     )

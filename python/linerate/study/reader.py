@@ -13,7 +13,7 @@ from typing import Any
 
 from linerate.analysis.verdict import find_metric, shipped_claims
 from linerate.errors import UserError
-from linerate.san import Topology, load_topology
+from linerate.san import Topology, load_topology, volume_urls
 from linerate.study.factors import combinations
 from linerate.study.file_model import CaseTable, SanTable, StudyFile, WorkloadTable
 from linerate.study.model import Case, ClaimTest, RealHost, Repeat, San, SettingValue, Study, Workload
@@ -205,6 +205,13 @@ class _Reader:
             if san.topology
             else 0
         )
+        there = _volumes_of(san)
+        if len(run.spec.volumes) > there:
+            self._error(
+                (*key, "file"),
+                f"{len(run.spec.volumes)} volumes are needed and {san.name} has {there}",
+                "give its arrays more volumes, or take a workload with fewer",
+            )
         spec = run.spec.model_copy(update={"name": table.name})
         if table.size is None and smallest:
             used = tuple(
@@ -355,6 +362,13 @@ class _Reader:
             settle_s=table.settle,
             baselines=table.baselines,
         )
+
+
+def _volumes_of(san: San) -> int:
+    """How many volumes all hosts of a SAN see together."""
+    if san.topology is None:
+        return sum(len(host.volumes) for host in san.hosts)
+    return sum(len(volume_urls(san.topology, host.name)) for host in san.topology.hosts)
 
 
 def _text(value: SettingValue) -> str:
