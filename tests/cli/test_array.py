@@ -1,4 +1,4 @@
-"""`linerate array serve` and `linerate demo`: processes that start, say where they are, and leave nothing behind."""
+"""`linerate array serve`: processes that start, say where they are, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from linerate.array import EmbeddedArray, eight_volumes
-from linerate.results import RunDirectory
 
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
 
@@ -73,14 +72,3 @@ def test_an_embedded_array_ends_with_its_owner() -> None:
         process = Path(f"/proc/{array.pid}")
         assert process.exists()
     assert not process.exists()
-
-
-def test_demo_runs_the_main_job(tmp_path: Path) -> None:
-    done = linerate("demo", "--elapsed", "1", "--output", tmp_path / "run", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    run = RunDirectory.open(tmp_path / "run")
-    assert [step.state for step in run.manifest.steps] == ["complete"] * 3
-    assert {len(step.spec["volumes"]) for step in run.manifest.steps} == {8}
-    assert {volume["outstanding"] for step in run.manifest.steps for volume in step.spec["volumes"]} == {5}
-    assert (tmp_path / "run" / "report.html").exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
