@@ -15,8 +15,10 @@ from linerate.study import StudyDirectory
 from tests.cli.conftest import COMMAND, environment
 from tests.need import missing
 
-TIMEOUT_S = 110.0
-GONE_S = 5.0
+TIMEOUT_S = 200.0
+GONE_S = 10.0
+
+pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(autouse=True)
