@@ -22,7 +22,7 @@ _MARGINS = 2.4
 _FURTHEST = 100.0
 """And never wider than this many percent."""
 _INSET = 5.0
-_TICKS = 7
+_TICKS = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ def _render(page: StudyPage, *, drift: bool) -> str:
         percent=words.percent,
         p=words.probability,
         value=words.value,
+        detectable=words.detectable,
         duration=words.duration,
     )
     findings = [

@@ -9,6 +9,7 @@ from statistics import median
 
 from linerate.analysis.verdict import Judgement, Observation, find_metric
 from linerate.errors import UserError
+from linerate.report.study import words
 from linerate.report.study.model import CasePart, SettingValue, StudyPage, WorkloadPart
 from linerate.report.study.recommend import recommend, title_of, written
 from linerate.results import Finding, StepRecord, Validity
@@ -152,7 +153,7 @@ def _certainty(study: Study, judgement: Judgement) -> str:
     if not study.quick:
         return ""
     found = [
-        f"{study.workload(floor.workload).title} {floor.detectable:.1f} %"
+        f"{study.workload(floor.workload).title} {words.detectable(floor.detectable)}"
         for floor in judgement.noise_floor
         if floor.detectable is not None
         and floor.scale == "ratio"

@@ -24,6 +24,11 @@ def change(effect: Effect) -> str:
     return percent(effect.change)
 
 
+def detectable(change: float) -> str:
+    """The smallest change that a study would find."""
+    return f"{change:.1f} %" if change >= 0.1 else "below 0.1 %"
+
+
 def bounds(effect: Effect) -> str:
     """The 95 % bounds of a change without their unit: `+4.8 .. +5.4`."""
     if effect.change_low is None or effect.change_high is None:
