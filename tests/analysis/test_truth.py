@@ -136,10 +136,12 @@ def test_an_effect_under_wild_noise_is_undecided_rather_than_wrong() -> None:
 
 
 def test_the_bootstrap_covers_from_twenty_blocks_on() -> None:
+    """Slow, hence few studies: of 300 the intervals cover 95.6 %; here three standard errors are allowed."""
     simulated = make_studies(EFFECTS, studies=30, blocks=20, baselines=1, seed=SEED)
     found = measured(simulated)
     assert found.interval == "bca"
-    assert rates(simulated, found).broken_bars() == set()
+    intervals = simulated.effects.size * 30
+    assert rates(simulated, found).cover > 95 - 3 * 100 * math.sqrt(0.05 * 0.95 / intervals)
 
 
 def normal_quantiles(simulated: Studies, found: Measured) -> tuple[Measured, bool]:

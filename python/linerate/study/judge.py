@@ -59,6 +59,7 @@ def _claims(
 ) -> Iterator[ClaimVerdict]:
     """The verdicts on the study's claims, each from the comparison that it speaks of."""
     known = shipped_claims()
+    virtual = any(san.topology is not None for san in directory.study.sans)
     tests: dict[str, dict[str, list[str]]] = {}
     for test in directory.study.claims:
         tests.setdefault(test.against, {}).setdefault(test.claim, []).append(test.case)
@@ -69,7 +70,7 @@ def _claims(
             theirs = _judgement(directory, observations, against)
         else:
             theirs = replace(judgement, effects=())
-        yield from judge_claims(known, tested, theirs, attributions, not_applicable)
+        yield from judge_claims(known, tested, theirs, attributions, not_applicable, virtual=virtual)
 
 
 def write_verdicts(directory: StudyDirectory) -> Verdicts:

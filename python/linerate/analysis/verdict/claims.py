@@ -12,7 +12,8 @@ A claim is what a publication reports, as data (`studies/claims.toml`), with wha
 size in percent, or in points; or `value_low`, `value_high` bound the case's own figure. Every expectation has to
 come true for a claim to agree.
 
-`needs = "hardware"` is not a verdict: where the hardware is, the claim is judged like any other.
+`needs = "hardware"` is not a verdict: on real hosts such a claim is judged like any other. On a virtual SAN it is not,
+even if the setting could be written there: what was published is not in it.
 """
 
 from __future__ import annotations
@@ -109,6 +110,8 @@ def judge_claims(
     judgement: Judgement,
     attributions: Iterable[Attribution],
     not_applicable: Mapping[str, str],
+    *,
+    virtual: bool = True,
 ) -> tuple[ClaimVerdict, ...]:
     """The verdict on every claim that a study names, in the study's order.
 
@@ -118,6 +121,7 @@ def judge_claims(
         judgement: the study's effects.
         attributions: what limited each case, with the medians of its figures.
         not_applicable: case -> why it could not be had here.
+        virtual: whether the study ran on a virtual SAN.
 
     Raises:
         UserError: the study names a claim that there is not.
@@ -127,7 +131,7 @@ def judge_claims(
     for name, cases in tested.items():
         if name not in claims:
             raise UserError(f"there is no claim {name}", "see the ids in studies/claims.toml")
-        verdicts.append(_verdict(claims[name], cases, judgement, limits, not_applicable))
+        verdicts.append(_verdict(claims[name], cases, judgement, limits, not_applicable, virtual=virtual))
     return tuple(verdicts)
 
 
@@ -137,14 +141,23 @@ def _verdict(
     judgement: Judgement,
     limits: Mapping[tuple[str, str], Attribution],
     not_applicable: Mapping[str, str],
+    *,
+    virtual: bool,
 ) -> ClaimVerdict:
     answers = [
         answer for expected in claim.expect for answer in _all_answers(expected, cases, judgement, limits)
     ]
-    if not any(answer.figures for answer in answers):
-        answers = []
     measured = "; ".join(dict.fromkeys(answer.figures for answer in answers if answer.figures))
-    verdict, reason = _outcome(claim, cases, answers, not_applicable)
+    missing = " ".join(
+        f"Case {case}: {not_applicable[case].rstrip('.')}." for case in cases if case in not_applicable
+    )
+    verdict: ClaimOutcome
+    if claim.needs == "hardware" and (virtual or not measured):
+        verdict, reason = "needs hardware", f"{claim.because} {missing}".strip()
+    elif not measured:
+        verdict, reason = "not tested", missing or "No run of this study could be compared."
+    else:
+        verdict, reason = _outcome(answers)
     return ClaimVerdict(
         claim=claim.id,
         subject=claim.subject,
@@ -158,21 +171,14 @@ def _verdict(
     )
 
 
-def _outcome(
-    claim: Claim, cases: Sequence[str], answers: Sequence[_Answer], not_applicable: Mapping[str, str]
-) -> tuple[ClaimOutcome, str]:
+def _outcome(answers: Sequence[_Answer]) -> tuple[ClaimOutcome, str]:
     """One contradiction outweighs any agreement; an open comparison leaves the claim untested."""
-    if not answers:
-        missing = [f"Case {case}: {not_applicable[case]}." for case in cases if case in not_applicable]
-        if claim.needs == "hardware":
-            return "needs hardware", " ".join([*filter(None, [claim.because]), *missing])
-        return "not tested", " ".join(missing) or "No run of this study could be compared."
     against = [answer for answer in answers if answer.agrees is False]
     if against:
         return "differs", " ".join(dict.fromkeys(answer.objection for answer in against))
-    open_ones = [answer for answer in answers if answer.agrees is None]
-    if open_ones:
-        return "not tested", " ".join(dict.fromkeys(answer.objection for answer in open_ones))
+    undecided = [answer for answer in answers if answer.agrees is None]
+    if undecided:
+        return "not tested", " ".join(dict.fromkeys(answer.objection for answer in undecided))
     return "agrees", "; ".join(dict.fromkeys(answer.figures for answer in answers))
 
 

@@ -41,15 +41,19 @@ def figures_of(
 
     Args:
         summary: the step, warm-up left out.
-        counters: what the laboratory counted in the measured time, under its flat names.
+        counters: what the laboratory counted in the measured time, under its flat names: differences, save for
+            `fabric.lag_ns_max`, which is the maximum.
         line_rates_bits_per_s: link name -> rate, as it was during the run.
         lan_mib_s: what LAN streams moved beside the storage load.
     """
     counters = counters or {}
+    counted_s = counters.get(
+        "machine.clock_s", summary.seconds
+    )  # counters are read a little before and after
     figures = dict(_load(summary))
-    figures.update(_cpu(counters, summary.seconds))
+    figures.update(_cpu(counters, counted_s))
     figures.update(_tcp(counters))
-    figures.update(_links(counters, line_rates_bits_per_s or {}, summary.seconds))
+    figures.update(_links(counters, line_rates_bits_per_s or {}, counted_s))
     if "fabric.lag_ns_max" in counters:
         figures["fabric_lag_ms"] = counters["fabric.lag_ns_max"] / 1e6
     if lan_mib_s is not None:

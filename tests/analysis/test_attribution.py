@@ -1,0 +1,148 @@
+"""Which limit is named, from which figures; and the figures themselves, from a run and the laboratory's counters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from linerate.analysis import summarise
+from linerate.analysis.verdict import Observation, attribute, figures_of
+
+from tests.samples.synthetic import Load, make_run
+
+IDLE = {
+    "iops": 20_000.0,
+    "mib_s": 156.0,
+    "response_ms": 1.6,
+    "queue_depth": 32.0,
+    "rtt_us": 100.0,
+    "link_percent": 40.0,
+    "link.h1.p0.received_percent": 40.0,
+    "machine_busy_percent": 35.0,
+    "retransmit_percent": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("figures", "limit", "says"),
+    [
+        ({"fabric_lag_ms": 2.5, "link.h1.p0.received_percent": 99.0}, "fabric lag", "2.5 ms behind"),
+        (
+            {"link.h1.p0.received_percent": 98.4, "link_percent": 98.4, "machine_busy_percent": 95.0},
+            "link",
+            "The link h1.p0 was full: it received at 98 % of its rate.",
+        ),
+        (
+            {"link.a1.p1.sent_percent": 99.0, "link_percent": 99.0, "retransmit_percent": 5.1},
+            "link",
+            "a1.p1 was full: it sent at 99 % of its rate, with 5.1 % of the segments sent again",
+        ),
+        (
+            {"retransmit_percent": 2.0, "dropped_frames": 812.0},
+            "loss",
+            "2 % of the segments were sent again; adapters and switches dropped 812 frames, with the",
+        ),
+        (
+            {"array_rwnd_limited_percent": 71.0},
+            "receive window",
+            "The host's receive window was too small: the array waited for it in 71 %",
+        ),
+        (
+            {"host_rwnd_limited_percent": 71.0},
+            "receive window",
+            "The array's receive window was too small: the host",
+        ),
+        (
+            {"host_sndbuf_limited_percent": 45.0},
+            "send buffer",
+            "The host's send buffer was too small: the host",
+        ),
+        (
+            {"machine_busy_percent": 96.0, "host_cores": 0.9, "array_cores": 0.7, "fabric_cores": 0.3},
+            "machine CPU",
+            "96 % busy (CPUs: host 0.90, array 0.70, fabric 0.30), with the busiest link at 40 %",
+        ),
+        (
+            {"rtt_us": 1200.0},
+            "latency",
+            "Latency: 32 I/Os in flight, 1.6 ms each, 1.2 ms of it the round trip, give 20000",
+        ),
+        ({}, "array service", "32 I/Os in flight, 1.6 ms each, 0.1 ms of it the round trip, give 20000 IOPS"),
+    ],
+)
+def test_the_limit_that_hides_the_others_is_named(figures: dict[str, float], limit: str, says: str) -> None:
+    (found,) = attribute([Observation("case", "w", 0, {**IDLE, **figures})])
+    assert found.limit == limit
+    assert says in found.sentence
+    assert found.sentence.endswith(".")
+
+
+@pytest.mark.parametrize("side", ["host", "array"])
+def test_real_hosts_have_a_cpu_of_their_own(side: str) -> None:
+    figures = {name: value for name, value in IDLE.items() if name != "machine_busy_percent"}
+    (found,) = attribute([Observation("case", "w", 0, {**figures, f"{side}_cpu_percent": 93.0})])
+    assert found.limit == f"{side} CPU"
+    assert f"The {side}'s CPUs were 93 % busy" in found.sentence
+
+
+def test_without_figures_nothing_is_made_up() -> None:
+    (found,) = attribute([Observation("case", "w", 0, {})])
+    assert (found.limit, found.sentence) == ("unknown", "No counter says what limited it.")
+
+
+def test_the_figures_are_medians_over_the_blocks() -> None:
+    seen = [
+        Observation("case", "w", block, {**IDLE, "link.h1.p0.received_percent": percent})
+        for block, percent in enumerate((98.0, 99.0, 12.0))
+    ]
+    (found,) = attribute(seen)
+    assert found.limit == "link"
+    assert found.figures["link.h1.p0.received_percent"] == 98.0
+
+
+def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
+    (summary,) = summarise(make_run(tmp_path, [Load(intervals=10, warmup=0)]))
+    counters = {
+        "machine.clock_s": 12.5,
+        "machine.busy_s": 15.0,
+        "machine.idle_s": 10.0,
+        "host.h1.cpu_s": 4.0,
+        "host.h2.cpu_s": 1.0,
+        "array.a1.cpu_s": 5.0,
+        "fabric.cpu_s": 2.5,
+        "fabric.lag_ns_max": 300_000.0,
+        "host.h1.tcp_segments_sent": 1000.0,
+        "host.h1.tcp_segments_retransmitted": 0.0,
+        "array.a1.tcp_segments_sent": 200_000.0,
+        "array.a1.tcp_segments_retransmitted": 500.0,
+        "array.a1.tcp_busy_us": 1e6,
+        "array.a1.tcp_rwnd_limited_us": 4e5,
+        "port.h1.p0.bytes_received": 1_514e6,
+        "port.h1.p0.frames_received": 1e6,
+        "port.h1.p0.drops": 3.0,
+        "port.h1.p0.switch_drops": 4.0,
+    }
+    figures = figures_of(summary, counters, {"h1.p0": 1e9, "h2.p0": 1e9}, lan_mib_s=summary.total.mib_s)
+    assert figures["iops"] == summary.total.iops
+    assert figures["io_bytes"] == pytest.approx(8192)
+    assert figures["machine_busy_percent"] == 60
+    assert (figures["host_cpu_percent"], figures["array_cpu_percent"]) == (20, 20)
+    assert (figures["host_cores"], figures["fabric_cores"]) == (0.4, 0.2)
+    assert figures["fabric_lag_ms"] == 0.3
+    assert (figures["host_retransmit_percent"], figures["array_retransmit_percent"]) == (0, 0.25)
+    assert figures["retransmit_percent"] == 0.25
+    assert figures["array_rwnd_limited_percent"] == pytest.approx(40)
+    # a million frames of 1514 bytes and 24 more on the wire in 12.5 s of a gigabit line
+    assert figures["link.h1.p0.received_percent"] == pytest.approx(100 * 1538e6 * 8 / 12.5 / 1e9)
+    assert figures["link_percent"] == figures["link.h1.p0.received_percent"]
+    assert not any(name.startswith("link.h2") for name in figures)
+    assert figures["dropped_frames"] == 7
+    assert figures["iscsi_share_percent"] == pytest.approx(50)
+
+
+def test_figures_of_a_run_without_a_laboratory_are_those_of_the_load(tmp_path: Path) -> None:
+    (summary,) = summarise(make_run(tmp_path, [Load(intervals=10, warmup=0)]))
+    figures = figures_of(summary)
+    assert figures["host_cpu_percent"] == summary.usage.cpu_busy_percent
+    assert figures["retransmit_percent"] == summary.usage.retransmits_percent
+    assert not {"array_cpu_percent", "link_percent", "fabric_lag_ms", "lan_mib_s"} & figures.keys()
