@@ -94,3 +94,6 @@ pub(crate) fn frames(packet: Packet) -> impl Iterator<Item = Frame<Segment>> {
         Frame { length: length as u32, source, destination, flow, ecn_capable, marked: false, payload }
     })
 }
+
+#[cfg(test)]
+mod tests;
