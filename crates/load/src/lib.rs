@@ -29,9 +29,11 @@
 //! # Where to read on
 //!
 //! `spec` (the order), `run` (threads, start and end), `worker` (the loop), `stream` (what the next I/O is), `record`
-//! (what is measured), `verify` (checked data), `facts` (what was really used).
+//! (what is measured), `verify` (checked data), `facts` (what was really used). `bulk` stands beside all of it: TCP streams
+//! that share the network with storage.
 
 mod backend;
+pub mod bulk;
 pub mod facts;
 mod payload;
 pub mod record;
@@ -41,6 +43,7 @@ mod stream;
 mod verify;
 mod worker;
 
+pub use bulk::{BulkError, BulkSink, BulkSinkSpec, BulkSource, BulkSourceSpec};
 pub use facts::{Facts, ThreadFacts, VolumeFacts};
 pub use record::{
     Blame, Event, Generator, Histogram, HistogramError, HlogWriter, HostUse, Interval, Kind, Latency, Op,

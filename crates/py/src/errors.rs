@@ -3,7 +3,7 @@
 
 use linerate_fabric::FabricError;
 use linerate_initiator::ToolError;
-use linerate_load::{Blame, HistogramError, RunError};
+use linerate_load::{Blame, BulkError, HistogramError, RunError};
 use linerate_target::ArrayError;
 use pyo3::prelude::*;
 
@@ -55,6 +55,16 @@ pub(crate) fn run_error(error: &RunError) -> PyErr {
 
 pub(crate) fn histogram_error(error: &HistogramError) -> PyErr {
     blamed(Blame::User, error.to_string(), "the latency log is damaged")
+}
+
+pub(crate) fn bulk_error(error: &BulkError) -> PyErr {
+    let hint = match error.blame() {
+        Blame::User => "correct the addresses, the namespaces or the rate of the LAN stream",
+        Blame::Peer => "see whether the stream's sink is up, and whether the network leads there",
+        Blame::Host => "this host cannot carry the stream as it is",
+        Blame::Us => "please report this",
+    };
+    blamed(error.blame(), error.to_string(), hint)
 }
 
 pub(crate) fn array_error(error: &ArrayError) -> PyErr {

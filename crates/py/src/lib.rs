@@ -4,10 +4,11 @@
 //! here: a function parses, calls one crate, and converts. Three rules hold for all of them:
 //!
 //! - No Python runs on a thread that makes or serves I/O. Python pulls ([`run::Run::next_interval`]).
-//! - Whatever may block gives the interpreter away and looks for Ctrl-C every 100 ms ([`wait`]).
+//! - Whatever may block gives the interpreter away and looks for Ctrl-C every 20 ms ([`wait`]).
 //! - Every failure becomes a class of `linerate.errors` by whose fault it is ([`errors`]).
 
 mod array;
+mod bulk;
 mod errors;
 mod fabric;
 mod histogram;
@@ -23,6 +24,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::array::Array;
+    #[pymodule_export]
+    use super::bulk::{BulkSink, BulkSource};
     #[pymodule_export]
     use super::fabric::Fabric;
     #[pymodule_export]

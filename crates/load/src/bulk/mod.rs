@@ -1,0 +1,254 @@
+//! Bulk TCP streams: traffic that is no storage traffic, for a network that storage shares with others.
+//!
+//! A [`BulkSource`] opens connections to a [`BulkSink`] and sends as fast as they go, or at a rate. Both may live in network
+//! namespaces, and in different processes. What arrived is counted by the sink, byte by byte as it is received; what was
+//! sent again is counted by the source's kernel. Counters only grow: whoever measures takes differences.
+//!
+//! Each is one thread with one driver (`mover`); what the thread does (`sink`, `source`) is generic over the driver.
+
+mod mover;
+mod sink;
+mod source;
+
+use crate::record::Blame;
+use linerate_io::{EpollDriver, SocketOptions};
+use mover::Mover;
+use serde::{Deserialize, Serialize};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+use thiserror::Error;
+
+/// Most connections of one source.
+pub const CONNECTIONS_MAX: u32 = 1024;
+
+/// Where bytes go.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BulkSinkSpec {
+    /// Address and port; port 0 = any.
+    pub address: SocketAddr,
+    /// Path of the network namespace; none = this process's.
+    #[serde(default)]
+    pub netns: Option<String>,
+}
+
+/// Where bytes come from.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BulkSourceSpec {
+    /// The sink's.
+    pub address: SocketAddr,
+    /// Path of the network namespace; none = this process's.
+    #[serde(default)]
+    pub netns: Option<String>,
+    /// Local address of the connections; none leaves it to the routes.
+    #[serde(default)]
+    pub source_address: Option<IpAddr>,
+    /// How many share the traffic.
+    #[serde(default = "one")]
+    pub connections: u32,
+    /// Of all connections together; none = as much as goes.
+    #[serde(default)]
+    pub rate_bits_per_s: Option<f64>,
+    /// TCP congestion control; none = the namespace's default.
+    #[serde(default)]
+    pub congestion_control: Option<String>,
+    /// How long connecting may take.
+    #[serde(default = "five")]
+    pub connect_timeout_s: f64,
+}
+
+/// Counters of a sink since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BulkSinkStats {
+    /// Payload received.
+    pub bytes_received: u64,
+    /// Connections that are open.
+    pub connections: u32,
+}
+
+/// Counters of a source since its start, over all of its connections. The kernel is asked every 50 ms.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BulkSourceStats {
+    /// Payload sent, repeats included.
+    pub bytes_sent: u64,
+    /// Segments with payload sent, repeats included.
+    pub segments_sent: u64,
+    /// Segments sent again.
+    pub segments_retransmitted: u64,
+    /// Time with data to send, summed over connections.
+    pub busy_us: u64,
+    /// Time stalled by the sink's receive window.
+    pub rwnd_limited_us: u64,
+    /// Time stalled by the own send buffer.
+    pub sndbuf_limited_us: u64,
+    /// Round-trip time, mean of the connections' smoothed values.
+    pub rtt_us: f64,
+    /// As the kernel named it.
+    pub congestion_control: String,
+    /// Connections that are open.
+    pub connections: u32,
+    /// Why the first connection that was lost was lost.
+    pub lost: Option<String>,
+}
+
+/// Takes in whatever comes. Stops when dropped.
+#[derive(Debug)]
+pub struct BulkSink {
+    address: SocketAddr,
+    counts: Arc<sink::Counts>,
+    _mover: Mover,
+}
+
+impl BulkSink {
+    /// Listens. When it returns, sources can connect.
+    pub fn start(spec: BulkSinkSpec) -> Result<Self, BulkError> {
+        let counts = Arc::new(sink::Counts::default());
+        let shared = Arc::clone(&counts);
+        let (mover, address) =
+            Mover::start("bulk-sink", spec.netns, move |mut driver: EpollDriver, tell| {
+                let listened = sink::listen(&mut driver, spec.address);
+                let over = tell.answer(listened);
+                if let Some(over) = over {
+                    sink::receive(&mut driver, &shared, &over);
+                }
+            })?;
+        Ok(Self { address, counts, _mover: mover })
+    }
+
+    /// Where it listens, as the kernel chose it.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Counters up to this moment.
+    pub fn stats(&self) -> BulkSinkStats {
+        self.counts.stats()
+    }
+}
+
+/// Sends without end. Stops when dropped.
+#[derive(Debug)]
+pub struct BulkSource {
+    counts: Arc<source::Counts>,
+    _mover: Mover,
+}
+
+impl BulkSource {
+    /// Connects. When it returns, all connections send.
+    pub fn start(spec: BulkSourceSpec) -> Result<Self, BulkError> {
+        spec.check()?;
+        let counts = Arc::new(source::Counts::default());
+        let shared = Arc::clone(&counts);
+        let netns = spec.netns.clone();
+        let (mover, ()) = Mover::start("bulk-source", netns, move |mut driver: EpollDriver, tell| {
+            match source::connect(&mut driver, &spec) {
+                Ok(mut source) => {
+                    if let Some(over) = tell.answer(Ok(())) {
+                        source.send(&mut driver, &shared, &over);
+                    }
+                }
+                Err(error) => {
+                    tell.answer(Err(error));
+                }
+            }
+        })?;
+        Ok(Self { counts, _mover: mover })
+    }
+
+    /// Counters as of at most 50 ms ago.
+    pub fn stats(&self) -> BulkSourceStats {
+        self.counts.stats()
+    }
+}
+
+impl BulkSourceSpec {
+    fn check(&self) -> Result<(), BulkError> {
+        let refuse = |key, text: String| Err(BulkError::Spec { key, text });
+        if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
+            return refuse("connections", format!("must lie between 1 and {CONNECTIONS_MAX}"));
+        }
+        if self.rate_bits_per_s.is_some_and(|rate| !(1e3..=1e12).contains(&rate)) {
+            return refuse("rate_bits_per_s", "must lie between 1e3 and 1e12".into());
+        }
+        if !(0.001..=3600.0).contains(&self.connect_timeout_s) {
+            return refuse("connect_timeout_s", "must lie between 0.001 and 3600".into());
+        }
+        Ok(())
+    }
+
+    fn socket_options(&self) -> SocketOptions {
+        SocketOptions {
+            congestion_control: self.congestion_control.clone(),
+            bind: self.source_address,
+            ..SocketOptions::default()
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn five() -> f64 {
+    5.0
+}
+
+/// A bulk stream could not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BulkError {
+    /// The order makes no sense.
+    #[error("{key}: {text}")]
+    Spec {
+        /// Which key.
+        key: &'static str,
+        /// What it must be.
+        text: String,
+    },
+    /// The network namespace cannot be entered.
+    #[error(transparent)]
+    Netns(io::Error),
+    /// The sink's address cannot be had.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A socket cannot be made as asked.
+    #[error("cannot make a connection to {address}: {error}")]
+    Socket {
+        /// Where to.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The sink does not answer.
+    #[error("cannot connect to {address}: {error}")]
+    Connect {
+        /// Which.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The machine refused a thread, a driver or memory.
+    #[error("{0}")]
+    Host(String),
+}
+
+impl BulkError {
+    /// Whose fault it was.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Netns(error) if error.kind() == io::ErrorKind::PermissionDenied => Blame::Host,
+            Self::Spec { .. } | Self::Netns(_) | Self::Listen { .. } | Self::Socket { .. } => Blame::User,
+            Self::Connect { .. } => Blame::Peer,
+            Self::Host(_) => Blame::Host,
+        }
+    }
+}

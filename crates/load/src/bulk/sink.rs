@@ -1,0 +1,70 @@
+//! The receiving side: takes connections, counts bytes, throws them away.
+
+use super::{BulkError, BulkSinkStats};
+use linerate_io::{Buffer, Completion, Driver, Handle, SocketOptions, Wait};
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+};
+
+/// Memory of one receive.
+const RECEIVE_BYTES: usize = 256 * 1024;
+
+/// What the sink's thread counts and others read.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    bytes: AtomicU64,
+    connections: AtomicU32,
+}
+
+impl Counts {
+    pub(super) fn stats(&self) -> BulkSinkStats {
+        BulkSinkStats {
+            bytes_received: self.bytes.load(Relaxed),
+            connections: self.connections.load(Relaxed),
+        }
+    }
+}
+
+/// Listens on an address; returns the one that it got.
+pub(super) fn listen<D: Driver>(driver: &mut D, address: SocketAddr) -> Result<SocketAddr, BulkError> {
+    let opened = driver.listen(address, &SocketOptions::default());
+    opened
+        .and_then(|listener| driver.local_addr(listener))
+        .map_err(|error| BulkError::Listen { address, error })
+}
+
+/// Receives until it is over.
+pub(super) fn receive<D: Driver>(driver: &mut D, counts: &Counts, over: &AtomicBool) {
+    let mut completions = Vec::new();
+    // A driver that cannot wait any more ends the sink: its sources see their connections close.
+    while !over.load(Relaxed) && driver.poll(Wait::Forever, &mut completions).is_ok() {
+        for completion in completions.drain(..) {
+            match completion {
+                Completion::Accepted { result: Ok((socket, _)), .. } => accept(driver, socket, counts),
+                Completion::Received { stream, result, buffer } => {
+                    received(driver, stream, result.unwrap_or(0), buffer, counts);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn accept<D: Driver>(driver: &mut D, socket: D::Socket, counts: &Counts) {
+    // One that died while it waited is the source's to notice.
+    if let Ok(stream) = driver.add_stream(socket, &SocketOptions::default()) {
+        counts.connections.fetch_add(1, Relaxed);
+        driver.recv(stream, &[], Buffer::new(RECEIVE_BYTES), 0);
+    }
+}
+
+fn received<D: Driver>(driver: &mut D, stream: Handle, bytes: usize, buffer: Buffer, counts: &Counts) {
+    if bytes == 0 {
+        driver.close(stream);
+        counts.connections.fetch_sub(1, Relaxed);
+        return;
+    }
+    counts.bytes.fetch_add(bytes as u64, Relaxed);
+    driver.recv(stream, &[], buffer, 0);
+}
