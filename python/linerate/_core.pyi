@@ -13,6 +13,8 @@ __all__ = [
     "Armed",
     "Array",
     "Fabric",
+    "BulkSink",
+    "BulkSource",
     "Histogram",
     "Interval",
     "Run",
@@ -242,6 +244,41 @@ class Fabric:
 
     def stop(self) -> None:
         """Ends it and removes its TAPs. A second call does nothing."""
+
+class BulkSink:
+    """The end of bulk TCP streams that takes bytes in and counts them."""
+
+    @staticmethod
+    def start(spec_json: str, /) -> BulkSink:
+        """Listens: `{"address": "10.0.0.1:0", "netns": path or null}`."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens, as the kernel chose it."""
+
+    def stats(self) -> dict[str, Any]:
+        """Counters since the start: `bytes_received`, and `connections` that are open. Empty once stopped."""
+
+    def stop(self) -> None:
+        """Closes its connections. A second call does nothing."""
+
+@final
+class BulkSource:
+    """The end of bulk TCP streams that sends, as fast as they go or at a rate."""
+
+    @staticmethod
+    def start(spec_json: str, /) -> BulkSource:
+        """Connects and sends: `address`, and if wanted `netns`, `source_address`, `connections`, `rate_bits_per_s`,
+        `congestion_control`, `connect_timeout_s`."""
+
+    def stats(self) -> dict[str, Any]:
+        """What the kernel counted since the start, at most 50 ms old: `bytes_sent`, `segments_sent`,
+        `segments_retransmitted`, `busy_us`, `rwnd_limited_us`, `sndbuf_limited_us`; and as of now `rtt_us`,
+        `congestion_control`, `connections`, `lost` (why a connection was lost, or null). Empty once stopped.
+        """
+
+    def stop(self) -> None:
+        """Closes its connections. A second call does nothing."""
 
 def discover(url: str, options_json: str = "{}") -> list[Mapping[str, Any]]:
     """Targets behind `iscsi://[user%secret@]host[:port]`, with portals and LUNs."""

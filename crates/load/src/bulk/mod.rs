@@ -1,8 +1,8 @@
 //! Bulk TCP streams: traffic that is no storage traffic, for a network that storage shares with others.
 //!
-//! A [`BulkSource`] opens connections to a [`BulkSink`] and sends as fast as they go, or at a rate. Both may live in network
-//! namespaces, and in different processes. What arrived is counted by the sink, byte by byte as it is received; what was
-//! sent again is counted by the source's kernel. Counters only grow: whoever measures takes differences.
+//! A [`BulkSource`] opens connections to a [`BulkSink`] and sends as fast as they go, or at a rate. Both may live in
+//! network namespaces, and in different processes. What arrived is counted by the sink as it is received; what was sent
+//! again is counted by the source's kernel. Counters only grow: whoever measures takes differences.
 //!
 //! Each is one thread with one driver (`mover`); what the thread does (`sink`, `source`) is generic over the driver.
 

@@ -1,0 +1,127 @@
+"""iperf3 as a LAN stream: a server in the sink, a client in the source, counted by the kernels of both."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyroute2 import DiagSocket
+
+from linerate.errors import HostError
+from linerate.host import HostTarget, inside
+from linerate.lab.lan import End, Flowing
+from linerate.lab.lan.wait import until, until_it_flows
+
+if TYPE_CHECKING:
+    from linerate.san import LanStream
+
+# include/net/tcp_states.h: TCP_ESTABLISHED and TCP_LISTEN as bits.
+_ESTABLISHED, _LISTEN = 1 << 1, 1 << 10
+_WITH_TCP_INFO = 1 << 1  # include/uapi/linux/inet_diag.h: INET_DIAG_INFO is 2
+_STOP_TIMEOUT_S = 2.0
+
+
+class IperfFlow:
+    """See `Flow`."""
+
+    def __init__(self, stream: LanStream, source: End, sink: End) -> None:
+        """Starts the stream and waits for its first bytes. Raises HostError when it does not flow."""
+        self._name = stream.name
+        self._source, self._sink = _target(source), _target(sink)
+        self._processes: list[subprocess.Popen[str]] = []
+        try:
+            self._port = inside(self._sink, lambda: _free_port(sink.address))
+            port = str(self._port)
+            self._start(sink, ["iperf3", "--server", "--bind", sink.address, "--port", port])
+            until(
+                self._listens,
+                f"the LAN stream {stream.name}: iperf3 does not listen",
+                "see whether iperf3 works here, or let Linerate's own streams carry LAN traffic",
+            )
+            rate = stream.rate_bits_per_s
+            each = str(round(rate / stream.connections)) if rate else "0"
+            client = ["iperf3", "--client", sink.address, "--port", port, "--bind", source.address]
+            client += ["--parallel", str(stream.connections), "--bitrate", each, "--time", "0"]
+            self._start(source, [*client, "--interval", "0"])
+            until_it_flows(stream.name, self.count)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, end: End, command: list[str]) -> None:
+        self._processes.append(
+            subprocess.Popen(
+                end.inside(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,  # Ctrl-C is for whoever lets it flow
+            )
+        )
+
+    def _listens(self) -> bool:
+        self._check()
+        return any(inside(self._sink, lambda: list(_sockets(_LISTEN, "idiag_sport", self._port))))
+
+    def count(self) -> Flowing:
+        """See `Flow`."""
+        self._check()
+        arrived, clock_s = inside(
+            self._sink,
+            lambda: (list(_sockets(_ESTABLISHED, "idiag_sport", self._port)), time.monotonic()),
+        )
+        sent = inside(self._source, lambda: list(_sockets(_ESTABLISHED, "idiag_dport", self._port)))
+        return Flowing(
+            clock_s=clock_s,
+            bytes_received=sum(info["tcpi_bytes_received"] for info in arrived),
+            segments_sent=sum(info["tcpi_data_segs_out"] for info in sent),
+            segments_retransmitted=sum(info["tcpi_total_retrans"] for info in sent),
+        )
+
+    def _check(self) -> None:
+        for process in self._processes:
+            if process.poll() is not None:
+                assert process.stdout is not None
+                told = process.stdout.read().strip().splitlines()
+                raise HostError(
+                    f"the LAN stream {self._name} has ended: {told[-1] if told else 'iperf3 was killed'}",
+                    "see whether its link was pulled or its host has gone",
+                )
+
+    def close(self) -> None:
+        """See `Flow`."""
+        processes, self._processes = self._processes, []
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(_STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def _target(end: End) -> HostTarget:
+    return HostTarget(end.node, (), end.namespace)
+
+
+def _free_port(address: str) -> int:
+    """A port that nobody listens on, in the namespace of the calling thread."""
+    with socket.create_server((address, 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def _sockets(states: int, which: str, port: int) -> Iterator[dict[str, Any]]:
+    """TCP_INFO of the sockets in those states with that port, in the namespace of the calling thread."""
+    with contextlib.closing(DiagSocket()) as diag:
+        for one in diag.get_sock_stats(family=socket.AF_INET, states=states, extensions=_WITH_TCP_INFO):
+            if one[which] == port and (info := one.get_attr("INET_DIAG_INFO")) is not None:
+                yield info

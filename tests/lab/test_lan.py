@@ -1,0 +1,58 @@
+"""LAN streams: they fill a line or keep a rate, and are counted where the bytes arrive."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from linerate.errors import UserError
+from linerate.lab import Lab
+from linerate.lab.lan import LanTraffic
+from linerate.san import LanStream
+
+from tests import need
+from tests.lab.conftest import TIMEOUT_S, unique, with_rights
+
+LINE_BYTES_PER_S = 100e6 / 8 * 1448 / 1538
+"""Payload of a line of 100 Mbit/s at MTU 1500."""
+
+
+def measured(rights: str, tool: str) -> dict[str, Any]:
+    """Throughput by stream, in bytes per second, and everything that was counted."""
+    command = (sys.executable, "-m", "tests.lab.lan_streams", unique(f"lan-{tool}"), tool)
+    done = subprocess.run(
+        with_rights(rights, command), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)[tool]
+    return found
+
+
+@pytest.mark.parametrize("tool", ["own", "iperf3"])
+def test_a_stream_fills_its_line_and_another_keeps_its_rate(tool: str, rights: str) -> None:
+    if tool == "iperf3":
+        need.tool("iperf3", "iperf3")
+    found = measured(rights, tool)
+    passed = {
+        name: value / found["passed"][f"{name.rpartition('.')[0]}.clock_s"]
+        for name, value in found["passed"].items()
+    }
+    # 5 %: the line carries acknowledgements of the other stream, too, and the machine is not ours alone.
+    assert passed["lan.backup.bytes_received"] == pytest.approx(LINE_BYTES_PER_S, rel=0.05)
+    # iperf3 paces in pieces of 128 KiB, which is 50 ms at this rate.
+    assert passed["lan.mail.bytes_received"] == pytest.approx(20e6 / 8, rel=0.25)
+    assert found["lan_mib_s"] * 2**20 == pytest.approx(
+        passed["lan.backup.bytes_received"] + passed["lan.mail.bytes_received"]
+    )
+    segments = passed["lan.backup.bytes_received"] / 1448
+    sent = passed["lan.backup.tcp_segments_sent"] - passed["lan.backup.tcp_segments_retransmitted"]
+    assert sent == pytest.approx(segments, rel=0.1)
+
+
+def test_an_end_that_does_not_exist_is_the_users_mistake(lab: Lab) -> None:
+    stream = LanStream(name="s", source="h1.p0", sink="h9.p0")
+    with pytest.raises(UserError, match=r"has no h9\.p0"), LanTraffic(lab, [stream], tool="own"):
+        pass
