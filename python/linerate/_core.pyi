@@ -12,9 +12,9 @@ from linerate.errors import LinerateError
 __all__ = [
     "Armed",
     "Array",
-    "Fabric",
     "BulkSink",
     "BulkSource",
+    "Fabric",
     "Histogram",
     "Interval",
     "Run",
@@ -245,6 +245,7 @@ class Fabric:
     def stop(self) -> None:
         """Ends it and removes its TAPs. A second call does nothing."""
 
+@final
 class BulkSink:
     """The end of bulk TCP streams that takes bytes in and counts them."""
 
