@@ -49,7 +49,7 @@ def show_verdicts(page: StudyPage) -> None:
         for line in verdict_lines(page):
             out.print(line, soft_wrap=True, markup=False)
     for line in closing_lines(page):
-        shown = line if width is None else textwrap.fill(line, width, subsequent_indent="    ")
+        shown = line if width is None else textwrap.fill(line, width, subsequent_indent=HANGING)
         out.print(shown, soft_wrap=True, markup=False)
 
 

@@ -32,6 +32,7 @@ COLUMNS = (
 )
 _STYLES = {"better": "green", "worse": "red", "equivalent": "dim", "undecided": "yellow"}
 _MARKS = {"better": "+", "worse": "-", "equivalent": "=", "undecided": "?"}
+_TITLE_MAX = 36
 _FORMS = ("full", "plain", "short")
 _CLAIMS = ("agrees", "differs", "needs hardware", "not tested")
 _MARK_NOTE = "+ better, - worse, = equivalent, ? undecided"
@@ -87,29 +88,36 @@ def verdict_lines(page: StudyPage) -> list[str]:
 
 
 def closing_lines(page: StudyPage) -> list[str]:
-    """What follows the table: recommended settings, claims, noise floor, warnings, the stamp."""
-    lines = []
-    if page.recommendations:
-        lines.append("recommended:")
-        lines += [
-            f"  {item.setting}: {item.recommended} instead of {item.instead_of}: {'; '.join(item.evidence)}"
-            + (f"; but {'; '.join(item.cost)}" if item.cost else "")
-            for item in page.recommendations
-        ]
+    """What follows the table: recommended settings, claims, noise floor, and the stamp with its reasons."""
+    lines = ["recommended:"] if page.recommendations else []
+    for item in page.recommendations:
+        depends = "; depends on the load" if item.mixed else ""
+        lines.append(f"  {item.setting}: {item.recommended} instead of {item.instead_of}{depends}")
+        lines += [f"    brought  {line}" for line in item.evidence]
+        lines += [f"    cost     {line}" for line in item.cost]
     if page.claims:
         counts = {word: sum(claim.verdict == word for claim in page.claims) for word in _CLAIMS}
-        lines.append("claims: " + ", ".join(f"{count} {word}" for word, count in counts.items() if count))
+        told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        lines.append(f"published findings: {told}")
         lines += [
             f"  {claim.claim}: published {claim.published}; measured {claim.measured}"
             for claim in page.claims
             if claim.verdict == "differs"
         ]
-    for floor in page.judgement.noise_floor:
-        if floor.scale == "ratio" and any(
-            (part.name, part.metric.name) == (floor.workload, floor.metric) for part in page.workloads
-        ):
-            lines.append(f"baseline against itself, {floor.workload}: {words.percent(floor.change)}")
-    lines += [f"note: {warning}" for warning in page.judgement.warnings]
+    floors = [
+        f"{part.name} {words.percent(floor.change)}"
+        for part in page.workloads
+        if (floor := page.judgement.floor(part.name, part.metric.name)) and floor.scale == "ratio"
+    ]
+    if floors:
+        lines.append(f"baseline against itself: {', '.join(floors)}")
+    lines.append(f"result: {page.validity.stamp}")
+    for group in figures.grouped_findings(page.validity.findings):
+        if group.finding.severity != "note":
+            where = words.where(group.steps, page.runs)
+            lines.append(
+                f"  {group.finding.severity:<7}  {group.finding.reason}" + (f" [{where}]" if where else "")
+            )
     if page.certainty:
         lines.append(f"note: {page.certainty}")
     return lines
@@ -150,8 +158,8 @@ def _written(effect: Effect, form: str) -> str:
 
 
 def _width(page: StudyPage, form: str) -> int:
-    """Columns that the table needs in a form, names on one line."""
-    cases = max((len(case.title) for case in page.cases), default=0)
+    """Columns that the table needs in a form; long titles of cases may take a second line."""
+    cases = min(max((len(case.title) for case in page.cases), default=0), _TITLE_MAX)
     return cases + sum(
         2
         + max(
