@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,8 @@ from linerate.workload import RunSpec
 
 _UP_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 30.0
-_END_TIMEOUT_S = 5.0
+_END_TIMEOUT_S = 10.0
+_CLOSE_TIMEOUT_S = 30.0
 _LOOK_S = 0.5
 
 
@@ -64,6 +66,12 @@ class _WorkerProcess(ProcessInterface):
         """Of the process that was started here."""
         return self._process.pid if self._process else 0
 
+    def kill(self) -> None:
+        """Ends it at once, if it has not ended."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
     async def close(self) -> None:
         """Closing its input ends the worker; one that does not end is killed."""
         if self._process is not None and self._process.stdin is not None:
@@ -72,8 +80,7 @@ class _WorkerProcess(ProcessInterface):
             try:
                 await asyncio.wait_for(loop.run_in_executor(None, self._process.wait), _END_TIMEOUT_S)
             except TimeoutError:
-                self._process.kill()
-                self._process.wait()
+                self.kill()
             if self._process.stderr is not None:
                 self._process.stderr.close()
         await super().close()  # type: ignore[no-untyped-call]
@@ -124,7 +131,8 @@ class Cluster:
         self._runs = 0
         self._cluster: SpecCluster | None = None
         self._client: Client | None = None
-        dask.config.set(CONFIG)
+        self._scratch = tempfile.TemporaryDirectory(prefix="linerate-cluster-")
+        dask.config.set({**CONFIG, "temporary-directory": self._scratch.name})
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         try:
             # The threads that dask starts inherit the namespace of the one that asks for them.
@@ -159,12 +167,16 @@ class Cluster:
 
     def close(self) -> None:
         """Ends the workers. Twice is once."""
-        if self._client is not None:
-            self._client.close(timeout=_END_TIMEOUT_S)
-            self._client = None
-        if self._cluster is not None:
-            self._cluster.close(timeout=_END_TIMEOUT_S)
-            self._cluster = None
+        client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
+        if client is not None:
+            with contextlib.suppress(TimeoutError):  # the workers end without its farewell
+                client.close(timeout=_END_TIMEOUT_S)
+        if cluster is not None:
+            with contextlib.suppress(TimeoutError):
+                cluster.close(timeout=_CLOSE_TIMEOUT_S)
+            for worker in cluster.workers.values():
+                worker.kill()
+        self._scratch.cleanup()
 
     def __enter__(self) -> Self:
         return self

@@ -1,8 +1,8 @@
 """Runs a command inside a node of a lab: `python -m linerate.lab.inside KEEPER_PID NETWORK -- COMMAND...`
 
 The command is in the node's network namespace and in the lab's process namespace, so that it ends when the lab goes
-down. It has /sys of the node, and its controlling terminal is the caller's: a shell works as usual. Its exit status is
-passed on, 128 + N for signal N, as shells do.
+down. It has /sys of the node and /proc of the lab, and its controlling terminal is the caller's: a shell works as
+usual. Its exit status is passed on, 128 + N for signal N, as shells do.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def run_inside(keeper_pid: int, network: str, command: Sequence[str]) -> int:
 
 def _become(command: Sequence[str]) -> None:
     system.die_with_parent(signal.SIGKILL)
+    with contextlib.suppress(OSError):  # then programs that look for themselves there find somebody else
+        system.mount("proc", "/proc", "proc")
     try:
         os.execvp(command[0], list(command))
     except OSError as error:

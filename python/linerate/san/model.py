@@ -7,6 +7,7 @@ a file; `model_dump_json` and `model_validate_json` carry it unchanged into a ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_network
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -197,6 +198,11 @@ class Topology(Frozen):
     lan: tuple[LanStream, ...] = ()
     control_subnet: str
     """IPv4 with the prefix length; .1 is the machine that runs the study."""
+
+    @property
+    def control_address(self) -> str:
+        """Of the machine that runs the study."""
+        return str(ip_network(self.control_subnet)[1])
 
     @property
     def nodes(self) -> tuple[Node, ...]:
