@@ -61,6 +61,9 @@ class Fabric(Protocol):
     def counters(self) -> dict[str, float]:
         """Cumulative counters of links and of the fabric itself."""
 
+    def receive_cpu_s(self, node: str) -> float:
+        """CPU of receiving at a node, as far as only the fabric knows of it."""
+
     def facts(self) -> dict[str, str | int | float | bool | None]:
         """What a result should say about the fabric."""
 

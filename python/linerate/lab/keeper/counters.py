@@ -1,4 +1,4 @@
-"""Counters of nodes: TCP and interfaces from the namespace's own files, receive threads from the kernel's list."""
+"""Counters that the kernel keeps for a namespace (TCP, interfaces) and for the machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from linerate.lab.keeper.nodes import Node
 from linerate.san import Topology
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-_BYTES_RECEIVED, _FRAMES_RECEIVED, _DROPPED_RECEIVED = 0, 1, 3
-_BYTES_SENT, _FRAMES_SENT, _DROPPED_SENT = 8, 9, 11
+_COLUMNS = {"bytes_received": 0, "frames_received": 1, "bytes_sent": 8, "frames_sent": 9}
+_DROPPED_RECEIVED, _DROPPED_SENT = 3, 11
 
 
 def node_counters(topology: Topology, nodes: Mapping[str, Node]) -> dict[str, float]:
-    """TCP segments and link traffic of all hosts and arrays."""
+    """TCP segments of all hosts and arrays, and bytes of each interface where several share a port."""
     counted: dict[str, float] = {}
     for member in topology.nodes:
         node = nodes[member.name]
@@ -26,13 +26,22 @@ def node_counters(topology: Topology, nodes: Mapping[str, Node]) -> dict[str, fl
         counted[f"{node.kind}.{node.name}.tcp_segments_sent"] = tcp["OutSegs"]
         counted[f"{node.kind}.{node.name}.tcp_segments_retransmitted"] = tcp["RetransSegs"]
         for port in member.ports:
-            rows = [traffic[interface.name] for interface in port.interfaces]
-            prefix = f"port.{member.name}.{port.name}"
-            counted[f"{prefix}.bytes_sent"] = sum(row[_BYTES_SENT] for row in rows)
-            counted[f"{prefix}.bytes_received"] = sum(row[_BYTES_RECEIVED] for row in rows)
-            counted[f"{prefix}.frames_sent"] = sum(row[_FRAMES_SENT] for row in rows)
-            counted[f"{prefix}.frames_received"] = sum(row[_FRAMES_RECEIVED] for row in rows)
-            counted[f"{prefix}.drops"] = sum(row[_DROPPED_SENT] + row[_DROPPED_RECEIVED] for row in rows)
+            for interface in port.interfaces if len(port.interfaces) > 1 else ():
+                for unit in ("bytes_sent", "bytes_received"):
+                    row = traffic[interface.name]
+                    counted[f"interface.{member.name}.{interface.name}.{unit}"] = row[_COLUMNS[unit]]
+    return counted
+
+
+def traffic_counters(node: Node, interfaces: Mapping[str, str]) -> dict[str, float]:
+    """`port.LINK.*` as the kernel counts at a node's end; `interfaces` maps links to interfaces."""
+    with node.visit():
+        traffic = _interfaces()
+    counted: dict[str, float] = {}
+    for link, interface in interfaces.items():
+        row = traffic[interface]
+        counted |= {f"port.{link}.{unit}": row[column] for unit, column in _COLUMNS.items()}
+        counted[f"port.{link}.drops"] = row[_DROPPED_SENT] + row[_DROPPED_RECEIVED]
     return counted
 
 

@@ -81,7 +81,7 @@ class Node:
     def carries(self, index: int) -> bool:
         """An interface is up at both ends, and the kernel has taken note of it."""
         (state,) = self.route.get_links(index)
-        return bool(state.get_attr("IFLA_OPERSTATE") == "UP")
+        return state.get_attr("IFLA_OPERSTATE") in ("UP", "UNKNOWN")  # TAPs have no other state
 
     def sysctl(self, key: str) -> str | None:
         """A kernel setting as it is in this namespace; None where it does not exist."""

@@ -8,8 +8,9 @@ import selectors
 import signal
 import socket
 import sys
+import traceback
 
-from linerate.errors import LinerateError, UserError
+from linerate.errors import InternalError, LinerateError, UserError
 from linerate.lab import protocol, system
 from linerate.lab.keeper.service import Service
 
@@ -102,6 +103,9 @@ class _Caller:
             return {"value": self._service.answer(json.loads(line))}
         except LinerateError as error:
             return protocol.error_answer(error)
+        except Exception as error:  # the lab stays, whatever one request met
+            traceback.print_exc()
+            return protocol.error_answer(InternalError(f"{type(error).__name__}: {error}"))
 
 
 def _send(connection: socket.socket, answer: dict[str, object]) -> bool:

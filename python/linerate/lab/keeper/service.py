@@ -91,11 +91,11 @@ class Service:
         """All counters; those of hosts lack the CPU of what a command runs there."""
         self._check_alive()
         lab = self._lab
-        counted = machine_counters() | node_counters(lab.topology, lab.nodes)
-        for name, value in lab.fabric.counters().items():
-            counted[name] = counted.get(name, 0.0) + value
+        counted = machine_counters() | node_counters(lab.topology, lab.nodes) | lab.fabric.counters()
         counted["keeper.cpu_s"] = system.process_cpu_s(os.getpid())
-        received = self._receivers.cpu_s()
+        received = {
+            name: used + lab.fabric.receive_cpu_s(name) for name, used in self._receivers.cpu_s().items()
+        }
         for host in lab.topology.hosts:
             counted[f"host.{host.name}.cpu_s"] = received[host.name]
         for name, array in lab.arrays.items():

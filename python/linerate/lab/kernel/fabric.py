@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pyroute2.netlink.exceptions import NetlinkError
 
 from linerate.errors import HostError, UserError
+from linerate.lab.keeper.counters import traffic_counters
 from linerate.lab.keeper.nodes import Node
 from linerate.lab.kernel import receive, shape
 from linerate.san import Link, Nic, Port, Switch, Topology, Trunk
@@ -211,16 +212,25 @@ class KernelFabric:
         return switch
 
     def counters(self) -> dict[str, float]:
-        """Drops by link: in the node's own queue, and in the switch's buffer."""
+        """Traffic of every link, and drops: in the node's own queue, and in the switch's buffer towards it."""
         dropped = {
             name: shape.drops(node.route) for name, node in self._nodes.items() if node.kind != "control"
         }
+        nears: dict[str, dict[str, str]] = {}
+        for name, cable in self._cables.items():
+            nears.setdefault(cable.near.node.name, {})[name] = cable.near.interface
         counted: dict[str, float] = {}
+        for node, interfaces in nears.items():
+            counted |= traffic_counters(self._nodes[node], interfaces)
         for name, cable in self._cables.items():
             near, far = cable.near, cable.far
-            counted[f"port.{name}.drops"] = dropped[near.node.name].get(near.index, 0)
+            counted[f"port.{name}.drops"] += dropped[near.node.name].get(near.index, 0)
             counted[f"port.{name}.switch_drops"] = dropped[far.node.name].get(far.index, 0)
         return counted
+
+    def receive_cpu_s(self, node: str) -> float:
+        """Nothing beyond what the kernel tells of every interface."""
+        return 0.0
 
     def facts(self) -> dict[str, Any]:
         """How the fabric carries frames."""

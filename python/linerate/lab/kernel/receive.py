@@ -38,8 +38,15 @@ def receive_in_threads(node: Node, interfaces: Sequence[str]) -> bool:
         for interface in interfaces:
             _set(interface, GRO, on=True)
         with _own_sysfs() as there:
-            threads = [_thread(interface) for interface in interfaces] if there else [False]
+            threads = [_thread(interface, on=True) for interface in interfaces] if there else [False]
     return all(threads)
+
+
+def receive_in_stack(node: Node, interface: str) -> None:
+    """No thread receives for the interface any more."""
+    with node.visit(), _own_sysfs() as there:
+        if there:
+            _thread(interface, on=False)
 
 
 def _set(interface: str, feature: str, *, on: bool) -> None:
@@ -48,9 +55,9 @@ def _set(interface: str, feature: str, *, on: bool) -> None:
     adapter.close()
 
 
-def _thread(interface: str) -> bool:
+def _thread(interface: str, *, on: bool) -> bool:
     try:
-        Path(f"/sys/class/net/{interface}/threaded").write_text("1")
+        Path(f"/sys/class/net/{interface}/threaded").write_text(str(int(on)))
     except OSError:
         return False
     return True

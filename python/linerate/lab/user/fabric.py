@@ -12,8 +12,9 @@ from linerate.errors import HostError
 from linerate.lab import protocol, system
 from linerate.lab.fabric import change
 from linerate.lab.keeper.nodes import Node
-from linerate.lab.kernel import receive
+from linerate.lab.user.counters import link_counters
 from linerate.lab.user.mapping import fabric_spec, nic_values, ports_of, schedule_of, settings_of, wire_of
+from linerate.lab.user.threads import TapThread, tap_threads
 from linerate.san import Link, Nic, Switch, Topology
 
 _ANSWER_TIMEOUT_S = 20.0
@@ -33,6 +34,7 @@ class UserFabric:
         }
         self.nics = {name: port.nic for name, port in self._ports.items()}
         self.switches = {switch.name: switch for switch in topology.switches}
+        self._receivers: dict[str, list[TapThread]] = {}
         self.receives_in_threads = False
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -51,13 +53,10 @@ class UserFabric:
 
     def settle(self) -> None:
         """Receiving is charged to the node that receives."""
-        threads = [
-            receive.receive_in_threads(
-                self._nodes[member.name], [interface.name for interface in member.interfaces]
-            )
-            for member in self._topology.nodes
-        ]
-        self.receives_in_threads = all(threads)
+        for member in self._topology.nodes:
+            interfaces = [interface.name for interface in member.interfaces]
+            self._receivers[member.name] = tap_threads(self._nodes[member.name], interfaces)
+        self.receives_in_threads = all(self._receivers.values())
 
     def links(self) -> dict[str, Link]:
         """Every link as it is; its MTU as the node has it now."""
@@ -98,8 +97,25 @@ class UserFabric:
         return switch
 
     def counters(self) -> dict[str, float]:
-        """CPU of the fabric."""
-        return {"fabric.cpu_s": system.process_cpu_s(self.pid)}
+        """Traffic of every link as it was on the wire, drops by cause, pauses, and how late the fabric was."""
+        stats = self._ask({"stats": {}}, "stats")
+        counted = {
+            "fabric.cpu_s": system.process_cpu_s(self.pid),
+            "fabric.lag_ns_max": stats["lag"]["max_ns"],
+            "fabric.late_turns": stats["lag"]["late_turns"],
+            "fabric.given_up_ns": stats["lag"]["given_up_ns"],
+        }
+        for name, port in stats["ports"].items():
+            counted |= link_counters(name, port["sent"], port["received"])
+            counted[f"port.{name}.pauses_asked"] = port["pauses_asked"]
+            counted[f"port.{name}.interrupts"] = port["nic"]["interrupts"]
+        for name, trunk in stats["trunks"].items():
+            counted |= link_counters(name, trunk["a_to_b"], trunk["b_to_a"])
+        return counted
+
+    def receive_cpu_s(self, node: str) -> float:
+        """Of the threads that receive for the TAPs: the kernel lists them nowhere."""
+        return sum(thread.cpu_s() for thread in self._receivers.get(node, ()))
 
     def facts(self) -> dict[str, str | int | float | bool | None]:
         """How the fabric carries frames."""

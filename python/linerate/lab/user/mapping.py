@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from pydantic import ValidationError
+
+from linerate.errors import UserError
 from linerate.lab.fabric import spec
 from linerate.lab.keeper.nodes import Node
 from linerate.san import Link, Nic, Port, Switch, Topology
@@ -58,14 +62,27 @@ def _port(member: Member, port: Port, switch: Switch, netns: str) -> spec.Port:
 
 
 def wire_of(link: Link) -> spec.Wire:
-    """A link's cable."""
-    return spec.Wire(
-        rate_bits_per_s=round(link.rate_bits_per_s),
-        delay_ns=round(link.delay_us * _NS_PER_US),
-        jitter_ns=round(link.jitter_us * _NS_PER_US),
-        loss=link.loss,
-        up=link.up,
-    )
+    """A link's cable. Raises UserError for values that no cable of this fabric has."""
+    with _told():
+        return spec.Wire(
+            rate_bits_per_s=round(link.rate_bits_per_s),
+            delay_ns=round(link.delay_us * _NS_PER_US),
+            jitter_ns=round(link.jitter_us * _NS_PER_US),
+            loss=link.loss,
+            up=link.up,
+        )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What the fabric's models refuse is told as the user's mistake: the topology allows a little more."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        what = f"the user fabric cannot have {key} {first['input']}: {first['msg']}"
+        raise UserError(what, "choose another value") from error
 
 
 def nic_values(nic: Nic) -> dict[str, Any]:
@@ -85,20 +102,25 @@ def ports_of(topology: Topology, switch: str) -> int:
 
 
 def settings_of(switch: Switch, ports: int) -> spec.SwitchSettings:
-    """A switch's settings. Each port and priority has its buffer to itself: the shared memory is never what is full."""
-    return spec.SwitchSettings(
-        queue_bytes=switch.buffer_bytes,
-        buffer_bytes=min(switch.buffer_bytes * ports * _PRIORITIES, spec.BUFFER_BYTES_MAX),
-        flow_control=switch.flow_control,
-        lossless_priorities=switch.lossless_priorities,
-        xoff_bytes=switch.xoff_bytes,
-        xon_bytes=switch.xon_bytes,
-        ecn_threshold_bytes=switch.ecn_threshold_bytes or 0,
-        schedule=schedule_of(switch),
-    )
+    """A switch's settings. Each port and priority has its buffer to itself: the shared memory is never what is full.
+
+    Raises UserError for values that no switch of this fabric has.
+    """
+    with _told():
+        return spec.SwitchSettings(
+            queue_bytes=switch.buffer_bytes,
+            buffer_bytes=min(switch.buffer_bytes * ports * _PRIORITIES, spec.BUFFER_BYTES_MAX),
+            flow_control=switch.flow_control,
+            lossless_priorities=switch.lossless_priorities,
+            xoff_bytes=switch.xoff_bytes,
+            xon_bytes=switch.xon_bytes,
+            ecn_threshold_bytes=switch.ecn_threshold_bytes or 0,
+            schedule=schedule_of(switch),
+        )
 
 
 def schedule_of(switch: Switch) -> spec.Schedule:
-    """How a switch and the adapters at it choose among priorities."""
+    """How a switch and the adapters at it choose among priorities. Raises UserError as `settings_of` does."""
     shares = {priority: round(percent) for priority, percent in switch.schedule.shares.items()}
-    return spec.Schedule(kind=switch.schedule.kind, shares=shares)
+    with _told():
+        return spec.Schedule(kind=switch.schedule.kind, shares=shares)
