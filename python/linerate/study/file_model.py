@@ -61,7 +61,9 @@ class RealHostTable(Frozen):
     devices: tuple[str, ...] = Field(min_length=1)
     """Network devices that carry the storage traffic."""
     volumes: tuple[str, ...] = Field(min_length=1)
-    """iSCSI URLs, one per volume."""
+    """iSCSI URLs, one per volume; with {n} or {n-1} in it one stands for `count` volumes."""
+    count: PositiveInt = 1
+    """Number of volumes for which a URL with {n} stands, numbered from 1."""
 
 
 class SanTable(Frozen):

@@ -20,6 +20,7 @@ from linerate.workload.plan import Step
 from linerate.workload.spec import OpenArrival, SizeMix
 
 IDLE_IOPS = 2.0
+MIB = 1 << 20
 IDLE_VOLUME_BYTES = 1 << 20
 STORAGE_FIGURES = ("iops", "mib_s", "response_ms", "p99_ms", "cycles_per_byte")
 
@@ -65,13 +66,26 @@ def measure(run: Run) -> Measured:
     if outcome.state == "interrupted":
         raise KeyboardInterrupt
     step = outcome.run.manifest.steps[0]
-    figures = figures_of(summarise_step(outcome.run, step), step.counters, run.line_rates)
+    figures = figures_of(
+        summarise_step(outcome.run, step), step.counters, run.line_rates, lan_mib_s(step.counters)
+    )
     if workload.spec is None:
         figures = {name: value for name, value in figures.items() if name not in STORAGE_FIGURES}
     validity = outcome.run.manifest.validity
     stamp = validity.stamp if validity else None
     grave = [one.reason for one in validity.findings if one.severity == "void"] if validity else []
     return Measured(figures, stamp, "; ".join(grave))
+
+
+def lan_mib_s(counters: Mapping[str, float]) -> float | None:
+    """What all LAN streams together delivered, in 2^20 bytes per second; None if there was none."""
+    delivered = [
+        value
+        for name, value in counters.items()
+        if name.startswith("lan.") and name.endswith(".bytes_received")
+    ]
+    clock_s = counters.get("machine.clock_s", 0.0)
+    return sum(delivered) / clock_s / MIB if delivered and clock_s > 0 else None
 
 
 def placed(workload: Workload, run: Run) -> RunSpec:

@@ -5,7 +5,7 @@ Errors name file, line and key; all of them are reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,10 +15,11 @@ from linerate.analysis.verdict import find_metric, shipped_claims
 from linerate.errors import UserError
 from linerate.san import Topology, load_topology, volume_urls
 from linerate.study.factors import combinations
-from linerate.study.file_model import CaseTable, SanTable, StudyFile, WorkloadTable
+from linerate.study.file_model import CaseTable, RealHostTable, SanTable, StudyFile, WorkloadTable
 from linerate.study.model import Case, ClaimTest, RealHost, Repeat, San, SettingValue, Study, Workload
 from linerate.study.settings import check_setting
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
+from linerate.workload.overrides import fill_number
 from linerate.workload.problems import Place, Problems
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text
@@ -136,7 +137,10 @@ class _Reader:
             self._error((kind,), f"{name} is named twice", "give each its own name")
 
     def _san(self, key: Key, table: SanTable) -> San:
-        hosts = tuple(RealHost(**host.model_dump()) for host in table.host)
+        hosts = tuple(
+            RealHost(name=host.name, ssh=host.ssh, devices=host.devices, volumes=tuple(_urls(host)))
+            for host in table.host
+        )
         topology: Topology | None = None
         if (table.topology is None) == (not hosts):
             self._error(key, "a topology or hosts", 'write topology = "base-san", or [[san.host]] tables')
@@ -362,6 +366,12 @@ class _Reader:
             settle_s=table.settle,
             baselines=table.baselines,
         )
+
+
+def _urls(host: RealHostTable) -> Iterator[str]:
+    for url in host.volumes:
+        count = host.count if "{n" in url else 1
+        yield from (fill_number(url, str(number), "") for number in range(1, count + 1))
 
 
 def _volumes_of(san: San) -> int:

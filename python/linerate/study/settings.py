@@ -109,7 +109,7 @@ def hand_of(name: str) -> Hand:
     """Who turns a setting on a virtual SAN. On hosts that exist, what the catalogue knows of adapters is the host's."""
     if name in _NETWORK:
         return "network"
-    if name in _LOAD or name in SessionOptions.model_fields or named(name).where == "session":
+    if name in _LOAD or named(name).where == "session":
         return "load"
     return "host"
 
@@ -202,7 +202,7 @@ def loaded(spec: RunSpec, settings: Settings) -> RunSpec:
         if name == "nagle":
             options["nodelay"] = not named(name).parse(value)
         elif name in SessionOptions.model_fields:
-            options[name] = value if name not in catalogue() else named(name).parse(value)
+            options[name] = named(name).parse(value)
         else:
             key, parsed = _load_field(name, value)
             (run if key in ("workers", "volumes") else volume)[key] = parsed

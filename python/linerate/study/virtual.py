@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from linerate.errors import HostError, InternalError, LinerateError, UserError
 from linerate.host import HostTarget, Journal, restore
 from linerate.lab import Lab
+from linerate.lab.lan import LanTraffic
 from linerate.san import Link, Nic, Switch, Topology
 from linerate.study.laboratory import Measured, SetUp
 from linerate.study.measure import Placed, Run, measure
@@ -118,18 +119,20 @@ class _Up:
         return {}
 
     def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
-        """Runs the workload from every host of the lab."""
-        return measure(
-            Run(
-                workload,
-                self._settings,
-                tuple(self._volumes()),
-                directory,
-                {**record, "facts": dict(self._lab.facts())},
-                counters=self._lab.counters,
-                line_rates=self._line_rates(),
+        """Runs the workload from every host of the lab, with its LAN streams beside it."""
+        streams = [stream for stream in self._as_built.lan if stream.name in workload.lan]
+        with LanTraffic(self._lab, streams) as traffic:
+            return measure(
+                Run(
+                    workload,
+                    self._settings,
+                    tuple(self._volumes()),
+                    directory,
+                    {**record, "facts": {**self._lab.facts(), **({"lan": traffic.tool} if streams else {})}},
+                    counters=lambda: {**self._lab.counters(), **traffic.counters()},
+                    line_rates=self._line_rates(),
+                )
             )
-        )
 
     def _line_rates(self) -> dict[str, float]:
         """Of every port, as it is now."""

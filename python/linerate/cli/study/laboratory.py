@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from linerate.study import StudyDirectory
-from linerate.study.hosts import HostLaboratory
-from linerate.study.laboratory import Laboratory
-from linerate.study.virtual import VirtualLaboratory
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from linerate.study import StudyDirectory
+    from linerate.study.laboratory import Laboratory
 
 
 def laboratory_for(directory: StudyDirectory) -> Laboratory:
     """The laboratory that has every SAN of a study."""
     if all(san.hosts for san in directory.study.sans):
+        from linerate.study.hosts import HostLaboratory
+
         return HostLaboratory(directory.path)
+    from linerate.study.virtual import VirtualLaboratory
+
     return VirtualLaboratory()

@@ -151,7 +151,10 @@ def show_status(directory: StudyDirectory, *, json: bool) -> None:
     """How far it is, block by block."""
     study = directory.study
     done = Counter(step.block for step in directory.measured.values())
-    planned = {block[0].block: len(block) for block in directory.plan.blocks() if block}
+    planned = {
+        block[0].block: sum((step.san, step.case) not in directory.not_applicable for step in block)
+        for block in directory.plan.blocks()
+    }
     failed = [step for step in directory.steps if step.state == "failed"]
     if json:
         blocks = [

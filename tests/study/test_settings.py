@@ -1,0 +1,114 @@
+"""Every setting of a study is in somebody's hands, and does there what its name says."""
+
+from __future__ import annotations
+
+import pytest
+from linerate.errors import UserError
+from linerate.host import catalogue
+from linerate.san import load_topology
+from linerate.study import Study
+from linerate.study.settings import (
+    beyond_kernel_settings,
+    changed_topology,
+    check_setting,
+    hand_of,
+    loaded,
+    network_values,
+)
+
+CHECKED = {"toe": "on", "isoe": "on", "rss_profile": "numa", "mtu": 9000, "delayed_ack": "off"}
+
+
+@pytest.mark.parametrize(("name", "value"), CHECKED.items())
+def test_settings_of_the_catalogue_are_known(name: str, value: str | int) -> None:
+    check_setting(name, value)
+    assert hand_of(name) in ("host", "network")
+
+
+def test_every_setting_of_the_catalogue_has_a_hand() -> None:
+    hands = {name: hand_of(name) for name in catalogue()}
+    assert {name for name, hand in hands.items() if hand == "network"} == {
+        "mtu", "flow_control", "interrupt_moderation_us", "rx_ring_frames", "tx_ring_frames", "rsc",
+    }  # fmt: skip
+    assert hands["nagle"] == hands["header_digest"] == hands["outstanding"] == "load"
+    assert hands["lso"] == hands["delayed_ack"] == hands["congestion_control"] == "host"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("mtu", 50, "mtu: 50"),
+        ("rx_ring_frames", "many", "rx_ring_frames"),
+        ("interrupt_moderation_us", "adaptive", "write a time"),
+        ("switch.schedule", "ets", "switch.schedule"),
+        ("switch.schedule", "wrr 1:2", "switch.schedule"),
+        ("switch.flow_control", "on", "none, pause or pfc"),
+        ("link.delay", "far", "link.delay"),
+        ("link.colour", "red", "with a dot there is"),
+        ("load.session", "many", "load.session"),
+        ("load.volumes", 0, "load.volumes"),
+        ("jumbo", 9000, "there is no setting"),
+    ],
+)
+def test_what_a_setting_cannot_be_is_told(name: str, value: str | int, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        check_setting(name, value)
+    assert message in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_network_settings_change_the_topology_everywhere_they_should() -> None:
+    topology = load_topology("base-san")
+    changed = changed_topology(
+        topology,
+        {
+            "mtu": 9000,
+            "rx_ring_frames": "max",
+            "flow_control": "on",
+            "switch.schedule": "ets 3:70 0:30",
+            "link.delay": "50us",
+            "nagle": "on",
+        },
+    )
+    assert {link.mtu for link in changed.links.values()} == {9000}
+    assert {link.delay_us for link in changed.links.values()} == {50.0}
+    assert {port.nic.rx_ring_frames for port in changed.hosts[0].ports} == {4096}
+    assert changed.arrays[0].ports[0].nic == topology.arrays[0].ports[0].nic
+    assert {switch.flow_control for switch in changed.switches} == {"pause"}
+    assert changed.switches[0].schedule.shares == {3: 70.0, 0: 30.0}
+    assert changed_topology(topology, {}) == topology
+
+
+def test_only_what_the_kernel_lacks_asks_for_the_user_fabric() -> None:
+    topology = load_topology("base-san")
+    asked = {
+        "mtu": 9000, "flow_control": "off", "switch.buffer": "1m", "delayed_ack": "off",
+        "rsc": "on", "link.loss": "1%", "tx_ring_frames": "max", "switch.flow_control": "pfc",
+    }  # fmt: skip
+    wanted = {"rsc", "link.loss", "tx_ring_frames", "switch.flow_control"}
+    assert beyond_kernel_settings(topology, asked) == wanted
+
+
+def test_values_are_shown_as_the_network_has_them() -> None:
+    asked = {"mtu": "9000", "rx_ring_frames": "max", "flow_control": "on", "link.delay": "1ms", "lso": "on"}
+    assert network_values(asked) == {
+        "mtu": 9000, "rx_ring_frames": 4096, "flow_control": "pause", "link.delay": "1ms",
+    }  # fmt: skip
+
+
+def test_session_and_load_settings_reach_the_run(study: Study) -> None:
+    spec = study.workload("seqread").spec
+    assert spec is not None
+    asked = {
+        "nagle": "on",
+        "header_digest": "crc32c",
+        "outstanding": 3,
+        "load.session": "shared",
+        "mtu": 9000,
+    }
+    volumes = loaded(spec, asked).volumes
+    assert {(v.outstanding, v.session, v.iscsi.nodelay, v.iscsi.header_digest) for v in volumes} == {
+        (3, "shared", False, "crc32c")
+    }
+    fewer = loaded(spec, {"load.volumes": 2, "load.workers": 1})
+    assert ([v.name for v in fewer.volumes], fewer.workers) == (["sd1", "sd2"], 1)
+    assert {stream.volumes for stream in fewer.streams} == {("sd1", "sd2")}
