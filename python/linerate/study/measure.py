@@ -10,6 +10,7 @@ from typing import Any
 from linerate.analysis.summary import summarise_step
 from linerate.analysis.verdict import figures_of
 from linerate.errors import UserError
+from linerate.lab.lan import lan_mib_s
 from linerate.results import WorkloadSource
 from linerate.run import Counters, Execution, RunEvent, carry_out
 from linerate.study.laboratory import Measured
@@ -20,7 +21,6 @@ from linerate.workload.plan import Step
 from linerate.workload.spec import OpenArrival, SizeMix
 
 IDLE_IOPS = 2.0
-MIB = 1 << 20
 IDLE_VOLUME_BYTES = 1 << 20
 STORAGE_FIGURES = ("iops", "mib_s", "response_ms", "p99_ms", "cycles_per_byte")
 
@@ -75,17 +75,6 @@ def measure(run: Run) -> Measured:
     stamp = validity.stamp if validity else None
     grave = [one.reason for one in validity.findings if one.severity == "void"] if validity else []
     return Measured(figures, stamp, "; ".join(grave))
-
-
-def lan_mib_s(counters: Mapping[str, float]) -> float | None:
-    """What all LAN streams together delivered, in 2^20 bytes per second; None if there was none."""
-    delivered = [
-        value
-        for name, value in counters.items()
-        if name.startswith("lan.") and name.endswith(".bytes_received")
-    ]
-    clock_s = counters.get("machine.clock_s", 0.0)
-    return sum(delivered) / clock_s / MIB if delivered and clock_s > 0 else None
 
 
 def placed(workload: Workload, run: Run) -> RunSpec:
