@@ -25,6 +25,7 @@ from linerate.study.directory import REPORT
 PAGE_BYTES_MAX = 1_450_000
 COSTS = {
     "lan_mib_s": "LAN, MB/s",
+    "iscsi_share_percent": "iSCSI share, %",
     "response_ms": "resp, ms",
     "p99_ms": "p99, ms",
     "retransmit_percent": "sent again, %",
@@ -32,7 +33,7 @@ COSTS = {
     "array_cpu_percent": "array CPU, %",
 }
 """What is shown beside the metric that decides; what was not measured is left out."""
-_DRAWN = ("lan_mib_s", "retransmit_percent", "host_cpu_percent", "array_cpu_percent")
+_DRAWN = ("lan_mib_s", "iscsi_share_percent", "retransmit_percent", "host_cpu_percent", "array_cpu_percent")
 _VERDICTS = ("better", "worse", "equivalent", "undecided")
 _CLAIMS = ("differs", "agrees", "not tested", "needs hardware")
 
@@ -152,9 +153,8 @@ def _costs(
             value = page.typical(case.name, part.name, metric)
             effect = page.judgement.effect(case.name, part.name, metric)
             drawing = bars.share(value, top) if metric in _DRAWN else Markup("")
-            cells.append(
-                CostCell(words.number(value, METRICS[metric]), drawing, effect.verdict if effect else "")
-            )
+            shown = words.number(value, METRICS[metric]) if metric in METRICS else words.small(value)
+            cells.append(CostCell(shown, drawing, effect.verdict if effect else ""))
         sentence = page.attribution(case.name, part.name)
         if sentence or any(cell.shown != figures.NOTHING for cell in cells):
             yield case, cells, sentence
