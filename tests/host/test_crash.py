@@ -74,7 +74,7 @@ def test_after_kill_9_restore_brings_every_value_back(
     namespace = make_namespace(rootless)
     program = tmp_path / "killed.py"
     program.write_text(_KILLED)
-    moments = [*range(0, 30, 1 if rootless else 7), 1000]
+    moments = [*range(0, 30, 3 if rootless else 7), 1000]
     process = namespace.python(program, json.dumps(EVERYWHERE), str(tmp_path), json.dumps(moments))
     out, err = process.communicate(timeout=100)
     assert process.returncode == 0, err

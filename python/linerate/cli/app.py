@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from linerate.cli import array, check, compare, demo, discover, lab, report, run, schema
+from linerate.cli.host import verbs as host
 from linerate.cli.study import verbs as study
 from linerate.errors import LinerateError
 
@@ -31,6 +32,7 @@ app.command("demo")(demo.demo)
 app.add_typer(study.app, name="study")
 app.add_typer(array.app, name="array")
 app.add_typer(lab.app, name="lab")
+app.add_typer(host.app, name="host")
 app.command("discover")(discover.discover)
 app.command("report")(report.report)
 app.command("check")(check.check)

@@ -3,16 +3,16 @@
 Open this file first. `catalogue` is the list: MTU, offloads, rings, TCP, the iSCSI session, each with unit,
 range, the names that Linux, Windows and the published studies use, and what it does to whom. `apply` changes
 a `HostTarget` (this host, or a network namespace) under a `Journal`; `restore` undoes what a journal holds,
-also after a crash. `linux` turns the knobs; `windows` writes PowerShell. Settings that live elsewhere (a
-session, a lab's fabric) go through a `Writer` that their owner gives.
+also after a crash. `linux` turns the knobs; `windows` writes PowerShell. What an iSCSI session asks for at
+login is no knob of a host: `with_session_settings` puts it into a run.
 """
 
 from linerate.host.catalogue import catalogue, named, parse_settings
 from linerate.host.change import Applied, Shown, apply, read
-from linerate.host.hand import Refusal, Writer, Writers
+from linerate.host.hand import Refusal
 from linerate.host.journal import Change, Journal, read_journal
 from linerate.host.plan import HostPlan, Step, plan
-from linerate.host.session import SessionSettings, session_options, with_session_settings
+from linerate.host.session import with_session_settings
 from linerate.host.setting import (
     MAX,
     Catalogue,
@@ -43,15 +43,12 @@ __all__ = [
     "Refusal",
     "Restored",
     "Scope",
-    "SessionSettings",
     "Setting",
     "Shown",
     "Step",
     "Switch",
     "Value",
     "Where",
-    "Writer",
-    "Writers",
     "apply",
     "apply_script",
     "catalogue",
@@ -62,7 +59,6 @@ __all__ = [
     "read",
     "read_journal",
     "restore",
-    "session_options",
     "undo_script",
     "windows_refusals",
     "with_session_settings",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from linerate.errors import HostError
 from linerate.host.catalogue import catalogue, named, parse_settings
-from linerate.host.hand import Hand, Refusal, Writers, hands, kernel_of
+from linerate.host.hand import Hand, Refusal, hands, kernel_of
 from linerate.host.journal import Change, Journal
 from linerate.host.linux.knob import Reading
 from linerate.host.setting import MAX, Number, Setting, UnavailableError, Value
@@ -43,9 +43,7 @@ class Shown:
     why: str = ""
 
 
-def read(
-    target: HostTarget, names: Iterable[str] | None = None, writers: Writers | None = None
-) -> list[Shown]:
+def read(target: HostTarget, names: Iterable[str] | None = None) -> list[Shown]:
     """Settings as they stand, those of a port once for each device. Never raises for a setting that is not
     there.
 
@@ -55,15 +53,13 @@ def read(
 
     def look() -> list[Shown]:
         with kernel_of(target) as kernel:
-            found = hands(settings, target, kernel, writers or {})
+            found = hands(settings, target, kernel)
             return [shown(hand) for hand in found]
 
     return inside(target, look)
 
 
-def apply(
-    target: HostTarget, values: Mapping[str, Value], journal: Journal, writers: Writers | None = None
-) -> Applied:
+def apply(target: HostTarget, values: Mapping[str, Value], journal: Journal) -> Applied:
     """Sets values on a host, all or none, and reads them back.
 
     A setting that is not available, not permitted or was read back as something else is refused, not raised.
@@ -75,7 +71,7 @@ def apply(
 
     def work() -> Applied:
         with kernel_of(target) as kernel:
-            found = hands([named(name) for name in wanted], target, kernel, writers or {})
+            found = hands([named(name) for name in wanted], target, kernel)
             turns, refused = prepared(found, wanted)
             if refused:
                 return Applied(refused=tuple(refused))
@@ -86,10 +82,11 @@ def apply(
 
 def shown(hand: Hand) -> Shown:
     """The setting as it stands, or why it cannot be read."""
+    source = hand.setting.linux.source if hand.setting.linux else hand.setting.where
     try:
-        return Shown(hand.setting, hand.device, hand.read().value, hand.source)
+        return Shown(hand.setting, hand.device, hand.read().value, source)
     except HostError as error:
-        return Shown(hand.setting, hand.device, None, hand.source, hand.refusal(error).reason)
+        return Shown(hand.setting, hand.device, None, source, hand.refusal(error).reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,6 @@ def _change(turn: Turn, target: HostTarget, namespace: tuple[int, int]) -> Chang
         namespace=namespace,
         setting=hand.setting.name,
         device=hand.device,
-        where=hand.where,
         before=before.value,
         state=before.state,
         wanted=turn.value,

@@ -25,7 +25,7 @@ from typing import Any, Self
 
 from linerate.errors import HostError, UserError
 from linerate.host.linux.knob import State
-from linerate.host.setting import Value, Where
+from linerate.host.setting import Value
 from linerate.host.target import HostTarget, open_namespace
 
 SCHEMA = "linerate.host-journal/1"
@@ -40,11 +40,10 @@ class Change:
     namespace: tuple[int, int]
     setting: str
     device: str
-    where: Where
     before: Value
     """What it stood at."""
     state: State
-    """What its knob needs to put everything back (`linerate.host.linux.knob`), or a writer's value."""
+    """What its knob needs to put everything back (`linerate.host.linux.knob`)."""
     wanted: Value
     """The value that was to be set."""
 
@@ -133,7 +132,7 @@ class Journal:
             raise _unwritable(self.path, error) from error
 
 
-_FIELDS = ("number", "target", "namespace", "setting", "device", "where", "before", "state", "wanted")
+_FIELDS = ("number", "target", "namespace", "setting", "device", "before", "state", "wanted")
 
 
 def _plain(value: Any) -> Any:
@@ -211,7 +210,6 @@ def _change(entry: dict[str, Any]) -> Change:
         namespace=(device, inode),
         setting=entry["setting"],
         device=entry["device"],
-        where=entry["where"],
         before=entry["before"],
         state=entry["state"],
         wanted=entry["wanted"],

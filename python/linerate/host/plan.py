@@ -66,7 +66,7 @@ def plan(target: HostTarget, values: Mapping[str, Value]) -> HostPlan:
 def _steps(target: HostTarget, wanted: Mapping[str, Value]) -> tuple[list[Step], list[Refusal]]:
     steps = []
     with kernel_of(target) as kernel:
-        found = hands([named(name) for name in wanted], target, kernel, {})
+        found = hands([named(name) for name in wanted], target, kernel)
         turns, refused = prepared(found, wanted)
         for turn in turns:
             setting, device, before = turn.hand.setting, turn.hand.device, turn.before

@@ -23,8 +23,8 @@ Value = bool | int | str
 Where = Literal["nic", "stack", "route", "session", "fabric"]
 """Who holds the setting: the adapter and its driver, the TCP stack, the routes to the SAN, the iSCSI session,
 or the links and switches."""
-Scope = Literal["port", "host", "session", "network"]
-"""What one value covers: one port, the whole host (or network namespace), one session, or the whole fabric."""
+Scope = Literal["port", "host", "session"]
+"""What one value covers: one port, the whole host (or network namespace), or one session."""
 MAX = "max"
 """A number's word for the most that the device can do; it becomes a number when it is applied."""
 
@@ -163,9 +163,7 @@ class Names:
 class Setting:
     """One entry of the catalogue; `doc` says what it does to whom.
 
-    `where` is its place on a real host. `fabric` says that a lab's user-space fabric can stand in for the
-    adapter. `default` is what a host usually comes with. `absent` is why Linux has no knob for it, where it
-    has none.
+    `default` is what a host usually comes with; `absent` is why Linux has no knob for it, where it has none.
     """
 
     name: str
@@ -176,7 +174,6 @@ class Setting:
     names: Names
     default: str
     doc: str
-    fabric: bool = False
     absent: str = ""
     linux: Knob | None = field(default=None, repr=False, compare=False)
     windows: WindowsKnob | None = field(default=None, repr=False, compare=False)

@@ -9,7 +9,7 @@ from functools import partial
 from linerate.errors import HostError
 from linerate.host.catalogue import named
 from linerate.host.change import shown
-from linerate.host.hand import Hand, Refusal, Writers, kernel_of
+from linerate.host.hand import Hand, Refusal, kernel_of
 from linerate.host.journal import Change, Journal
 from linerate.host.linux.knob import DeviceGoneError
 from linerate.host.target import HostTarget, inside
@@ -28,7 +28,7 @@ class Restored:
     failed: tuple[Refusal, ...] = ()
 
 
-def restore(journal: Journal, writers: Writers | None = None, *, since: int = 0) -> Restored:
+def restore(journal: Journal, *, since: int = 0) -> Restored:
     """Puts back what the journal holds, the newest first, and looks whether it stands as before.
 
     `since` is `journal.mark` of a moment: only later changes are put back. Raises HostError when somebody
@@ -39,7 +39,7 @@ def restore(journal: Journal, writers: Writers | None = None, *, since: int = 0)
     for target, changes in _by_target(pending):
         if _alive(target, changes[0]):
             journal.lock(target)
-            outcomes.append(inside(target, partial(_put_back, target, changes, journal, writers or {})))
+            outcomes.append(inside(target, partial(_put_back, target, changes, journal)))
         else:
             _let_go(changes, journal, "the host has vanished")
             outcomes.append(Restored(gone=tuple(changes)))
@@ -70,17 +70,14 @@ def _let_go(changes: Iterable[Change], journal: Journal, why: str) -> None:
         journal.undone(change, why=why)
 
 
-def _put_back(target: HostTarget, changes: Sequence[Change], journal: Journal, writers: Writers) -> Restored:
+def _put_back(target: HostTarget, changes: Sequence[Change], journal: Journal) -> Restored:
     """Turns the knobs of one host back in the order given, then looks whether the oldest values stand."""
     turned: list[Change] = []
     gone: list[Change] = []
     failed: list[Refusal] = []
     with kernel_of(target) as kernel:
         for change in changes:
-            hand = Hand(named(change.setting), change.device, kernel, writers.get(change.where), change.where)
-            if change.where == "session" and change.where not in writers:
-                gone.append(change)
-                continue
+            hand = Hand(named(change.setting), change.device, kernel)
             try:
                 hand.restore(change.state)
             except DeviceGoneError:
@@ -91,14 +88,14 @@ def _put_back(target: HostTarget, changes: Sequence[Change], journal: Journal, w
                 turned.append(change)
         oldest = {(change.setting, change.device): change for change in turned}
         for change in oldest.values():
-            hand = Hand(named(change.setting), change.device, kernel, writers.get(change.where), change.where)
+            hand = Hand(named(change.setting), change.device, kernel)
             if stands := _stands_otherwise(hand, change):
                 failed.append(stands)
     stuck = {(refusal.setting, refusal.device) for refusal in failed}
     restored = [change for change in turned if (change.setting, change.device) not in stuck]
     for change in restored:
         journal.undone(change)
-    _let_go(gone, journal, "the session or device is gone")
+    _let_go(gone, journal, "the device is gone")
     return Restored(tuple(restored), tuple(gone), tuple(failed))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from linerate.errors import UserError
-from linerate.host import MAX, catalogue, named
+from linerate.host import MAX, catalogue, named, with_session_settings
 from linerate.san import (
     Node,
     Port,
@@ -27,7 +27,7 @@ from linerate.san import (
     parse_share,
 )
 from linerate.study.model import Settings, SettingValue
-from linerate.workload import RunSpec, SessionOptions, StreamSpec
+from linerate.workload import RunSpec, StreamSpec
 from linerate.workload.units import parse_size
 
 Hand = Literal["network", "load", "host"]
@@ -193,31 +193,26 @@ def beyond_kernel_settings(topology: Topology, settings: Settings) -> set[str]:
 
 def loaded(spec: RunSpec, settings: Settings) -> RunSpec:
     """The run with every setting of sessions and load among `settings` in force."""
-    options: dict[str, Any] = {}
     volume: dict[str, Any] = {}
     run: dict[str, Any] = {}
+    sessions: dict[str, SettingValue] = {}
     for name, value in settings.items():
         if hand_of(name) != "load":
             continue
-        if name == "nagle":
-            options["nodelay"] = not named(name).parse(value)
-        elif name in SessionOptions.model_fields:
-            options[name] = named(name).parse(value)
+        if name in catalogue():
+            sessions[name] = named(name).parse(value)
         else:
             key, parsed = _load_field(name, value)
             (run if key in ("workers", "volumes") else volume)[key] = parsed
-    over = SessionOptions.model_validate(options)
-    volumes = tuple(
-        one.model_copy(update={**volume, "iscsi": one.iscsi.merged(over)})
-        for one in spec.volumes[: run.pop("volumes", None)]
-    )
-    return spec.model_copy(
+    volumes = tuple(one.model_copy(update=volume) for one in spec.volumes[: run.pop("volumes", None)])
+    fewer = spec.model_copy(
         update={
             **run,
             "volumes": volumes,
             "streams": _streams_on(spec.streams, {one.name for one in volumes}),
         }
     )
+    return with_session_settings(fewer, sessions)
 
 
 def _streams_on(streams: Sequence[StreamSpec], volumes: Set[str]) -> tuple[StreamSpec, ...]:
@@ -235,10 +230,6 @@ def _load_field(name: str, value: SettingValue) -> tuple[str, Any]:
             return "session", value
         case "load.volumes" | "load.workers" if isinstance(value, int) and value > 0:
             return name.removeprefix("load."), int(value)
-        case "outstanding":
-            return "outstanding", named(name).parse(value)
-        case "sessions_per_volume":
-            raise UserError(f"{name}: this initiator opens one session per volume", "use load.volumes")
     raise UserError(
         f"{name}: {value!r} cannot be used", "load.session is own or shared, load.workers a number"
     )

@@ -32,7 +32,6 @@ SETTINGS = (
         scope="port",
         kind=Number("bytes", 576, 16_110),
         default="1500",
-        fabric=True,
         linux=LinkNumber("MTU", "mtu", "MAX_MTU"),
         windows=AdvancedProperty(("*JumboPacket",), add=_ETHERNET_HEADER_BYTES),
         names=Names(
@@ -107,7 +106,6 @@ SETTINGS = (
         kind=Switch(),
         default="on",
         linux=FeatureSwitch(_COALESCING, _COALESCING, ("gro", "lro", "rx-gro-hw")),
-        fabric=True,
         windows=Offload("ReceiveSegmentCoalescing", AdvancedProperty(("*RscIPv4", "*RscIPv6"), switch=True)),
         names=Names(
             linux="ethtool -K gro lro rx-gro-hw",
@@ -126,7 +124,6 @@ SETTINGS = (
         kind=Number("us", 0, 10_000, words=("adaptive",), zero_word="off"),
         default="adaptive",
         linux=Moderation(),
-        fabric=True,
         windows=AdvancedProperty(("*InterruptModeration",), switch=True),
         names=Names(
             linux="ethtool -C rx-usecs adaptive-rx",
@@ -146,7 +143,6 @@ SETTINGS = (
         kind=Number("frames", 32, 65_536, limited=True),
         default="driver's choice",
         linux=Ring("rx"),
-        fabric=True,
         windows=AdvancedProperty(("*ReceiveBuffers",)),
         names=Names(linux="ethtool -G rx", windows="*ReceiveBuffers", published="Receive Buffers"),
         doc="""Frames that the adapter can hold until the host fetches them. A larger ring survives a busy CPU
@@ -160,7 +156,6 @@ SETTINGS = (
         kind=Number("frames", 32, 65_536, limited=True),
         default="driver's choice",
         linux=Ring("tx"),
-        fabric=True,
         windows=AdvancedProperty(("*TransmitBuffers",)),
         names=Names(linux="ethtool -G tx", windows="*TransmitBuffers", published="Transmit Buffers"),
         doc="""Frames that the host may queue at the adapter. Where a ring is full the stack waits or drops
@@ -174,7 +169,6 @@ SETTINGS = (
         kind=Choice(("on", "rx", "tx", "off")),
         default="on",
         linux=Pause(),
-        fabric=True,
         windows=AdvancedProperty(("*FlowControl",), words=(("on", 3), ("rx", 2), ("tx", 1), ("off", 0))),
         names=Names(linux="ethtool -A rx tx", windows="*FlowControl", published="Flow control"),
         doc="""Pause frames of IEEE 802.3x: rx obeys them, tx sends them, on does both. A congested switch

@@ -1,0 +1,204 @@
+"""The verbs of `linerate host`: a host's settings shown, planned, applied and put back."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Sequence
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from linerate.errors import HostError, UserError
+
+if TYPE_CHECKING:
+    from linerate.host import HostTarget, Refusal, Value
+
+app = typer.Typer(help="Show and change this host's settings.", no_args_is_help=True)
+
+_Device = Annotated[
+    list[str] | None,
+    typer.Option("--device", "-d", metavar="NAME", help="A port to the SAN (eth2); may be repeated."),
+]
+_Values = Annotated[
+    list[str], typer.Argument(metavar="NAME=VALUE..|STUDY", help="Settings, or a study file with hosts.")
+]
+_Case = Annotated[
+    str | None,
+    typer.Option("--case", metavar="NAME", help="Which case of a study; its baseline if not given."),
+]
+_Journal = Annotated[
+    Path | None, typer.Option("--journal", metavar="FILE", help="Where what was changed is written down.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+
+_WAY_OUT = "leave it out, name its port with --device, or be root, whichever is missing"
+
+
+@app.callback()
+def _host() -> None:
+    """Show and change this host's settings: adapter, TCP stack, iSCSI sessions. Everything can be put back."""
+
+
+@app.command()
+def show(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME..]", help="Settings to explain; all in a table if none."),
+    ] = None,
+    device: _Device = None,
+    json: _Json = False,
+) -> None:
+    """Show settings: value, usual default, where the value comes from; with a name, what the setting does."""
+    from linerate.cli.host.show import as_object, explanations, overview
+    from linerate.host import HostTarget, read
+
+    target = HostTarget(socket.gethostname(), tuple(device or _ports()))
+    found = read(target, names or None)
+    if json:
+        settings = [as_object(one) for one in found]
+        typer.echo(dumps({"schema": "linerate.host/1", "host": target.name, "settings": settings}))
+    else:
+        typer.echo(explanations(found) if names else overview(found))
+
+
+@app.command()
+def plan(
+    values: _Values,
+    device: _Device = None,
+    case: _Case = None,
+    windows: Annotated[bool, typer.Option("--windows", help="PowerShell, for a Windows host.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="The way back instead.")] = False,
+) -> None:
+    """Print the commands that would set the values, and with --undo those that put everything back.
+
+    Nothing is changed. With --windows it is a script: save it, read it, run it on the host as administrator.
+    """
+    from linerate.host import apply_script, parse_settings, plan, undo_script
+
+    target, wanted = _wanted(values, device, case)
+    if windows:
+        checked = parse_settings(wanted)
+        script = undo_script if undo else apply_script
+        typer.echo(script(checked, target.devices), nl=False)
+        return
+    made = plan(target, wanted)
+    for command in made.undo if undo else made.commands:
+        typer.echo(command)
+    if made.records and not undo:
+        typer.echo("# sessions of open-iscsi, from their next login on")
+        for record in made.records:
+            typer.echo(record)
+    if made.refused:
+        raise HostError("cannot be had here: " + _joined(made.refused), _WAY_OUT)
+
+
+@app.command()
+def apply(values: _Values, device: _Device = None, case: _Case = None, journal: _Journal = None) -> None:
+    """Set values on this host, all or none, and read them back. `linerate host restore` puts everything back."""
+    from linerate.host import Journal, apply, named
+
+    target, wanted = _wanted(values, device, case)
+    path = journal or _default_journal()
+    with Journal(path) as opened:
+        applied = apply(target, wanted, opened)
+    if applied.refused:
+        raise HostError("nothing was changed: " + _joined(applied.refused), _WAY_OUT)
+    for name, value in applied.readback.items():
+        text = named(name).text
+        typer.echo(f"{name}: {text(value)} (was {text(applied.before[name])})")
+    typer.echo(f"to put it back: linerate host restore{f' {path}' if journal else ''}")
+
+
+@app.command()
+def restore(
+    journal: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A journal; that of `host apply` if not given.")
+    ] = None,
+) -> None:
+    """Put back what was changed, also after a crash: every setting that a journal holds."""
+    from linerate.host import Journal, restore
+
+    path = journal or _default_journal()
+    if not path.exists():
+        if journal is not None:
+            raise UserError(
+                f"{path}: there is no such journal", "a study keeps settings.jsonl in its directory"
+            )
+        typer.echo("nothing was changed")
+        return
+    with Journal(path) as opened:
+        outcome = restore(opened)
+    for change in outcome.restored:
+        typer.echo(f"{_place(change.setting, change.device)}: back at {_text(change.setting, change.before)}")
+    for change in outcome.gone:
+        typer.echo(f"{_place(change.setting, change.device)}: its device or network namespace is gone")
+    if outcome.failed:
+        raise HostError("could not be put back: " + _joined(outcome.failed), "mend the cause and try again")
+    if journal is None:
+        path.unlink()
+    if not outcome.restored and not outcome.gone:
+        typer.echo("everything stands as it was")
+
+
+def _wanted(
+    given: Sequence[str], devices: Sequence[str] | None, case: str | None
+) -> tuple[HostTarget, dict[str, Value]]:
+    """The host and the values that a command line names: NAME=VALUE, or a case of a study with its devices."""
+    from linerate.host import HostTarget
+
+    pairs = [item.partition("=") for item in given]
+    if all(equals for _, equals, _ in pairs):
+        if case is not None:
+            raise UserError("--case needs a study file", "give its path in place of NAME=VALUE")
+        return HostTarget(socket.gethostname(), tuple(devices or ())), {name: text for name, _, text in pairs}
+    if len(given) != 1:
+        raise UserError(
+            f"{' '.join(given)}: neither settings nor one study file", "write NAME=VALUE, or one path"
+        )
+    return _of_study(given[0], devices, case)
+
+
+def _of_study(
+    file: str, devices: Sequence[str] | None, case: str | None
+) -> tuple[HostTarget, dict[str, Value]]:
+    from linerate.host import HostTarget, catalogue
+    from linerate.study import load_study
+
+    study = load_study(file)
+    hosts = [host for san in study.sans for host in san.hosts]
+    here = next((host for host in hosts if host.ssh is None), hosts[0] if hosts else None)
+    names = [one.name for one in study.cases]
+    if case is not None and case not in names:
+        raise UserError(f"{file}: there is no case {case}", f"there is {', '.join(names)}")
+    chosen = study.case(case) if case else study.baseline
+    values = {name: value for name, value in chosen.settings.items() if name in catalogue()}
+    name = here.name if here else socket.gethostname()
+    return HostTarget(name, tuple(devices or (here.devices if here else ()))), values
+
+
+def _ports() -> list[str]:
+    """The network adapters of this host; where there is none (a namespace), every device but the loopback."""
+    devices = sorted(name for _, name in socket.if_nameindex() if name != "lo")
+    return [name for name in devices if Path("/sys/class/net", name, "device").exists()] or devices
+
+
+def _default_journal() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "linerate" / "host.jsonl"
+
+
+def _joined(refused: Iterable[Refusal]) -> str:
+    return "; ".join(map(str, refused))
+
+
+def _place(setting: str, device: str) -> str:
+    return f"{setting} of {device}" if device else setting
+
+
+def _text(setting: str, value: Value) -> str:
+    from linerate.host import named
+
+    return named(setting).text(value)
