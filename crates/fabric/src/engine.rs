@@ -1,14 +1,19 @@
 //! The thread that is the network: real time in, virtual time along with it.
 //!
 //! Virtual time is the real time since the start. One turn of the loop lets everything happen that is due, takes what the
-//! hosts have sent meanwhile, and sleeps until the next thing is due or a host sends. A turn costs a few system calls, so under
-//! load the loop rests for as long as it has worked, at most [`REST_NS_MAX`]: frames are then handed over in batches, at most
-//! that late, while the model's own times stay exact.
+//! hosts have sent meanwhile, and waits until a host is to be interrupted or sends. What happens in between is settled later,
+//! at its own virtual time: only hosts can tell.
+//!
+//! Waiting is dear: a sleep costs some 20 us of CPU time on a virtual machine and ends as much too late. So there are two ways
+//! to wait ([`Pace`]). While there is little to do, a sleep ends early by as much as sleeps have been late, and the rest is
+//! spent looking: frames are handed over on time. Under load the loop rests for [`REST_NS`] after each turn, whatever comes:
+//! frames are handed over in batches, at most that late.
 //!
 //! Work that takes longer than it may shows as **lag**, the real time at which something was done minus the virtual time at
-//! which it was due. A turn covers at most [`TURN_NS_MAX`] of virtual time, so a fabric that cannot keep up becomes a slower
-//! network rather than one that reads its hosts ever less often. Lag beyond [`LAG_NS_MAX`] is given up: the virtual clock is set
-//! back, and what was lost is counted. Whoever measures looks at these counters and discards what was measured late.
+//! which it was due. A turn covers at most [`TURN_NS_MAX`] beyond what was due, so a fabric that cannot keep up becomes a
+//! slower network rather than one that reads its hosts ever less often. Lag beyond [`LAG_NS_MAX`] is given up: the virtual
+//! clock is set back, and what was lost is counted. Whoever measures looks at these counters and discards what was measured
+//! late.
 
 use crate::{
     hosts::Hosts,
@@ -25,14 +30,16 @@ use std::{
     time::Duration,
 };
 
-/// Longest rest under load, which is also the latest that a frame is handed over without need.
-const REST_NS_MAX: Nanos = 50_000;
-/// Shortest time worth sleeping for.
-const SLEEP_NS_MIN: Nanos = 3_000;
+/// Rest after each turn under load, which is also the latest that a frame is handed over without need.
+const REST_NS: Nanos = 100_000;
+/// Longest wait while a host has more to send than its NIC has room for.
+const REFILL_NS: Nanos = 200_000;
 /// Most virtual time that one turn covers.
 const TURN_NS_MAX: Nanos = 1_000_000;
 /// Lag that is not caught up with.
 const LAG_NS_MAX: Nanos = 20_000_000;
+/// Most that a sleep is cut short by, and so the most that is spent looking.
+const LATE_NS_MAX: Nanos = 40_000;
 /// Lag from which on a measurement is to be doubted.
 const LATE_NS: Nanos = 1_000_000;
 
@@ -50,6 +57,7 @@ pub(crate) struct Engine {
     pub(crate) poller: Poller,
     /// Real time at virtual time 0.
     epoch: Nanos,
+    pace: Pace,
     lag: LagStats,
 }
 
@@ -63,44 +71,54 @@ impl Engine {
         for (index, host) in hosts.list.iter().enumerate() {
             poller.add(&host.tap, index)?;
         }
-        Ok(Self { plan, network, hosts, poller, epoch: system::now_ns(), lag: LagStats::default() })
+        Ok(Self {
+            plan,
+            network,
+            hosts,
+            poller,
+            epoch: system::now_ns(),
+            pace: Pace::default(),
+            lag: LagStats::default(),
+        })
     }
 
     /// Runs until the owner hangs up.
     pub(crate) fn run(&mut self, requests: &Receiver<Request>) -> io::Result<()> {
         loop {
+            let due = self.network.next_interrupt();
             let began = self.clock();
-            let until = self.network.next_event().map_or(began, |due| began.min(due + TURN_NS_MAX));
-            self.note_lag(began);
+            self.note_lag(due, began);
+            let until = due.map_or(began, |due| began.min(due + TURN_NS_MAX));
             self.network.advance(until, &mut self.hosts);
             if let Some(error) = self.hosts.failure.take() {
                 return Err(error);
             }
             let more = self.hosts.read(&mut self.network)?;
-            if until < began || more {
-                // Behind: no rest, but the owner is heard.
-                if self.wait(Some(0))? && !self.answer(requests)? {
-                    return Ok(());
-                }
-                continue;
-            }
-            if self.sleep(began)? && !self.answer(requests)? {
+            let behind = until < began || more;
+            let woken = if behind { self.wait(Some(0))? } else { self.sleep(began)? };
+            if woken && !self.answer(requests)? {
                 return Ok(());
             }
         }
     }
 
-    /// Rests after work, then waits for what comes next. Returns whether the owner wants something.
+    /// Waits for what comes next. Returns whether the owner wants something.
     fn sleep(&mut self, began: Nanos) -> io::Result<bool> {
-        let now = self.clock();
-        let rest = (now - began).min(REST_NS_MAX);
-        if rest >= SLEEP_NS_MIN {
-            self.poller.rest(Duration::from_nanos(rest));
+        let mut now = self.clock();
+        if self.pace.is_high(began, now, self.hosts.handled) {
+            self.poller.rest(Duration::from_nanos(REST_NS));
+            now = self.clock();
         }
-        let Some(due) = self.network.next_event() else { return self.wait(None) };
-        let now = self.clock();
+        let refill = self.hosts.is_any_waiting().then_some(now + REFILL_NS);
+        let due = self.network.next_interrupt();
+        let Some(due) = due.into_iter().chain(refill).min() else { return self.wait(None) };
         let left = due.saturating_sub(now);
-        self.wait(Some(if left < SLEEP_NS_MIN { 0 } else { left }))
+        let early = left.saturating_sub(self.pace.late_ns);
+        let woken = self.wait(Some(early))?;
+        if early > 0 {
+            self.pace.slept(self.clock().saturating_sub(now), early);
+        }
+        Ok(woken)
     }
 
     fn wait(&mut self, timeout_ns: Option<Nanos>) -> io::Result<bool> {
@@ -112,9 +130,8 @@ impl Engine {
         system::now_ns() - self.epoch
     }
 
-    /// How late is what should have happened by now?
-    fn note_lag(&mut self, now: Nanos) {
-        let lag = self.network.next_event().map_or(0, |due| now.saturating_sub(due));
+    fn note_lag(&mut self, due: Option<Nanos>, now: Nanos) {
+        let lag = due.map_or(0, |due| now.saturating_sub(due));
         self.lag.note(lag, LATE_NS);
         if lag > LAG_NS_MAX {
             self.epoch += lag;
@@ -145,4 +162,43 @@ impl Engine {
         let cpu_us = cpu.user_us + cpu.system_us;
         Ok(FabricStats::collect(&self.plan, &self.network, &self.hosts, cpu_us, lag))
     }
+}
+
+/// How the loop waits, from how busy it has been and how late its sleeps have ended.
+#[derive(Debug, Default)]
+struct Pace {
+    /// When the last turn with work began, and the packets handled by then.
+    last: Nanos,
+    handled: u64,
+    /// Mean work and mean time of recent turns.
+    work_ns: Nanos,
+    turn_ns: Nanos,
+    /// By how much sleeps end late.
+    late_ns: Nanos,
+}
+
+impl Pace {
+    /// Takes down a turn's work. True if so much of the time is spent on work that batches pay.
+    fn is_high(&mut self, began: Nanos, ended: Nanos, handled: u64) -> bool {
+        if handled == self.handled {
+            return false;
+        }
+        self.handled = handled;
+        self.work_ns = mean(self.work_ns, ended - began);
+        self.turn_ns = mean(self.turn_ns, began - self.last);
+        self.last = began;
+        self.work_ns * 5 > self.turn_ns
+    }
+
+    /// Takes down how long a sleep was and should have been. Sleeps that a host cut short say nothing.
+    fn slept(&mut self, took: Nanos, asked: Nanos) {
+        if took >= asked {
+            self.late_ns = mean(self.late_ns, (took - asked).min(LATE_NS_MAX));
+        }
+    }
+}
+
+/// A mean that forgets: the new value counts for a sixteenth.
+fn mean(before: Nanos, value: Nanos) -> Nanos {
+    before - before / 16 + value / 16
 }

@@ -48,6 +48,8 @@ pub(crate) struct Hosts {
     pub(crate) list: Vec<Host>,
     merger: Merger<usize>,
     memory: Vec<u8>,
+    /// Packets read and written.
+    pub(crate) handled: u64,
     /// The first failure to write, which ends the fabric.
     pub(crate) failure: Option<io::Error>,
 }
@@ -74,7 +76,18 @@ impl Host {
 
 impl Hosts {
     pub(crate) fn new(list: Vec<Host>) -> Self {
-        Self { list, merger: Merger::new(), memory: Vec::with_capacity(PACKET_BYTES_MAX), failure: None }
+        Self {
+            list,
+            merger: Merger::new(),
+            memory: Vec::with_capacity(PACKET_BYTES_MAX),
+            handled: 0,
+            failure: None,
+        }
+    }
+
+    /// Whether some host has, or may have, more to send than its ring has had room for.
+    pub(crate) fn is_any_waiting(&self) -> bool {
+        self.list.iter().any(|host| host.readable)
     }
 
     /// Lets every host that has something to send do so, as far as its ring has room. Returns whether some have more.
@@ -88,6 +101,7 @@ impl Hosts {
                 host.readable = host.tap.read(&mut self.memory)?;
                 if host.readable {
                     host.stats.packets_sent += 1;
+                    self.handled += 1;
                     send(network, interface, host, &mut self.memory);
                 }
             }
@@ -111,9 +125,10 @@ fn send(network: &mut Network<Segment>, interface: InterfaceId, host: &mut Host,
 
 impl Receiver<Segment> for Hosts {
     fn interrupt(&mut self, _at: Nanos, rsc: bool, ring: vec::Drain<'_, (InterfaceId, Frame<Segment>)>) {
-        let Self { list, merger, failure, .. } = self;
+        let Self { list, merger, handled, failure, .. } = self;
         let mut write = |index: usize, pieces: &[IoSlice<'_>], frames: usize| {
             let host: &mut Host = &mut list[index];
+            *handled += 1;
             match host.tap.write(pieces) {
                 Ok(true) => host.stats.packets_received += 1,
                 Ok(false) => host.stats.frames_refused += frames as u64,

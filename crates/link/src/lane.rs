@@ -68,7 +68,8 @@ pub(crate) struct Lane<P> {
     pub(crate) busy_until: Nanos,
     /// Bits times 10^9 that rounding to nanoseconds has left over.
     carry: u64,
-    pub(crate) flying: VecDeque<Tagged<P>>,
+    /// What is on the wire, with the times of arrival.
+    pub(crate) flying: VecDeque<(Nanos, Tagged<P>)>,
     last_arrival: Nanos,
     pub(crate) stats: LaneStats,
     /// Bytes of lossless classes that came in by this lane and are still in the switch.
@@ -149,6 +150,17 @@ impl<P> Lane<P> {
         self.current = Some(waiting);
         self.busy_until = now + duration;
         Some(self.busy_until)
+    }
+
+    /// When the next frame that is under way arrives, at the earliest.
+    pub(crate) fn next_arrival(&self) -> Option<Nanos> {
+        let flying = self.flying.front().map(|&(arrival, _)| arrival);
+        flying.or_else(|| self.current.is_some().then(|| self.busy_until + self.wire.delay_ns))
+    }
+
+    /// Shortest time from a frame's arrival at the sender to its arrival at the receiver.
+    pub(crate) fn passage_ns(&self) -> Nanos {
+        wire_bytes(60) * 8 * 1_000_000_000 / self.wire.rate_bits_per_s + self.wire.delay_ns
     }
 
     /// Time on the wire at line rate; what rounding loses is carried to the next frame.

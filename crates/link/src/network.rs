@@ -39,6 +39,7 @@ pub struct Network<P> {
     events: BinaryHeap<Reverse<Event>>,
     /// Events so far: settles equal times.
     sequence: u64,
+    pauses_under_way: usize,
     lanes: Vec<Lane<P>>,
     bonds: Vec<Bond>,
     nics: Vec<Nic<P>>,
@@ -86,6 +87,27 @@ impl<P: Clone> Network<P> {
         self.events.peek().map(|Reverse(event)| event.at)
     }
 
+    /// A time before which no host will be interrupted, if nobody sends: whoever hands frames over in real time need not
+    /// look earlier. None if nothing is under way.
+    pub fn next_interrupt(&self) -> Option<Nanos> {
+        let next = self.next_event()?;
+        if self.pauses_under_way > 0 {
+            // A sender that is let go has frames that are not on their way yet.
+            return Some(next);
+        }
+        let due = self.nics.iter().filter_map(Nic::due);
+        due.chain(self.lanes.iter().filter_map(|lane| self.next_from(lane))).min()
+    }
+
+    /// The earliest interrupt that what is on a lane can lead to.
+    fn next_from(&self, lane: &Lane<P>) -> Option<Nanos> {
+        let arrival = lane.next_arrival()?;
+        Some(match lane.to {
+            Node::Nic(nic) => arrival + self.nics[nic].patience(),
+            Node::Switch(switch) => arrival + self.switches[switch].passage_ns,
+        })
+    }
+
     /// All interfaces, in the order in which they were added.
     pub fn interfaces(&self) -> impl Iterator<Item = InterfaceId> + use<P> {
         (0..self.interfaces.len()).map(InterfaceId)
@@ -125,15 +147,17 @@ impl<P: Clone> Network<P> {
             match event.what {
                 What::Sent(lane) => self.sent(lane, receiver),
                 What::Arrived(lane) => {
-                    if let Some(tagged) = self.lanes[lane].flying.pop_front() {
+                    if let Some((_, tagged)) = self.lanes[lane].flying.pop_front() {
                         self.arrive(lane, tagged, receiver);
                     }
                 }
                 What::Interrupt(nic) => self.interrupt(nic, receiver),
-                What::Pause { lane, epoch, priorities, stop } if self.lanes[lane].epoch == epoch => {
-                    self.pause(lane, priorities, stop);
+                What::Pause { lane, epoch, priorities, stop } => {
+                    self.pauses_under_way -= 1;
+                    if self.lanes[lane].epoch == epoch {
+                        self.pause(lane, priorities, stop);
+                    }
                 }
-                What::Pause { .. } => {}
             }
         }
         self.now = self.now.max(until);
@@ -159,7 +183,7 @@ impl<P: Clone> Network<P> {
         self.start(index);
         match fate {
             Some(arrival) if arrival > self.now => {
-                self.lanes[index].flying.push_back(tagged);
+                self.lanes[index].flying.push_back((arrival, tagged));
                 self.at(arrival, What::Arrived(index));
             }
             Some(_) => self.arrive(index, tagged, receiver),
@@ -227,6 +251,7 @@ impl<P: Clone> Network<P> {
             let arrival = reverse.pause_arrival(self.now);
             let at = self.lanes[lane].after_last_pause(arrival);
             let epoch = self.lanes[lane].epoch;
+            self.pauses_under_way += 1;
             self.at(at, What::Pause { lane, epoch, priorities, stop });
         }
     }

@@ -96,6 +96,16 @@ impl<P> Nic<P> {
         Arrived::InterruptAt(due)
     }
 
+    /// When the host will be interrupted for what is in the ring.
+    pub(crate) fn due(&self) -> Option<Nanos> {
+        self.interrupt_at
+    }
+
+    /// Shortest time from a frame's arrival to the interrupt that is not due yet.
+    pub(crate) fn patience(&self) -> Nanos {
+        if self.config.moderation_frames > 0 { 0 } else { u64::from(self.config.moderation_us) * 1_000 }
+    }
+
     /// More of the ring is in use than is prudent.
     pub(crate) fn is_crowded(&self) -> bool {
         self.ring.len() as u64 * 4 > u64::from(self.config.rx_ring_frames) * 3

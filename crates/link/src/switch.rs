@@ -2,7 +2,7 @@
 
 use crate::{
     config::{FlowControl, SwitchConfig},
-    frame::Mac,
+    frame::{Mac, Nanos},
     stats::SwitchStats,
 };
 use std::{
@@ -20,12 +20,20 @@ pub(crate) struct Switch {
     pub(crate) bonds: Vec<usize>,
     /// Address and VLAN -> bond.
     addresses: HashMap<u64, usize, BuildHasherDefault<AddressHasher>>,
+    /// Shortest time from a frame's arrival to its arrival at the next station.
+    pub(crate) passage_ns: Nanos,
     pub(crate) stats: SwitchStats,
 }
 
 impl Switch {
     pub(crate) fn new(config: SwitchConfig) -> Self {
-        Self { config, bonds: Vec::new(), addresses: HashMap::default(), stats: SwitchStats::default() }
+        Self {
+            config,
+            bonds: Vec::new(),
+            addresses: HashMap::default(),
+            passage_ns: 0,
+            stats: SwitchStats::default(),
+        }
     }
 
     /// The address is behind this bond.

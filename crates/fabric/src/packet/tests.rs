@@ -34,7 +34,7 @@ impl Default for Tcp {
 
 /// Bytes that tell where they belong.
 fn data(start: usize, length: usize) -> Vec<u8> {
-    (start..start + length).map(|index| (index * 31 >> 3) as u8).collect()
+    (start..start + length).map(|index| ((index * 31) >> 3) as u8).collect()
 }
 
 impl Tcp {
@@ -279,7 +279,7 @@ fn any_cut_any_loss_and_any_merge_keep_every_byte_in_place() {
     };
     for round in 0..300 {
         let (mut frames, mut sent, mut at) = (Vec::new(), Vec::new(), 0_usize);
-        for _ in 0..1 + random(6) {
+        for _ in 0..=random(6) {
             let length = 1 + random(20_000) as usize;
             let gso = [0, 100, MSS, 8948][random(4) as usize];
             let length = if gso == 0 { length.min(8948) } else { length };
@@ -321,7 +321,9 @@ fn a_mark_reaches_the_host() {
         for gso in [0, 500] {
             let mut frames = Tcp { v6, ecn: 2, gso, payload: data(0, 1000), ..Tcp::default() }.frames();
             assert!(frames.iter().all(|frame| frame.ecn_capable));
-            frames.iter_mut().for_each(|frame| frame.marked = true);
+            for frame in &mut frames {
+                frame.marked = true;
+            }
             for given in deliver(frames, true) {
                 let field = if v6 { given.frame[15] >> 4 & 3 } else { given.frame[15] & 3 };
                 assert_eq!(field, 3);
@@ -364,7 +366,9 @@ fn nonsense_is_refused_and_never_panics() {
         }
         if let Some(packet) = Packet::parse(bytes) {
             let mut cut: Vec<_> = frames(packet).collect();
-            cut.iter_mut().for_each(|frame| frame.marked = round % 3 == 0);
+            for frame in &mut cut {
+                frame.marked = round % 3 == 0;
+            }
             deliver(cut, true);
         }
     }

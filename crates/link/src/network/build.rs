@@ -29,6 +29,7 @@ impl<P: Clone> Network<P> {
             seed,
             events: BinaryHeap::new(),
             sequence: 0,
+            pauses_under_way: 0,
             lanes: Vec::new(),
             bonds: Vec::new(),
             nics: Vec::new(),
@@ -51,6 +52,7 @@ impl<P: Clone> Network<P> {
         let (bond, towards) = self.add_cable(Node::Nic(index), Node::Switch(switch.0), cable, &schedules);
         self.nics.push(Nic::new(config, bond));
         self.switches[switch.0].bonds.push(towards);
+        self.time_passages();
         NicId(index)
     }
 
@@ -69,7 +71,20 @@ impl<P: Clone> Network<P> {
         self.switches[a.0].bonds.push(from_a);
         self.switches[b.0].bonds.push(from_b);
         self.trunks.push((from_a, from_b));
+        self.time_passages();
         TrunkId(self.trunks.len() - 1)
+    }
+
+    /// Works out how quickly a frame can get through each switch and reach whatever is behind it.
+    pub(super) fn time_passages(&mut self) {
+        for index in 0..self.switches.len() {
+            let lanes = self.lanes.iter().filter(|lane| lane.from == Node::Switch(index));
+            let passages = lanes.map(|lane| match lane.to {
+                Node::Nic(nic) => lane.passage_ns() + self.nics[nic].patience(),
+                Node::Switch(_) => lane.passage_ns(),
+            });
+            self.switches[index].passage_ns = passages.min().unwrap_or(0);
+        }
     }
 
     /// Both directions of a cable: the bonds of its ends.

@@ -35,6 +35,7 @@ impl<P: Clone> Network<P> {
             }
         }
         self.nics[nic.0].config = config;
+        self.time_passages();
         self.ask_for_ring(nic.0);
     }
 
@@ -83,5 +84,6 @@ impl<P: Clone> Network<P> {
                 }
             }
         }
+        self.time_passages();
     }
 }

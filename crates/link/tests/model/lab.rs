@@ -131,8 +131,13 @@ impl Lab {
         self.network.send(from, frame);
     }
 
+    /// Lets time pass, and holds the network to its word about the next interrupt.
     pub(crate) fn advance(&mut self, until: Nanos) {
+        let (promised, before) = (self.network.next_interrupt(), self.inbox.arrivals.len());
         self.network.advance(until, &mut self.inbox);
+        if let Some(first) = self.inbox.arrivals.get(before) {
+            assert!(promised.is_some_and(|promised| promised <= first.at), "{promised:?}, then {}", first.at);
+        }
     }
 
     /// Every interface announces itself, so that nothing is flooded afterwards.
