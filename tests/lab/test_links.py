@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 import time
 
 import pytest
@@ -12,37 +10,7 @@ from linerate.errors import HostError, UserError
 from linerate.lab import Lab, utilisation
 
 from tests.lab.conftest import message
-
-MIB = 1 << 20
-
-SEND = """
-import json, socket, sys, time
-address, size = sys.argv[1], int(sys.argv[2])
-with socket.create_connection((address, 7000), timeout=20) as link:
-    start = time.monotonic()
-    link.sendall(bytes(size))
-    link.shutdown(socket.SHUT_WR)
-    link.recv(1)
-    print(json.dumps(time.monotonic() - start))
-"""
-
-SINK = """
-import socket
-with socket.create_server(("0.0.0.0", 7000)) as server:
-    print("listening", flush=True)
-    link, _ = server.accept()
-    while link.recv(1 << 20):
-        pass
-    link.sendall(b"x")
-    link.close()
-"""
-
-BURST = """
-import socket, sys
-sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for _ in range(int(sys.argv[2])):
-    sender.sendto(bytes(1400), (sys.argv[1], 9))
-"""
+from tests.lab.traffic import BURST, MIB, SEND, address_of, python, transfer_s
 
 BURN = """
 import time
@@ -51,24 +19,6 @@ while time.process_time() < 0.3:
 print("burnt", flush=True)
 time.sleep(600)
 """
-
-
-def _python(code: str, *words: object) -> list[str]:
-    return [sys.executable, "-c", code, *map(str, words)]
-
-
-def _address(lab: Lab, host: str) -> str:
-    return lab.topology.node(host).interfaces[0].address
-
-
-def _transfer_s(lab: Lab, size_bytes: int) -> float:
-    """Seconds that a TCP transfer from h1 to h2 takes."""
-    with subprocess.Popen(lab.inside("h2", _python(SINK)), stdout=subprocess.PIPE) as sink:
-        assert sink.stdout is not None
-        assert sink.stdout.readline() == b"listening\n"
-        sent = lab.execute("h1", _python(SEND, _address(lab, "h2"), size_bytes), timeout_s=60)
-    assert sent.returncode == 0, sent.stderr
-    return float(json.loads(sent.stdout))
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +37,7 @@ def test_a_line_is_as_fast_as_it_says(lab: Lab) -> None:
     wire_s = frames * 1538 * 8 / 20e6
     assert lab.links["h2.p0"].rate_bits_per_s == 20e6
     burst_s = 15_000 * 8 / 20e6
-    assert wire_s - burst_s <= _transfer_s(lab, 2 * MIB) < 3 * wire_s
+    assert wire_s - burst_s <= transfer_s(lab, 2 * MIB) < 3 * wire_s
 
 
 @pytest.mark.parametrize("mtu", [1500, 9000])
@@ -96,7 +46,7 @@ def test_frames_are_frames(lab: Lab, mtu: int) -> None:
     for host in ("h1", "h2"):
         assert lab.change_link(f"{host}.p0", mtu=mtu).mtu == mtu
     before = lab.counters()
-    _transfer_s(lab, MIB)
+    transfer_s(lab, MIB)
     after = lab.counters()
     segments = MIB / (mtu - 52)
     for name in ("port.h1.p0.frames_sent", "port.h2.p0.frames_received"):
@@ -110,7 +60,7 @@ def test_a_full_buffer_drops_and_a_larger_one_does_not(lab: Lab) -> None:
     for buffer_bytes in (16_384, 1 << 20):
         assert lab.change_switch("sw1", buffer_bytes=buffer_bytes).buffer_bytes == buffer_bytes
         before = lab.counters()["port.h2.p0.switch_drops"]
-        assert lab.execute("h1", _python(BURST, _address(lab, "h2"), 100)).returncode == 0
+        assert lab.execute("h1", python(BURST, address_of(lab, "h2"), 100)).returncode == 0
         drops[buffer_bytes] = lab.counters()["port.h2.p0.switch_drops"] - before
     # 16 KiB hold 11 of these frames, the burst of the shaper lets 10 through, the line takes one in 11 ms.
     assert 40 < drops[16_384] < 85
@@ -119,15 +69,15 @@ def test_a_full_buffer_drops_and_a_larger_one_does_not(lab: Lab) -> None:
 
 def test_a_pulled_cable_carries_nothing(lab: Lab) -> None:
     assert not lab.change_link("h2.p0", up=False).up
-    failed = lab.execute("h1", _python(SEND.replace("timeout=20", "timeout=0.3"), _address(lab, "h2"), 1))
+    failed = lab.execute("h1", python(SEND.replace("timeout=20", "timeout=0.3"), address_of(lab, "h2"), 1))
     assert failed.returncode != 0
     assert lab.change_link("h2.p0", up=True).up
-    assert _transfer_s(lab, 1) < 10
+    assert transfer_s(lab, 1) < 10
 
 
 def test_cpu_is_charged_to_the_host_whose_namespace_it_was_spent_in(lab: Lab) -> None:
     before = lab.counters()
-    with subprocess.Popen(lab.inside("h1", _python(BURN)), stdout=subprocess.PIPE) as burning:
+    with subprocess.Popen(lab.inside("h1", python(BURN)), stdout=subprocess.PIPE) as burning:
         assert burning.stdout is not None
         assert burning.stdout.readline() == b"burnt\n"
         after = lab.counters()
@@ -142,7 +92,7 @@ def test_receiving_is_charged_to_the_receiver(lab: Lab) -> None:
     if not lab.facts()["receive_threads"]:
         pytest.skip("this kernel has no receive threads for veth pairs")
     before = lab.counters()
-    _transfer_s(lab, 8 * MIB)
+    transfer_s(lab, 8 * MIB)
     after = lab.counters()
     assert after["host.h2.cpu_s"] > before["host.h2.cpu_s"]
     assert after["fabric.cpu_s"] > before["fabric.cpu_s"]
@@ -152,7 +102,7 @@ def test_utilisation_tells_how_busy_a_line_was(lab: Lab) -> None:
     lab.change_link("h2.p0", rate_bits_per_s=20e6)
     before = lab.counters()
     elapsed_s = -time.monotonic()
-    _transfer_s(lab, MIB)
+    transfer_s(lab, MIB)
     elapsed_s += time.monotonic()
     used = utilisation(lab.links, before, lab.counters())
     assert 0.5 * MIB * 8 / 20e6 / elapsed_s < used["h2.p0"] <= 1.1
@@ -205,7 +155,7 @@ def test_the_control_network_reaches_every_node(lab: Lab) -> None:
     before = lab.counters()
     for node in (*lab.topology.hosts, *lab.topology.arrays):
         code = f"import socket; socket.create_connection(({node.control_address!r}, 22), timeout=5)"
-        answer = lab.execute("control", _python(code))
+        answer = lab.execute("control", python(code))
         assert (
             "ConnectionRefusedError" in answer.stderr
         )  # by the node itself: it is there and has no such service

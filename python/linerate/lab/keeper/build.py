@@ -40,6 +40,10 @@ class Fabric(Protocol):
     def switches(self) -> dict[str, Switch]:
         """Switches as they are, by name."""
 
+    @property
+    def processes(self) -> dict[str, int]:
+        """Processes without which the lab is of no use: what they are, and their ids."""
+
     def build(self) -> None:
         """Makes the interfaces of all hosts and arrays, without addresses. Raises LinerateError."""
 

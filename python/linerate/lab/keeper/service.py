@@ -47,9 +47,10 @@ class Service:
 
     def child_ended(self, pid: int, status: int) -> None:
         """Notes the end of a process that should have lived as long as the lab."""
-        for name, array in self._lab.arrays.items():
-            if array.pid == pid:
-                self._ended[f"array {name}"] = status
+        needed = {f"array {name}": array.pid for name, array in self._lab.arrays.items()}
+        for name, known in (needed | self._lab.fabric.processes).items():
+            if known == pid:
+                self._ended[name] = status
 
     def about(self) -> dict[str, Any]:
         """What the lab is."""

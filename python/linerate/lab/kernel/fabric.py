@@ -62,6 +62,11 @@ class KernelFabric:
         self.receives_in_threads = False
         """Whether the CPU time of receiving is charged to the receiver."""
 
+    @property
+    def processes(self) -> dict[str, int]:
+        """None: the kernel does it."""
+        return {}
+
     def build(self) -> None:
         """Makes all switches and links; the interfaces of hosts and arrays are still without addresses, and down."""
         for member in self._topology.nodes:

@@ -18,6 +18,8 @@ from linerate.lab.user.threads import TapThread, tap_threads
 from linerate.san import Link, Nic, Switch, Topology
 
 _ANSWER_TIMEOUT_S = 20.0
+_QUEUE_PACKETS = 10_000
+"""Packets that a host may queue above its adapter's ring: more than its sockets ever put there."""
 
 
 class UserFabric:
@@ -39,17 +41,23 @@ class UserFabric:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
-    def pid(self) -> int:
-        """Process id of the fabric."""
-        assert self._process is not None
-        return self._process.pid
+    def processes(self) -> dict[str, int]:
+        """The fabric."""
+        return {} if self._process is None else {"the fabric": self._process.pid}
 
     def build(self) -> None:
         """Starts the fabric and waits until all interfaces are there. Raises what the fabric answers."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "linerate.lab.fabric"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "linerate.lab.fabric"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,  # a detached lab may hold nothing of the terminal
         )
         self._ask(fabric_spec(self._topology, self._nodes).model_dump(mode="json"), "ready")
+        for member in self._topology.nodes:
+            node = self._nodes[member.name]
+            for interface in member.interfaces:
+                node.route.link("set", index=node.index(interface.name), txqlen=_QUEUE_PACKETS)
 
     def settle(self) -> None:
         """Receiving is charged to the node that receives."""
@@ -100,7 +108,7 @@ class UserFabric:
         """Traffic of every link as it was on the wire, drops by cause, pauses, and how late the fabric was."""
         stats = self._ask({"stats": {}}, "stats")
         counted = {
-            "fabric.cpu_s": system.process_cpu_s(self.pid),
+            "fabric.cpu_s": sum(map(system.process_cpu_s, self.processes.values())),
             "fabric.lag_ns_max": stats["lag"]["max_ns"],
             "fabric.late_turns": stats["lag"]["late_turns"],
             "fabric.given_up_ns": stats["lag"]["given_up_ns"],
@@ -138,10 +146,16 @@ class UserFabric:
         line = process.stdout.readline() if ready else b""
         if not line:
             raise HostError(
-                "the fabric process does not answer", "see its message above; bring the lab up again"
+                f"the fabric process does not answer: {_last_words(process)}", "bring the lab up again"
             )
         said = json.loads(line)
         if "error" in said:
             error = said["error"]
             protocol.value_of({"error": error["message"], "hint": error["hint"], "blame": error["blame"]})
         return said[answer]
+
+
+def _last_words(process: subprocess.Popen[bytes]) -> str:
+    assert process.stderr is not None
+    said = process.stderr.read() if process.poll() is not None else b""
+    return said.decode(errors="replace").strip() or "no reason given"
