@@ -38,7 +38,9 @@ def test_an_entry_says_everything(setting: Setting) -> None:
     assert len(setting.doc) > 60, "what it does to whom"
     assert setting.default
     assert setting.range_text
-    assert any((setting.names.linux, setting.names.windows, setting.names.published, setting.names.open_iscsi))
+    assert any(
+        (setting.names.linux, setting.names.windows, setting.names.published, setting.names.open_iscsi)
+    )
     if setting.where == "session":
         assert setting.linux is None
     elif setting.linux is None:

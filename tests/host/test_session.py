@@ -1,0 +1,83 @@
+"""Session settings reach the volumes of a run, and several sessions share a volume's load."""
+
+from __future__ import annotations
+
+from linerate.host import Value, catalogue, parse_settings, with_session_settings
+from linerate.workload import RunSpec, SessionOptions, StreamSpec, VolumeSpec
+
+URL = "iscsi://10.9.0.5:3260/iqn.2026-11.lab:a/0"
+
+
+def _run(**volume: object) -> RunSpec:
+    return RunSpec(
+        name="r",
+        volumes=(
+            VolumeSpec(name="v1", url=URL, outstanding=5, session="shared", **volume),
+            VolumeSpec(name="v2", url=URL, outstanding=1),
+        ),
+        streams=(StreamSpec(name="all", volumes=("v1", "v2")), StreamSpec(name="one", volumes=("v2",))),
+    )
+
+
+def test_every_session_setting_changes_a_run() -> None:
+    wanted: dict[str, Value] = {
+        "nagle": "on",
+        "header_digest": "crc32c",
+        "data_digest": "offer",
+        "immediate_data": "off",
+        "initial_r2t": "on",
+        "first_burst_bytes": "4k",
+        "max_burst_bytes": "64k",
+        "max_recv_data_segment_bytes": "8k",
+        "max_outstanding_r2t": 4,
+        "recv_buffer_bytes": "128k",
+        "send_buffer_bytes": "256k",
+        "sessions_per_volume": 2,
+        "outstanding": 7,
+    }
+    assert wanted.keys() == {setting.name for setting in catalogue().values() if setting.where == "session"}
+    changed = with_session_settings(_run(), parse_settings(wanted))
+    assert changed.volumes[0].iscsi == SessionOptions(
+        nodelay=False,
+        header_digest="crc32c",
+        data_digest="offer",
+        immediate_data=False,
+        initial_r2t=True,
+        first_burst_bytes=4096,
+        max_burst_bytes=65_536,
+        max_recv_data_segment_bytes=8192,
+        max_outstanding_r2t=4,
+        recv_buffer_bytes=131_072,
+        send_buffer_bytes=262_144,
+    )
+    assert [(volume.name, volume.outstanding) for volume in changed.volumes] == [
+        ("v1", 4),
+        ("v1.2", 3),
+        ("v2", 4),
+        ("v2.2", 3),
+    ]
+
+
+def test_sessions_share_the_outstanding_of_their_volume() -> None:
+    changed = with_session_settings(_run(), {"sessions_per_volume": 3})
+    assert [(volume.name, volume.outstanding, volume.url) for volume in changed.volumes] == [
+        ("v1", 2, URL),
+        ("v1.2", 2, URL),
+        ("v1.3", 1, URL),
+        ("v2", 1, URL),
+    ]
+    assert changed.streams[0].volumes == ("v1", "v1.2", "v1.3", "v2")
+    assert changed.streams[1].volumes == ("v2",)
+    assert {volume.session for volume in changed.volumes} == {"own"}, "a shared session would be one again"
+    assert RunSpec.model_validate_json(changed.seam_json()) == changed
+
+
+def test_nothing_asked_for_is_nothing_changed() -> None:
+    run = _run(iscsi=SessionOptions(immediate_data=False))
+    assert with_session_settings(run, {}) == run
+
+
+def test_options_of_a_volume_stay_where_nothing_else_is_asked() -> None:
+    run = _run(iscsi=SessionOptions(immediate_data=False, nodelay=True))
+    changed = with_session_settings(run, {"nagle": True})
+    assert changed.volumes[0].iscsi == SessionOptions(immediate_data=False, nodelay=False)
