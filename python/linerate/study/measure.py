@@ -20,7 +20,7 @@ from linerate.workload import Plan, PlannedRun, RunSpec, StreamSpec, VolumeSpec
 from linerate.workload.plan import Step
 from linerate.workload.spec import OpenArrival, SizeMix
 
-IDLE_IOPS = 2.0
+IDLE_IOPS = 20.0
 IDLE_VOLUME_BYTES = 1 << 20
 STORAGE_FIGURES = ("iops", "mib_s", "response_ms", "p99_ms", "cycles_per_byte")
 

@@ -1,0 +1,107 @@
+"""A study on a real virtual SAN: settings are live, cases are compared, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import need
+
+STUDY = """\
+title = "Jumbo frames on a slow line"
+
+[[san]]
+topology = "base-san"
+fabric = "kernel"
+
+[[workload]]
+name = "seqread"
+file = "dell-nic/256k-seq-read.vdb"
+metric = "mib_s"
+elapsed = "1s"
+warm_up = "0.3s"
+
+[baseline]
+settings = { mtu = 1500, delayed_ack = "on", lso = "off" }
+
+[[case]]
+name = "jumbo"
+settings = { mtu = 9000 }
+claims = ["nic.jumbo.seqread"]
+
+[[case]]
+name = "paused"
+settings = { flow_control = "on" }
+
+[[case]]
+name = "lso"
+settings = { lso = "on" }
+
+[repeat]
+blocks_min = 1
+blocks_max = 1
+settle = "0s"
+"""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a study that was run as a command of its own: a virtual SAN wants a process with one thread."""
+    probe = subprocess.run(
+        [sys.executable, "-c", "from linerate.lab import enter; enter()"], capture_output=True, text=True
+    )
+    if probe.returncode:
+        need.missing(f"no virtual SAN here: {probe.stderr.strip().splitlines()[-1]}")
+    folder = tmp_path_factory.mktemp("virtual")
+    (folder / "jumbo.toml").write_text(STUDY)
+    command = [sys.executable, "-m", "linerate.cli", "run", "jumbo.toml", "--output", "out", "--json"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0, result.stderr
+    return folder / "out"
+
+
+def steps(done: Path) -> dict[str, dict[str, object]]:
+    found = {}
+    for path in (done / "runs").iterdir():
+        step = json.loads((path / "manifest.json").read_bytes())["steps"][0]
+        found[step["san"]["case"]] = step
+    return found
+
+
+def test_each_case_ran_with_its_settings_read_back(done: Path) -> None:
+    ran = steps(done)
+    assert set(ran) == {"baseline", "jumbo"}
+    sans = {case: step["san"] for case, step in ran.items()}
+    assert sans["baseline"]["settings"] == {"mtu": 1500, "delayed_ack": True, "lso": False}  # type: ignore[index]
+    assert sans["jumbo"]["settings"]["mtu"] == 9000  # type: ignore[index]
+    assert sans["jumbo"]["facts"]["fabric"] == "kernel"  # type: ignore[index]
+
+
+def test_frames_had_the_size_that_was_set(done: Path) -> None:
+    for case, mtu in (("baseline", 1500), ("jumbo", 9000)):
+        counters = steps(done)[case]["counters"]
+        assert isinstance(counters, dict)
+        moved = counters["port.h1.p0.bytes_received"] / counters["port.h1.p0.frames_received"]
+        assert 0.8 * mtu < moved < 1.02 * mtu
+
+
+def test_what_the_fabric_has_not_is_not_applicable_and_says_so(done: Path) -> None:
+    from linerate.study import StudyDirectory
+
+    lost = {case: reason for (_, case), reason in StudyDirectory.open(done).not_applicable.items()}
+    assert set(lost) == {"paused", "lso"}
+    assert "kernel fabric has no flow_control" in lost["paused"]
+    assert "whole segments" in lost["lso"]
+
+
+def test_the_runs_ended_in_verdicts_and_a_report(done: Path) -> None:
+    from linerate.study import StudyDirectory
+
+    verdicts = StudyDirectory.open(done).verdicts
+    assert verdicts is not None
+    assert [claim.claim for claim in verdicts.claims] == ["nic.jumbo.seqread"]
+    assert "h1" in (done / "report.html").read_text()
