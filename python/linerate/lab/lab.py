@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from linerate.errors import HostError, UserError
+from linerate.errors import HostError, LinerateError, UserError
 from linerate.lab import protocol, system
 from linerate.lab.cpu import NamespaceCpu
 from linerate.lab.enter import enter, join
-from linerate.lab.start import start_keeper, stop_keeper
+from linerate.lab.start import reap_detached, start_keeper, stop_keeper
 from linerate.san import Link, Nic, Node, Path, Switch, Topology, volume_urls
 
 FabricChoice = Literal["auto", "kernel", "user"]
@@ -102,6 +102,7 @@ class Lab:
         try:
             return cls(protocol.Connection(chosen), keeper)
         except BaseException:
+            keeper.kill()
             stop_keeper(keeper)
             raise
 
@@ -150,6 +151,7 @@ class Lab:
         if self._keeper is not None:
             stop_keeper(self._keeper)
             self._keeper = None
+        reap_detached()
 
     @property
     def keeper_pid(self) -> int:
@@ -310,16 +312,13 @@ def running() -> list[Running]:
     """The labs of this user that are up."""
     found = []
     for name in protocol.names():
-        connection = protocol.Connection(name)
-        about = connection.ask("about")
-        found.append(
-            Running(
-                name,
-                about["topology_name"],
-                about["fabric"],
-                connection.keeper_pid,
-                about["attached"],
+        with contextlib.suppress(LinerateError):  # it has gone meanwhile
+            connection = protocol.Connection(name)
+            about = connection.ask("about")
+            connection.close()
+            found.append(
+                Running(
+                    name, about["topology_name"], about["fabric"], connection.keeper_pid, about["attached"]
+                )
             )
-        )
-        connection.close()
     return found

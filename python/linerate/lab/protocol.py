@@ -23,8 +23,8 @@ _BY_BLAME: dict[str, type[LinerateError]] = {
     kind.blame: kind for kind in (UserError, PeerError, HostError, InternalError)
 }
 _PREFIX = "linerate-lab"
-NAME_FORM = "letters, digits and hyphens, at most 40, a letter or digit first"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,39}")
+NAME_FORM = "letters, digits and hyphens, at most 48, a letter or digit first"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,47}")
 
 
 def checked_name(name: str) -> str:

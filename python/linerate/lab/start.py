@@ -17,6 +17,9 @@ from linerate.san import Topology
 UP_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 
+_detached: list[subprocess.Popen[bytes]] = []
+"""Keepers that this process has started and let go: kept here, else Python would miss their end."""
+
 
 def start_keeper(
     name: str, topology: Topology, *, fabric: str, needs: Sequence[str], detached: bool
@@ -39,6 +42,8 @@ def start_keeper(
         keeper.stdin.write(json.dumps(order).encode() + b"\n")
         keeper.stdin.flush()
         protocol.value_of(_first_answer(keeper))
+        if detached:
+            _let_go(keeper)
     except BaseException:
         keeper.kill()
         stop_keeper(keeper)
@@ -59,6 +64,19 @@ def stop_keeper(keeper: subprocess.Popen[bytes]) -> None:
         raise InternalError("the lab's keeper did not end when told and was killed") from error
     finally:
         keeper.stdout.close()
+
+
+def _let_go(keeper: subprocess.Popen[bytes]) -> None:
+    assert keeper.stdin is not None
+    assert keeper.stdout is not None
+    keeper.stdin.close()
+    keeper.stdout.close()
+    _detached.append(keeper)
+
+
+def reap_detached() -> None:
+    """Takes note of the keepers that have ended since."""
+    _detached[:] = [keeper for keeper in _detached if keeper.poll() is None]
 
 
 def _first_of_namespace(command: list[str]) -> subprocess.Popen[bytes]:
