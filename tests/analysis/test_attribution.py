@@ -26,7 +26,13 @@ IDLE = {
 @pytest.mark.parametrize(
     ("figures", "limit", "says"),
     [
-        ({"fabric_lag_ms": 2.5, "link.h1.p0.received_percent": 99.0}, "fabric lag", "2.5 ms behind"),
+        (
+            {"fabric_lag_ms": 2.5, "fabric_cores": 0.98, "link.h1.p0.received_percent": 99.0},
+            "fabric lag",
+            "2.5 ms behind, gave up 0.0 % of the time and used 0.98 CPUs",
+        ),
+        ({"fabric_lag_ms": 30.0, "fabric_given_up_percent": 4.0}, "fabric lag", "gave up 4.0 % of the time"),
+        ({"fabric_lag_ms": 30.0, "fabric_cores": 0.3}, "array service", "32 I/Os in flight"),
         (
             {"link.h1.p0.received_percent": 98.4, "link_percent": 98.4, "machine_busy_percent": 95.0},
             "link",
@@ -58,7 +64,13 @@ IDLE = {
             "The host's send buffer was too small: the host",
         ),
         (
-            {"machine_busy_percent": 96.0, "host_cores": 0.9, "array_cores": 0.7, "fabric_cores": 0.3},
+            {
+                "machine_busy_percent": 96.0,
+                "foreign_percent": 3.0,
+                "host_cores": 0.9,
+                "array_cores": 0.7,
+                "fabric_cores": 0.3,
+            },
             "machine CPU",
             "96 % busy (CPUs: host 0.90, array 0.70, fabric 0.30), with the busiest link at 40 %",
         ),
@@ -110,7 +122,9 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
         "host.h2.cpu_s": 1.0,
         "array.a1.cpu_s": 5.0,
         "fabric.cpu_s": 2.5,
+        "keeper.cpu_s": 0.5,
         "fabric.lag_ns_max": 300_000.0,
+        "fabric.given_up_ns": 0.25e9,
         "host.h1.tcp_segments_sent": 1000.0,
         "host.h1.tcp_segments_retransmitted": 0.0,
         "array.a1.tcp_segments_sent": 200_000.0,
@@ -128,7 +142,8 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
     assert figures["machine_busy_percent"] == 60
     assert (figures["host_cpu_percent"], figures["array_cpu_percent"]) == (20, 20)
     assert (figures["host_cores"], figures["fabric_cores"]) == (0.4, 0.2)
-    assert figures["fabric_lag_ms"] == 0.3
+    assert (figures["fabric_lag_ms"], figures["fabric_given_up_percent"]) == (0.3, 2.0)
+    assert figures["foreign_percent"] == pytest.approx(8)
     assert (figures["host_retransmit_percent"], figures["array_retransmit_percent"]) == (0, 0.25)
     assert figures["retransmit_percent"] == 0.25
     assert figures["array_rwnd_limited_percent"] == pytest.approx(40)

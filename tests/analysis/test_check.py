@@ -24,6 +24,17 @@ def spec_with(load: Load, **stream: Any) -> dict[str, Any]:
     return spec
 
 
+def lab(busy_s: float, ours_s: float) -> dict[str, float]:
+    """Counters of a virtual SAN on two CPUs over a minute."""
+    return {
+        "machine.clock_s": 60.0,
+        "machine.busy_s": busy_s,
+        "machine.idle_s": 120.0 - busy_s,
+        "host.h1.cpu_s": ours_s / 2,
+        "array.a1.cpu_s": ours_s / 2,
+    }
+
+
 @dataclass(frozen=True)
 class Case:
     rule: str
@@ -57,6 +68,16 @@ CASES = [
     Case("retransmits", "note", replace(SOUND, usage={"retransmits": 5000, "data_segments_sent": 0})),
     Case("receive-window-limited", "note", replace(SOUND, usage={"rwnd_limited_us": 60_000})),
     Case("send-buffer-limited", "note", replace(SOUND, usage={"sndbuf_limited_us": 60_000})),
+    Case(
+        "fabric-late",
+        "suspect",
+        replace(SOUND, counters={"fabric.lag_ns_max": 4e6, "fabric.given_up_ns": 0.0}),
+    ),
+    Case(
+        "fabric-late", "void", replace(SOUND, counters={"fabric.lag_ns_max": 4e7, "fabric.given_up_ns": 9e9})
+    ),
+    Case("machine-full", "suspect", replace(SOUND, counters=lab(busy_s=115.0, ours_s=114.0))),
+    Case("other-work", "suspect", replace(SOUND, counters=lab(busy_s=60.0, ours_s=30.0))),
     Case("congestion-control", "note", replace(SOUND, session={"congestion_control": "bbr"})),
     Case("io-errors", "suspect", replace(SOUND, errors=5)),
     Case("io-errors", "void", replace(SOUND, errors=100_000)),
@@ -91,6 +112,13 @@ def test_a_sound_run_is_valid(tmp_path: Path) -> None:
     assert run.manifest.validity is not None
     assert run.manifest.validity.stamp == "valid"
     assert {finding.rule for finding in run.manifest.validity.findings} <= {"closed-loop", "tail-not-steady"}
+
+
+def test_a_sound_run_in_a_quiet_laboratory_is_valid(tmp_path: Path) -> None:
+    quiet = {**lab(busy_s=60.0, ours_s=58.0), "fabric.lag_ns_max": 4e5, "fabric.given_up_ns": 0.0}
+    run = make_run(tmp_path / "run", [replace(SOUND, counters=quiet)], judge=check_run)
+    assert run.manifest.validity is not None
+    assert run.manifest.validity.stamp == "valid"
 
 
 def test_a_sound_open_loop_is_not_lectured(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ class Load:
     usage: dict[str, float] = field(default_factory=dict)
     spec: dict[str, Any] = field(default_factory=dict)
     session: dict[str, Any] = field(default_factory=dict)
+    counters: dict[str, float] = field(default_factory=dict)
     points: int = 160
 
 
@@ -131,7 +132,7 @@ def write_step(writer: RunWriter, load: Load, dice: random.Random, clock: Clock)
     for interval in intervals_of(load, dice):
         writer.interval(interval)
         clock.pass_s(interval.seconds)
-    writer.end_step(summary_of(load, dice))
+    writer.end_step(summary_of(load, dice), counters=load.counters)
     return key
 
 

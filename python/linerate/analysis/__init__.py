@@ -1,7 +1,8 @@
 """What a run's figures come down to, whether to believe them, and how two runs differ.
 
 Open `summary.py` first: it turns a run directory into summary rows. `check.py` doubts them with the rules of
-`rules/`; `compare.py` puts two sets of runs side by side. Nothing here writes or draws.
+`rules/`; `compare.py` puts two sets of runs side by side; `verdict/` judges a whole study. Nothing here writes or
+draws.
 """
 
 from linerate.analysis.check import check_run

@@ -5,10 +5,16 @@ do. A note explains how to read the figures and leaves them valid; a suspect res
 must not be used. Thresholds are named constants beside their rule, with where they come from.
 """
 
-from linerate.analysis.rules import data, generator, network, timing, whole
+from linerate.analysis.rules import data, generator, laboratory, network, timing, whole
 from linerate.analysis.rules.base import RunRule, StepRule, StepView
 
 RUN_RULES: tuple[RunRule, ...] = whole.RULES
-STEP_RULES: tuple[StepRule, ...] = (*timing.RULES, *generator.RULES, *network.RULES, *data.RULES)
+STEP_RULES: tuple[StepRule, ...] = (
+    *timing.RULES,
+    *generator.RULES,
+    *laboratory.RULES,
+    *network.RULES,
+    *data.RULES,
+)
 
 __all__ = ["RUN_RULES", "STEP_RULES", "RunRule", "StepRule", "StepView"]

@@ -16,13 +16,13 @@ block, so that whatever drifts from block to block cancels. From there:
 5. `noise.py` compares the baseline with itself, and looks for drift along the blocks.
 6. `doubts.py` says what weakens the judgement as a whole.
 
-`figures.py` takes the numbers out of a run, `attribution.py` names what limited each case, and `claims.py` sets
-published findings beside the effects.
+A run's numbers come from `linerate.analysis.figures`; `attribution.py` names what limited each case, and `claims.py`
+sets published findings beside the effects.
 """
 
+from linerate.analysis.figures import figures_of
 from linerate.analysis.verdict.attribution import attribute
 from linerate.analysis.verdict.claims import Claim, Expectation, judge_claims, read_claims, shipped_claims
-from linerate.analysis.verdict.figures import figures_of
 from linerate.analysis.verdict.judge import ALPHA, MARGIN, judge
 from linerate.analysis.verdict.metric import METRICS, Metric, find_metric
 from linerate.analysis.verdict.model import (

@@ -1,14 +1,15 @@
-"""The figures of one run: what is judged, and what tells why.
+"""The figures of one step that a study compares, that rules doubt it by, and that tell what limited it.
 
 They come from three places: the summary of the step (load side), the laboratory's counters over the measured time
 (CPU per side, TCP per side, bytes per link), and the rates of the links. Whatever was not counted is left out; a
 missing figure is never a zero.
 
-Figures beyond `METRICS`, all over the measured time:
+Figures beyond `verdict.METRICS`, all over the measured time:
 
     queue_depth, io_bytes, read_percent, rtt_us     from the load
     host_cores, array_cores, fabric_cores           CPUs kept busy by a side
     machine_busy_percent                            of all CPUs of the machine
+    foreign_percent                                 of these, what no part of the laboratory used
     host_rwnd_limited_percent, host_sndbuf_...      of the time in which the host had data to send (TCP_INFO)
     array_rwnd_limited_percent, array_sndbuf_...    the same of the array, where the laboratory counts it
     host_retransmit_percent, array_...              of the segments that the side sent
@@ -16,6 +17,7 @@ Figures beyond `METRICS`, all over the measured time:
     link_percent                                    of the busiest link and direction
     dropped_frames                                  in adapters and switches
     fabric_lag_ms                                   how far the user fabric fell behind at worst
+    fabric_given_up_percent                         of the time, that it could not make up for
     iscsi_share_percent                             of storage and LAN throughput together
 """
 
@@ -54,8 +56,7 @@ def figures_of(
     figures.update(_cpu(counters, counted_s))
     figures.update(_tcp(counters))
     figures.update(_links(counters, line_rates_bits_per_s or {}, counted_s))
-    if "fabric.lag_ns_max" in counters:
-        figures["fabric_lag_ms"] = counters["fabric.lag_ns_max"] / 1e6
+    figures.update(_fabric(counters, counted_s))
     if lan_mib_s is not None:
         figures["lan_mib_s"] = lan_mib_s
         both = lan_mib_s + summary.total.mib_s
@@ -94,6 +95,8 @@ def _cpu(counters: Mapping[str, float], seconds: float) -> Iterator[tuple[str, f
     machine_s = busy_s + idle_s if busy_s is not None and idle_s is not None else 0.0
     if machine_s > 0 and busy_s is not None:
         yield "machine_busy_percent", 100 * busy_s / machine_s
+        ours_s = sum(value for name, value in counters.items() if name.endswith(".cpu_s"))
+        yield "foreign_percent", max(100 * (busy_s - ours_s) / machine_s, 0.0)
     for side in SIDES:
         used_s = _sum_of(counters, side, "cpu_s")
         if used_s is None:
@@ -104,6 +107,14 @@ def _cpu(counters: Mapping[str, float], seconds: float) -> Iterator[tuple[str, f
             yield f"{side}_cpu_percent", 100 * used_s / machine_s
     if "fabric.cpu_s" in counters and seconds > 0:
         yield "fabric_cores", counters["fabric.cpu_s"] / seconds
+
+
+def _fabric(counters: Mapping[str, float], seconds: float) -> Iterator[tuple[str, float]]:
+    """The user fabric's own lag; the kernel's has no clock of its own."""
+    if "fabric.lag_ns_max" in counters:
+        yield "fabric_lag_ms", counters["fabric.lag_ns_max"] / 1e6
+    if "fabric.given_up_ns" in counters and seconds > 0:
+        yield "fabric_given_up_percent", 100 * counters["fabric.given_up_ns"] / 1e9 / seconds
 
 
 def _tcp(counters: Mapping[str, float]) -> Iterator[tuple[str, float]]:

@@ -1,0 +1,55 @@
+"""Rules about a virtual SAN: it shares one machine with everything else, and its links are made of that machine's time.
+
+The figures are the laboratory's counters over the measured time; on real hosts there are none and nothing is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linerate.analysis.figures import figures_of
+from linerate.analysis.rules.base import Doubt, StepRule, StepView
+
+IDLE_PERCENT_MIN = 10.0
+FOREIGN_PERCENT_MAX = 5.0
+FABRIC_LAG_MS_MAX = 1.0
+FABRIC_GIVEN_UP_PERCENT_MAX = 1.0
+
+
+def _fabric_late(step: StepView) -> Iterator[Doubt]:
+    figures = figures_of(step.summary, step.record.counters)
+    lag_ms, given_up = figures.get("fabric_lag_ms", 0.0), figures.get("fabric_given_up_percent", 0.0)
+    if lag_ms <= FABRIC_LAG_MS_MAX:
+        return
+    yield Doubt(
+        "void" if given_up > FABRIC_GIVEN_UP_PERCENT_MAX else "suspect",
+        f"the user-space fabric fell up to {lag_ms:.1f} ms behind and gave up {given_up:.1f} % of the time",
+        "use a lower line rate or larger frames, or stop other work on this machine",
+    )
+
+
+def _machine_full(step: StepView) -> Iterator[Doubt]:
+    busy = figures_of(step.summary, step.record.counters).get("machine_busy_percent", 0.0)
+    if 100 - busy < IDLE_PERCENT_MIN:
+        yield Doubt(
+            "suspect",
+            f"the machine that carries the whole SAN was {busy:.0f} % busy: it may be what limits, not the SAN",
+            "use a lower line rate, larger frames, or a machine with more CPUs",
+        )
+
+
+def _other_work(step: StepView) -> Iterator[Doubt]:
+    foreign = figures_of(step.summary, step.record.counters).get("foreign_percent", 0.0)
+    if foreign > FOREIGN_PERCENT_MAX:
+        yield Doubt(
+            "suspect",
+            f"other programs took {foreign:.0f} % of the machine's CPUs while the virtual SAN was measured",
+            "stop other work on this machine",
+        )
+
+
+RULES = (
+    StepRule("fabric-late", _fabric_late),
+    StepRule("machine-full", _machine_full),
+    StepRule("other-work", _other_work),
+)
