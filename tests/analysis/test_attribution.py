@@ -124,6 +124,7 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
         "fabric.cpu_s": 2.5,
         "keeper.cpu_s": 0.5,
         "fabric.lag_ns_max": 300_000.0,
+        "fabric.late_turns": 125.0,
         "fabric.given_up_ns": 0.25e9,
         "host.h1.tcp_segments_sent": 1000.0,
         "host.h1.tcp_segments_retransmitted": 0.0,
@@ -143,6 +144,7 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
     assert (figures["host_cpu_percent"], figures["array_cpu_percent"]) == (20, 20)
     assert (figures["host_cores"], figures["fabric_cores"]) == (0.4, 0.2)
     assert (figures["fabric_lag_ms"], figures["fabric_given_up_percent"]) == (0.3, 2.0)
+    assert figures["fabric_late_percent"] == pytest.approx(1)
     assert figures["foreign_percent"] == pytest.approx(8)
     assert (figures["host_retransmit_percent"], figures["array_retransmit_percent"]) == (0, 0.25)
     assert figures["retransmit_percent"] == 0.25

@@ -76,6 +76,9 @@ CASES = [
     Case(
         "fabric-late", "void", replace(SOUND, counters={"fabric.lag_ns_max": 4e7, "fabric.given_up_ns": 9e9})
     ),
+    Case(
+        "fabric-late", "void", replace(SOUND, counters={"fabric.lag_ns_max": 4e6, "fabric.late_turns": 4e4})
+    ),
     Case("machine-full", "suspect", replace(SOUND, counters=lab(busy_s=115.0, ours_s=114.0))),
     Case("other-work", "suspect", replace(SOUND, counters=lab(busy_s=60.0, ours_s=30.0))),
     Case("congestion-control", "note", replace(SOUND, session={"congestion_control": "bbr"})),
