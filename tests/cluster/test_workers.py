@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 from linerate.analysis import summarise
-from linerate.cluster import Cluster, Place, local_place, ssh_places
-from linerate.errors import HostError, LinerateError, UserError
+from linerate.cluster import Cluster, Place, local_place
+from linerate.errors import HostError, LinerateError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, RunEvent, carry_out
 from linerate.workload import Plan
 from linerate.workload.toml_file import parse_toml
 
 # Dask leaves some closing to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.timeout(240)]
 
 WORKLOAD = """\
 name = "pair"
@@ -140,18 +140,3 @@ def test_an_unreachable_volume_fails_the_step_with_the_host(cluster: Cluster) ->
     plan = parse_toml(WORKLOAD.replace("null:1g", "file:/nonexistent/volume"), "pair.toml", name="pair")
     with pytest.raises(LinerateError, match=r"host h[12]: volume h[12]/v1"):
         cluster.start(next(iter(plan.steps())).spec)
-
-
-@pytest.mark.parametrize("hosts", [["a", "x@a"], [""], ["-oProxyCommand=sh"]])
-def test_a_list_of_hosts_is_checked(hosts: list[str]) -> None:
-    with pytest.raises(UserError, match="--hosts"):
-        ssh_places(hosts)
-
-
-def test_a_remote_command_is_quoted_for_the_remote_shell() -> None:
-    (place,) = ssh_places(["root@stor1"], "/opt/line rate/bin/python")
-    assert place.name == "stor1"
-    assert place.wrap(["/opt/line rate/bin/python", "-m", "x"])[-2:] == (
-        "root@stor1",
-        "'/opt/line rate/bin/python' -m x",
-    )

@@ -10,6 +10,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -38,27 +39,33 @@ _LOOK_S = 0.5
 class _WorkerProcess(ProcessInterface):
     """A worker on its host, as dask starts and closes it."""
 
-    def __init__(self, scheduler: str, name: str, place: Place) -> None:
+    def __init__(self, scheduler: str, name: str, place: Place, log: Path) -> None:
         super().__init__(scheduler=scheduler, name=name)  # type: ignore[no-untyped-call]
         self._scheduler = scheduler
         self._place = place
+        self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
         place = self._place
         address = (place.address,) if place.address else ()
         command = (place.python, "-m", "linerate.cluster.worker", self._scheduler, place.name, *address)
-        self._process = subprocess.Popen(
-            place.wrap(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                place.wrap(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for this process: it stops the load, then fetches what there is
+            )
         self.status = Status.running
 
     @property
     def failure(self) -> str:
         """The last line of what the process wrote, if it has ended."""
-        if self._process is None or self._process.poll() is None or self._process.stderr is None:
+        if self._process is None or self._process.poll() is None:
             return ""
-        lines = self._process.stderr.read().decode(errors="replace").strip().splitlines()
+        lines = self._log.read_text("utf-8", errors="replace").strip().splitlines()
         return lines[-1] if lines else f"it ended with code {self._process.returncode}"
 
     @property
@@ -81,8 +88,6 @@ class _WorkerProcess(ProcessInterface):
                 await asyncio.wait_for(loop.run_in_executor(None, self._process.wait), _END_TIMEOUT_S)
             except TimeoutError:
                 self.kill()
-            if self._process.stderr is not None:
-                self._process.stderr.close()
         await super().close()  # type: ignore[no-untyped-call]
 
 
@@ -187,9 +192,10 @@ class Cluster:
         self.close()
 
     def _connect(self, address: str | None) -> Client:
+        logs = Path(self._scratch.name)
         self._cluster = SpecCluster(
             workers={
-                name: {"cls": _WorkerProcess, "options": {"place": place}}
+                name: {"cls": _WorkerProcess, "options": {"place": place, "log": logs / f"{name}.log"}}
                 for name, place in self._places.items()
             },
             scheduler={

@@ -1,0 +1,94 @@
+"""`linerate run --hosts`, with an `ssh` that runs the remote command on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from linerate.cluster import ssh_places
+from linerate.errors import UserError
+from linerate.results import RunDirectory
+
+WORKLOAD = """\
+warm_up = 0
+elapsed = {elapsed}
+interval = 0.25
+volume = [{{ name = "v", outstanding = 2 }}]
+stream = [{{ name = "s", size = "4k", rate = 400 }}]
+"""
+# As the real one: the words after the host make one line for the remote user's shell.
+SSH = """\
+#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift 2; done
+shift
+exec sh -c "exec $*"
+"""
+TIMEOUT_S = 200.0
+
+
+def _command(tmp_path: Path, elapsed: str) -> subprocess.Popen[str]:
+    (tmp_path / "bin").mkdir()
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.write_text(SSH, "ascii")
+    ssh.chmod(0o755)
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "load.toml").write_text(WORKLOAD.format(elapsed=elapsed), "ascii")
+    words = ["run", str(tmp_path / "load.toml"), "--target", "null:1g", "--json", "--no-report"]
+    hosts = ["--hosts", "load1,root@load2", "--hosts-python", sys.executable, "--hosts-address", "127.0.0.1"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "linerate.cli", *words, *hosts, "--output", str(tmp_path / "run")],
+        env=os.environ
+        | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "TMPDIR": str(tmp_path / "tmp")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.timeout(240)
+def test_a_workload_runs_on_hosts_by_ssh(tmp_path: Path) -> None:
+    process = _command(tmp_path, "1.0")
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0, err
+    ended = [json.loads(line) for line in out.splitlines() if '"step_ended"' in line]
+    assert ended[0]["figures"]["total"]["iops"] == pytest.approx(400, rel=0.15)
+    run = RunDirectory.open(tmp_path / "run")
+    assert [volume["name"] for volume in run.manifest.steps[0].spec["volumes"]] == ["load1/v", "load2/v"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.timeout(240)
+def test_ctrl_c_stops_all_hosts_and_keeps_what_they_measured(tmp_path: Path) -> None:
+    with _command(tmp_path, "60.0") as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if '"interval"' in line:
+                break
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.wait(TIMEOUT_S) == 130
+    run = RunDirectory.open(tmp_path / "run")
+    assert (run.manifest.state, run.manifest.reason) == ("interrupted", "stopped by the user")
+    volumes = set(run.intervals.get_column("volume"))
+    assert volumes == {"load1/v", "load2/v"}
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("hosts", [["a", "x@a"], [""], ["-oProxyCommand=sh"]])
+def test_a_list_of_hosts_is_checked(hosts: list[str]) -> None:
+    with pytest.raises(UserError, match="--hosts"):
+        ssh_places(hosts)
+
+
+def test_a_remote_command_is_quoted_for_the_remote_shell() -> None:
+    (place,) = ssh_places(["root@stor1"], "/opt/line rate/bin/python")
+    assert place.name == "stor1"
+    assert place.wrap(["/opt/line rate/bin/python", "-m", "x"])[-2:] == (
+        "root@stor1",
+        "'/opt/line rate/bin/python' -m x",
+    )
