@@ -137,6 +137,26 @@ def test_a_setting_that_also_hurts_depends_on_the_load(page: StudyPage) -> None:
     assert any("256K sequential read: -3" in line for line in item.cost)
 
 
+def test_less_cpu_alone_is_no_reason_while_harm_is_not_excluded(page: StudyPage) -> None:
+    def bent(seen: Observation) -> Observation:
+        if seen.case != "no-delayed-ack":
+            return seen
+        noisy = 0.85 + 0.06 * seen.block if seen.workload == "8k-random" else 1.0
+        metric = BASE[seen.workload][0]
+        values = {metric: noisy * BASE[seen.workload][1], "host_cpu_percent": 15.0 + 0.1 * seen.block}
+        return replace(seen, values={**seen.values, **values})
+
+    observations = tuple(bent(seen) for seen in page.observations)
+    judgement = judge(observations, "baseline", {name: metric for name, (metric, _) in BASE.items()})
+    cpu = judgement.effect("no-delayed-ack", "256k-seq-read", "host_cpu_percent")
+    random = judgement.effect("no-delayed-ack", "8k-random")
+    assert cpu is not None
+    assert random is not None
+    assert (cpu.verdict, random.verdict) == ("better", "undecided")
+    found = recommended(sample_study().cases, replace(page, observations=observations), judgement)
+    assert "Delayed ACK (delayed_ack)" not in found
+
+
 # ---- the verb ----
 
 

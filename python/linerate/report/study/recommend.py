@@ -133,17 +133,20 @@ def _recommendation(
     """What the judgement says for and against the pair's settings; None when nothing speaks for them."""
     evidence: list[str] = []
     cost: list[str] = []
-    hurts = False
+    own: list[Effect] = []
     for part in workloads:
         primary = judgement.effect(pair.case.name, part.name)
         others = [
             judgement.effect(pair.case.name, part.name, name) for name in _HELPS if name != part.metric.name
         ]
-        for effect in (primary, *others):
-            if effect is not None and effect.verdict in ("better", "worse"):
-                (evidence if effect.verdict == "better" else cost).append(_line(part, effect))
-        hurts = hurts or (primary is not None and primary.verdict == "worse")
-    if not evidence:
+        effects = [effect for effect in (primary, *others) if effect is not None]
+        for verdict, lines in (("better", evidence), ("worse", cost)):
+            if shown := [effect for effect in effects if effect.verdict == verdict]:
+                lines.append(_line(part, shown))
+        own += [primary] if primary else []
+    verdicts = {effect.verdict for effect in own}
+    # What does not help its own metric must at least be shown not to hurt it.
+    if not evidence or ("better" not in verdicts and verdicts != {"equivalent"}):
         return None
     names = sorted(pair.names)
     return Recommendation(
@@ -158,11 +161,14 @@ def _recommendation(
         ),
         evidence=tuple(evidence),
         cost=tuple(cost),
-        mixed=hurts,
+        mixed="worse" in verdicts,
     )
 
 
-def _line(part: WorkloadPart, effect: Effect) -> str:
-    what = "" if effect.primary else f" {words.label(effect.metric)}"
-    bounds = words.bounds(effect)
-    return f"{part.title}:{what} {words.change(effect)} ({bounds}), {effect.blocks} blocks"
+def _line(part: WorkloadPart, effects: Sequence[Effect]) -> str:
+    """What was shown under one workload, its own metric first."""
+    changes = [
+        f"{'' if effect.primary else words.label(effect.metric) + ' '}{words.change(effect)} ({words.bounds(effect)})"
+        for effect in effects
+    ]
+    return f"{part.title}: {', '.join(changes)}; {effects[0].blocks} blocks"
