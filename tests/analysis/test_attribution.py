@@ -137,7 +137,7 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
         "port.h1.p0.drops": 3.0,
         "port.h1.p0.switch_drops": 4.0,
     }
-    figures = figures_of(summary, counters, {"h1.p0": 1e9, "h2.p0": 1e9}, lan_mib_s=summary.total.mib_s)
+    figures = figures_of(summary, counters, {"h1.p0": 1e9, "h2.p0": 1e9})
     assert figures["iops"] == summary.total.iops
     assert figures["io_bytes"] == pytest.approx(8192)
     assert figures["machine_busy_percent"] == 60
@@ -154,7 +154,16 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
     assert figures["link_percent"] == figures["link.h1.p0.received_percent"]
     assert not any(name.startswith("link.h2") for name in figures)
     assert figures["dropped_frames"] == 7
-    assert figures["iscsi_share_percent"] == pytest.approx(50)
+    assert not {"lan_mib_s", "iscsi_share_percent"} & figures.keys()
+
+
+def test_lan_streams_share_the_line_and_not_the_retransmits(tmp_path: Path) -> None:
+    (summary,) = summarise(make_run(tmp_path, [Load(intervals=10, warmup=0)]))
+    counters = {"host.h1.tcp_segments_sent": 1000.0, "host.h1.tcp_segments_retransmitted": 80.0}
+    assert figures_of(summary, counters)["retransmit_percent"] == 8
+    beside = figures_of(summary, counters, lan_mib_s=summary.total.mib_s)
+    assert beside["retransmit_percent"] == summary.usage.retransmits_percent == 0
+    assert (beside["lan_mib_s"], beside["iscsi_share_percent"]) == (summary.total.mib_s, pytest.approx(50))
 
 
 def test_figures_of_a_run_without_a_laboratory_are_those_of_the_load(tmp_path: Path) -> None:

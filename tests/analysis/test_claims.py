@@ -97,7 +97,7 @@ def test_only_the_workload_of_the_claim_counts() -> None:
         (12.0, "better", "differs", "The opposite was measured"),
         (-8.0, "worse", "differs", "In the published direction, but smaller than published"),
         (-70.0, "worse", "differs", "In the published direction, but larger than published"),
-        (-4.0, "undecided", "not tested", "Undecided after 6 blocks"),
+        (-4.0, "undecided", "not tested", "Undecided: seqread: throughput -4.0 % (-5.0 to -3.0)."),
     ],
 )
 def test_a_published_loss_of_30_percent(change: float, verdict: str, outcome: str, says: str) -> None:

@@ -56,7 +56,10 @@ def figures_of(
     )  # counters are read a little before and after
     figures = dict(_load(summary))
     figures.update(_cpu(counters, counted_s))
-    figures.update(_tcp(counters))
+    figures.update(_tcp(counters, lan=lan_mib_s is not None))
+    sides = [figures[name] for side in SIDES if (name := f"{side}_retransmit_percent") in figures]
+    if sides:  # of the side that repeats most: in a reading run the other one sends nothing but commands
+        figures["retransmit_percent"] = max(sides)
     figures.update(_links(counters, line_rates_bits_per_s or {}, counted_s))
     figures.update(_fabric(counters, counted_s))
     if lan_mib_s is not None:
@@ -85,7 +88,6 @@ def _load(summary: StepSummary) -> Iterator[tuple[str, float]]:
         "host_rwnd_limited_percent": usage.rwnd_limited_percent,
         "host_sndbuf_limited_percent": usage.sndbuf_limited_percent,
         "host_retransmit_percent": usage.retransmits_percent,
-        "retransmit_percent": usage.retransmits_percent,
         "rtt_us": usage.rtt_us_mean or None,
     }
     yield from ((name, value) for name, value in optional.items() if value is not None)
@@ -121,23 +123,18 @@ def _fabric(counters: Mapping[str, float], seconds: float) -> Iterator[tuple[str
         yield "fabric_given_up_percent", 100 * counters["fabric.given_up_ns"] / 1e9 / seconds
 
 
-def _tcp(counters: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """Retransmits of the side that repeats most: in a reading run the other one sends nothing but commands."""
-    worst = None
+def _tcp(counters: Mapping[str, float], *, lan: bool) -> Iterator[tuple[str, float]]:
+    """Segments of whole nodes. Beside LAN streams a host's are not the storage's: its sessions' own figures stay."""
     for side in SIDES:
         sent = _sum_of(counters, side, "tcp_segments_sent")
         again = _sum_of(counters, side, "tcp_segments_retransmitted")
-        if sent and again is not None:
-            percent = 100 * again / sent
-            yield f"{side}_retransmit_percent", percent
-            worst = percent if worst is None else max(worst, percent)
+        if sent and again is not None and not (lan and side == "host"):
+            yield f"{side}_retransmit_percent", 100 * again / sent
         busy_us = _sum_of(counters, side, "tcp_busy_us")
         for limit in ("rwnd", "sndbuf"):
             limited_us = _sum_of(counters, side, f"tcp_{limit}_limited_us")
             if busy_us and limited_us is not None:
                 yield f"{side}_{limit}_limited_percent", 100 * limited_us / busy_us
-    if worst is not None:
-        yield "retransmit_percent", worst
 
 
 def _links(

@@ -72,7 +72,9 @@ def _link(figures: Figures) -> str:
     verb = "sent" if direction == "sent" else "received"
     loss = figures.get("retransmit_percent", 0.0)
     again = f", with {loss:.2g} % of the segments sent again" if loss >= LOSS_PERCENT_MIN else ""
-    return f"The link {name} was full: it {verb} at {links[busiest]:.0f} % of its rate{again}."
+    # counters and clock are not read at one instant, so a full link may show a little more
+    percent = min(links[busiest], 100.0)
+    return f"The link {name} was full: it {verb} at {percent:.0f} % of its rate{again}."
 
 
 def _loss(figures: Figures) -> str:

@@ -74,11 +74,15 @@ class _ClaimsFile(_Data):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What one comparison says about an expectation: yes, no, or (None) nothing yet; and its figures."""
+    """What one comparison says about an expectation: yes, no, or (None) nothing yet; and its figures.
+
+    `objection` is why it does not agree; `more` how many more blocks would likely decide what is undecided.
+    """
 
     agrees: bool | None
     figures: str
     objection: str = ""
+    more: int | None = None
 
 
 def shipped_claims() -> Mapping[str, Claim]:
@@ -176,10 +180,17 @@ def _outcome(answers: Sequence[_Answer]) -> tuple[ClaimOutcome, str]:
     against = [answer for answer in answers if answer.agrees is False]
     if against:
         return "differs", " ".join(dict.fromkeys(answer.objection for answer in against))
-    undecided = [answer for answer in answers if answer.agrees is None]
-    if undecided:
-        return "not tested", " ".join(dict.fromkeys(answer.objection for answer in undecided))
-    return "agrees", "; ".join(dict.fromkeys(answer.figures for answer in answers))
+    open_ones = [answer for answer in answers if answer.agrees is None]
+    if not open_ones:
+        return "agrees", "; ".join(dict.fromkeys(answer.figures for answer in answers))
+    undecided = "; ".join(dict.fromkeys(answer.figures for answer in open_ones if answer.figures))
+    blocks = [answer.more for answer in open_ones if answer.more]
+    parts = [
+        f"Undecided: {undecided}." if undecided else "",
+        f"{max(blocks)} more blocks would likely decide." if blocks else "",
+        *dict.fromkeys(answer.objection for answer in open_ones),
+    ]
+    return "not tested", " ".join(filter(None, parts))
 
 
 def _all_answers(
@@ -229,12 +240,8 @@ def _value_answer(expected: Expectation, workload: str, attribution: Attribution
 def _change_answer(expected: Expectation, effect: Effect, limit: Attribution | None) -> _Answer:
     figures = f"{effect.workload}: {_shown(effect)}"
     if effect.verdict == "undecided":
-        more = (
-            f"{effect.blocks_more} more blocks would likely decide it"
-            if effect.blocks_more
-            else "it lies close to the margin"
-        )
-        return _Answer(None, figures, f"Undecided after {effect.blocks} blocks: {figures}; {more}.")
+        alone = "One block proves nothing." if effect.blocks == 1 else ""
+        return _Answer(None, figures, alone, effect.blocks_more)
     because = f" {limit.sentence}" if limit is not None and limit.limit != "unknown" else ""
     if expected.change == "none":
         return _Answer(
