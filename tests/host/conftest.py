@@ -97,5 +97,5 @@ def make_namespace() -> Iterator[Callable[[bool], Namespace]]:
 def namespace(make_namespace: Callable[[bool], Namespace]) -> Namespace:
     """A namespace that this process may enter. Needs root: a process with threads cannot join a user namespace."""
     if not may_make_namespaces():
-        pytest.skip("needs root; the same is tested rootless in a process of its own")
+        pytest.skip("needs root; test_rootless runs it inside a user namespace")
     return make_namespace(False)

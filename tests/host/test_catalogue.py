@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from linerate.errors import UserError
 from linerate.host import MAX, Choice, Number, Setting, Switch, Value, catalogue, named, parse_settings
@@ -24,6 +24,7 @@ def _values(setting: Setting) -> st.SearchStrategy[Value]:
 
 @pytest.mark.parametrize("setting", EVERY, ids=lambda setting: setting.name)
 def test_a_value_survives_being_written_and_read(setting: Setting) -> None:
+    @settings(deadline=None)
     @given(_values(setting))
     def survives(value: Value) -> None:
         assert setting.parse(setting.text(value)) == value

@@ -70,7 +70,7 @@ def test_after_kill_9_restore_brings_every_value_back(
 ) -> None:
     """The process dies in place of its first write, at many a later one, and when all is set."""
     if not rootless and not may_make_namespaces():
-        pytest.skip("needs root; the rootless half of this test runs")
+        pytest.skip("needs root; test_rootless runs it inside a user namespace")
     namespace = make_namespace(rootless)
     program = tmp_path / "killed.py"
     program.write_text(_KILLED)
@@ -163,7 +163,7 @@ def test_restore_leaves_a_namespace_alone_that_only_has_the_same_path(
     make_namespace: Callable[[bool], Namespace], tmp_path: Path
 ) -> None:
     if not may_make_namespaces():
-        pytest.skip("needs root")
+        pytest.skip("needs root; test_rootless runs it inside a user namespace")
     first, second = make_namespace(False), make_namespace(False)
     place = tmp_path / "h1"
     place.symlink_to(f"/proc/{first.pid}/ns/net")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from linerate.cli import main
-from linerate.host import inside
+from linerate.host import HostTarget, Journal, apply, inside
 
 from tests.host.conftest import Namespace
 
@@ -88,8 +88,24 @@ def test_apply_then_restore(linerate: Verbs, tmp_path: Path) -> None:
         "mtu of p1: back at 1500",
         "mtu of p0: back at 1500",
     ]
-    assert linerate("restore").out == "nothing was changed\n"
-    assert list((tmp_path / "state" / "linerate").iterdir()) == []
+    assert linerate("restore").out == "everything stands as it was\n"
+    assert [path for path in (tmp_path / "state").rglob("*") if not path.is_dir()] == []
+
+
+def test_restore_finds_the_journal_of_whoever_was_killed(
+    linerate: Verbs, namespace: Namespace, tmp_path: Path
+) -> None:
+    """A study on this host keeps its journal in its own directory; nobody remembers which."""
+
+    def study() -> None:
+        with Journal(tmp_path / "study" / "settings.jsonl") as journal:
+            apply(HostTarget("server", ("p0",)), {"mtu": 9000}, journal)
+
+    inside(namespace.target, study)
+    assert linerate("apply", "ecn=on").code == 0
+    back = linerate("restore")
+    assert sorted(back.out.splitlines()) == ["ecn: back at passive", "mtu of p0: back at 1500"]
+    assert linerate("restore").out == "everything stands as it was\n"
 
 
 def test_what_cannot_be_had_changes_nothing(linerate: Verbs) -> None:

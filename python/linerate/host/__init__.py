@@ -11,6 +11,7 @@ from linerate.host.catalogue import catalogue, named, parse_settings
 from linerate.host.change import Applied, Shown, apply, read
 from linerate.host.hand import Refusal
 from linerate.host.journal import Change, Journal, read_journal
+from linerate.host.known import known_journals, state_folder
 from linerate.host.plan import HostPlan, Step, plan
 from linerate.host.session import with_session_settings
 from linerate.host.setting import (
@@ -53,12 +54,14 @@ __all__ = [
     "apply_script",
     "catalogue",
     "inside",
+    "known_journals",
     "named",
     "parse_settings",
     "plan",
     "read",
     "read_journal",
     "restore",
+    "state_folder",
     "undo_script",
     "windows_refusals",
     "with_session_settings",

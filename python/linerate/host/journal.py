@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from linerate.errors import HostError, UserError
+from linerate.host.known import forget, remember
 from linerate.host.linux.knob import State
 from linerate.host.setting import Value
 from linerate.host.target import HostTarget, open_namespace
@@ -81,6 +82,8 @@ class Journal:
 
     def close(self) -> None:
         """Lets go of the file and of the locks."""
+        if not self._pending:
+            forget(self.path)
         for lock in self._locks.values():
             os.close(lock)
         self._locks.clear()
@@ -109,6 +112,8 @@ class Journal:
         """Puts a change on the disk, with the next number; to be called before the knob is turned."""
         change = Change(**{**{key: getattr(change, key) for key in _FIELDS}, "number": self._next})
         self._write({"change": change.number, **{key: _plain(getattr(change, key)) for key in _FIELDS[1:]}})
+        if change.target.namespace is None and not self._pending:
+            remember(self.path)
         self._pending[change.number] = change
         self._next += 1
         return change

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterable, Sequence
 from json import dumps
@@ -14,7 +13,7 @@ import typer
 from linerate.errors import HostError, UserError
 
 if TYPE_CHECKING:
-    from linerate.host import HostTarget, Refusal, Value
+    from linerate.host import HostTarget, Refusal, Restored, Value
 
 app = typer.Typer(help="Show and change this host's settings.", no_args_is_help=True)
 
@@ -115,32 +114,38 @@ def apply(values: _Values, device: _Device = None, case: _Case = None, journal: 
 @app.command()
 def restore(
     journal: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="A journal; that of `host apply` if not given.")
+        Path | None, typer.Argument(metavar="[FILE]", help="A journal; every one of this host if not given.")
     ] = None,
 ) -> None:
-    """Put back what was changed, also after a crash: every setting that a journal holds."""
+    """Put back what was changed, also after a crash: by `host apply`, or by a study on this host."""
+    from linerate.host import known_journals
+
+    if journal is not None and not journal.exists():
+        raise UserError(
+            f"{journal}: there is no such journal", "a study keeps settings.jsonl in its directory"
+        )
+    own = _default_journal()
+    every = {*known_journals(), *([own] if own.exists() else [])}
+    journals = sorted(every) if journal is None else [journal]
+    outcomes = [_restored(path) for path in journals]
+    if refused := [refusal for outcome in outcomes for refusal in outcome.failed]:
+        raise HostError("could not be put back: " + _joined(refused), "mend the cause and try again")
+    if not any(outcome.restored or outcome.gone for outcome in outcomes):
+        typer.echo("everything stands as it was")
+    if own in journals:
+        own.unlink()
+
+
+def _restored(path: Path) -> Restored:
     from linerate.host import Journal, restore
 
-    path = journal or _default_journal()
-    if not path.exists():
-        if journal is not None:
-            raise UserError(
-                f"{path}: there is no such journal", "a study keeps settings.jsonl in its directory"
-            )
-        typer.echo("nothing was changed")
-        return
     with Journal(path) as opened:
         outcome = restore(opened)
     for change in outcome.restored:
         typer.echo(f"{_place(change.setting, change.device)}: back at {_text(change.setting, change.before)}")
     for change in outcome.gone:
         typer.echo(f"{_place(change.setting, change.device)}: its device or network namespace is gone")
-    if outcome.failed:
-        raise HostError("could not be put back: " + _joined(outcome.failed), "mend the cause and try again")
-    if journal is None:
-        path.unlink()
-    if not outcome.restored and not outcome.gone:
-        typer.echo("everything stands as it was")
+    return outcome
 
 
 def _wanted(
@@ -186,8 +191,9 @@ def _ports() -> list[str]:
 
 
 def _default_journal() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "linerate" / "host.jsonl"
+    from linerate.host import state_folder
+
+    return state_folder() / "host.jsonl"
 
 
 def _joined(refused: Iterable[Refusal]) -> str:
