@@ -55,13 +55,9 @@ def beyond_kernel(topology: Topology) -> tuple[str, ...]:
         for port in node.ports:
             if port.nic.moderation_us or port.nic.rsc:
                 reasons.append(f"{node.name}.{port.name}: interrupt moderation or RSC")
-            if len(port.interfaces) > 1 or any(interface.vlan for interface in port.interfaces):
-                reasons.append(f"{node.name}.{port.name}: VLANs on one port")
     for switch in topology.switches:
         if switch.flow_control != "none":
             reasons.append(f"{switch.name}: flow control")
-        if switch.schedule.kind == "ets":
-            reasons.append(f"{switch.name}: ETS")
         if switch.ecn_threshold_bytes is not None:
             reasons.append(f"{switch.name}: ECN marking")
     reasons += [f"{trunk.name}: several links" for trunk in topology.trunks if trunk.links > 1]

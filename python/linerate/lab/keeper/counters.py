@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from linerate.lab.keeper.nodes import Node
@@ -33,15 +33,16 @@ def node_counters(topology: Topology, nodes: Mapping[str, Node]) -> dict[str, fl
     return counted
 
 
-def traffic_counters(node: Node, interfaces: Mapping[str, str]) -> dict[str, float]:
-    """`port.LINK.*` as the kernel counts at a node's end; `interfaces` maps links to interfaces."""
+def traffic_counters(node: Node, ports: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """`port.LINK.*` as the kernel counts at a node's end; `ports` maps links to the interfaces that use them."""
     with node.visit():
         traffic = _interfaces()
     counted: dict[str, float] = {}
-    for link, interface in interfaces.items():
-        row = traffic[interface]
-        counted |= {f"port.{link}.{unit}": row[column] for unit, column in _COLUMNS.items()}
-        counted[f"port.{link}.drops"] = row[_DROPPED_SENT] + row[_DROPPED_RECEIVED]
+    for link, interfaces in ports.items():
+        rows = [traffic[interface] for interface in interfaces]
+        for unit, column in _COLUMNS.items():
+            counted[f"port.{link}.{unit}"] = sum(row[column] for row in rows)
+        counted[f"port.{link}.drops"] = sum(row[_DROPPED_SENT] + row[_DROPPED_RECEIVED] for row in rows)
     return counted
 
 

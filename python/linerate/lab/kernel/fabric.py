@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from pyroute2.netlink.exceptions import NetlinkError
 
-from linerate.errors import HostError, UserError
+from linerate.errors import HostError
 from linerate.lab.keeper.counters import traffic_counters
 from linerate.lab.keeper.nodes import Node
 from linerate.lab.kernel import receive, shape
-from linerate.san import Link, Nic, Port, Switch, Topology, Trunk
+from linerate.san import Link, Network, Nic, Port, Switch, Topology, Trunk
 from linerate.san import Node as Member
 
 _SWITCH_MTU = 9216
@@ -19,16 +19,32 @@ _SWITCH_MTU = 9216
 _NAME_MAX = 15
 """Longest name of a Linux interface."""
 _LINK_UNSUPPORTED = ("delay_us", "jitter_us", "loss")
+_SWITCH_SUPPORTED = ("name", "buffer_bytes", "schedule")
+_LEAST_SHARE = 0.01
+"""Of a class that has no share: it lives on what the others leave."""
 _NIC_UNSUPPORTED = ("rx_ring_frames", "moderation_us", "rsc")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """One network on a link: a veth pair. A link of several has a line that they share."""
+
+    interface: str
+    """Its name at the near end; the far end's is made up."""
+    network: Network
+    priority: int = 0
+    mac: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class End:
-    """One end of a cable: an interface of a node or a switch, with the line that leads out of it."""
+    """One end of a link: interfaces of a node or a switch, and the one whose line leads out of it."""
 
     node: Node
-    interface: str
-    index: int
+    interfaces: dict[str, int]
+    """Numbers by name, one for each strand."""
+    line: int
+    """Number of the interface that has the line: the only one, or one that stands for the wire."""
 
 
 @dataclass(slots=True)
@@ -36,6 +52,7 @@ class Cable:
     """A link as it is: its values in force, and its two ends. `far` is at the switch; unplugging happens there."""
 
     link: Link
+    strands: tuple[Strand, ...]
     near: End
     far: End
 
@@ -55,6 +72,7 @@ class KernelFabric:
         self._nodes = nodes
         self._cables: dict[str, Cable] = {}
         self._bridges: dict[tuple[str, int], int] = {}
+        self._wires = 0
         self.nics = {
             f"{member.name}.{port.name}": port.nic for member in topology.nodes for port in member.ports
         }
@@ -79,57 +97,93 @@ class KernelFabric:
         """What can only be set once all interfaces are up."""
         by_node: dict[str, list[str]] = {}
         for end in (end for cable in self._cables.values() for end in cable.ends):
-            by_node.setdefault(end.node.name, []).append(end.interface)
+            by_node.setdefault(end.node.name, []).extend(end.interfaces)
         for name, ends in by_node.items():
             receive.send_frames(self._nodes[name], ends)
         threads = [receive.receive_in_threads(self._nodes[name], ends) for name, ends in by_node.items()]
         self.receives_in_threads = all(threads)
 
     def _plug(self, member: Member, port: Port) -> None:
-        (interface,) = port.interfaces
-        node, switch = self._nodes[member.name], self._nodes[port.switch]
-        plug = self._plug_name(f"{member.name}.{port.name}")
-        node.route.link(
-            "add",
-            ifname=interface.name,
-            kind="veth",
-            address=interface.mac,
-            mtu=port.link.mtu,
-            peer={"ifname": plug, "net_ns_fd": switch.fd, "mtu": _SWITCH_MTU},
+        strands = tuple(
+            Strand(
+                interface.name, self._topology.network(interface.network), interface.priority, interface.mac
+            )
+            for interface in port.interfaces
         )
-        near = End(node, interface.name, node.index(interface.name))
-        far = End(switch, plug, switch.index(plug))
-        self._finish(f"{member.name}.{port.name}", Cable(port.link, near, far))
-        self._attach(far, interface.vlan)
+        self._lay(f"{member.name}.{port.name}", port.link, strands, member.name, port.switch)
 
     def _join(self, trunk: Trunk) -> None:
-        a, b = self._nodes[trunk.a], self._nodes[trunk.b]
-        plug = self._plug_name(trunk.name)
-        a.route.link(
-            "add",
-            ifname=plug,
-            kind="veth",
-            mtu=trunk.link.mtu,
-            peer={"ifname": plug, "net_ns_fd": b.fd, "mtu": trunk.link.mtu},
+        networks = [
+            network for network in self._topology.networks if {trunk.a, trunk.b} <= set(network.switches)
+        ]
+        strands = tuple(
+            Strand(self._plug_name(trunk.name, number, len(networks)), network)
+            for number, network in enumerate(networks)
         )
-        near, far = End(a, plug, a.index(plug)), End(b, plug, b.index(plug))
-        self._finish(trunk.name, Cable(trunk.link, near, far))
-        vlans = {
-            network.vlan for network in self._topology.networks if {trunk.a, trunk.b} <= set(network.switches)
-        }
-        (vlan,) = vlans or {0}
-        self._attach(near, vlan)
-        self._attach(far, vlan)
+        self._lay(trunk.name, trunk.link, strands, trunk.a, trunk.b)
 
-    def _finish(self, name: str, cable: Cable) -> None:
-        for end in cable.ends:
-            shape.shape(
-                end.node.route,
-                end.index,
-                cable.link.rate_bits_per_s,
-                self._buffer_bytes(name, end, cable.link.mtu),
+    def _lay(self, name: str, link: Link, strands: tuple[Strand, ...], near: str, far: str) -> None:
+        """Lays a link's cable between a node or switch and a switch."""
+        nodes = self._nodes[near], self._nodes[far]
+        plugs = [self._plug_name(name, number, len(strands)) for number in range(len(strands))]
+        for strand, plug in zip(strands, plugs, strict=True):
+            nodes[0].route.link(
+                "add",
+                ifname=strand.interface,
+                kind="veth",
+                mtu=link.mtu,
+                peer={"ifname": plug, "net_ns_fd": nodes[1].fd, "mtu": self._far_mtu(near, link)},
+                **({"address": strand.mac} if strand.mac else {}),
             )
+        cable = Cable(
+            link,
+            strands,
+            self._end(nodes[0], [strand.interface for strand in strands]),
+            self._end(nodes[1], plugs),
+        )
         self._cables[name] = cable
+        for end in cable.ends:
+            buffer_bytes = self._buffer_bytes(name, end, link.mtu)
+            classes = self._classes(cable)
+            shape.shape(end.node.route, end.line, link.rate_bits_per_s, buffer_bytes, classes)
+            if end.node.kind == "switch":
+                for index, strand in zip(end.interfaces.values(), strands, strict=True):
+                    self._attach(end.node, index, strand.network.vlan)
+
+    def _far_mtu(self, near: str, link: Link) -> int:
+        return link.mtu if near in self.switches else _SWITCH_MTU
+
+    def _end(self, node: Node, interfaces: list[str]) -> End:
+        indices = {interface: node.index(interface) for interface in interfaces}
+        if len(indices) == 1:
+            return End(node, indices, next(iter(indices.values())))
+        wire = f"wire{self._wires}"
+        self._wires += 1
+        node.route.link("add", ifname=wire, kind="ifb")
+        line = node.index(wire)
+        node.route.link("set", index=line, state="up")
+        for index in indices.values():
+            shape.redirect(node.route, index, line)
+        return End(node, indices, line)
+
+    def _classes(self, cable: Cable) -> tuple[shape.TrafficClass, ...]:
+        """How the networks on a cable share it, by the schedule of the switch at its far end."""
+        if len(cable.strands) == 1:
+            return ()
+        schedule = self.switches[cable.far.node.name].schedule
+        sharing = sum(strand.priority in schedule.shares for strand in cable.strands)
+        classes = []
+        for strand in cable.strands:
+            alike = sum(other.priority == strand.priority for other in cable.strands)
+            percent = schedule.shares.get(strand.priority, 0.0) / alike if sharing else 0.0
+            classes.append(
+                shape.TrafficClass(
+                    strand.network.subnet,
+                    max(percent / 100, _LEAST_SHARE),
+                    7 - strand.priority if not sharing else 0,
+                )
+            )
+        return tuple(classes)
 
     def _buffer_bytes(self, name: str, end: End, mtu: int) -> int:
         """A switch's buffer for the port, or what an adapter's transmit ring holds."""
@@ -137,14 +191,16 @@ class KernelFabric:
             return self.switches[end.node.name].buffer_bytes
         return self.nics[name].tx_ring_frames * (mtu + shape.ETHERNET_HEADER_BYTES)
 
-    def _plug_name(self, name: str) -> str:
+    def _plug_name(self, name: str, number: int, strands: int) -> str:
         """The name of an interface inside a switch: that of its link, if the kernel takes it."""
-        return name if len(name) <= _NAME_MAX else f"link{len(self._cables)}"
+        if strands == 1:
+            return name if len(name) <= _NAME_MAX else f"link{len(self._cables)}"
+        return f"link{len(self._cables)}.{number}"
 
-    def _attach(self, end: End, vlan: int) -> None:
+    def _attach(self, switch: Node, index: int, vlan: int) -> None:
         """Puts a switch's end of a link into the bridge of its VLAN."""
-        bridge = self._bridges.get((end.node.name, vlan)) or self._bridge(end.node, vlan)
-        end.node.route.link("set", index=end.index, master=bridge, state="up")
+        bridge = self._bridges.get((switch.name, vlan)) or self._bridge(switch, vlan)
+        switch.route.link("set", index=index, master=bridge, state="up")
 
     def _bridge(self, switch: Node, vlan: int) -> int:
         name = f"br{vlan}"
@@ -160,11 +216,11 @@ class KernelFabric:
         return {name: self._read(cable) for name, cable in self._cables.items()}
 
     def _read(self, cable: Cable) -> Link:
-        (state,) = cable.near.node.route.get_links(cable.near.index)
-        (plug,) = cable.far.node.route.get_links(cable.far.index)
+        (state,) = cable.near.node.route.get_links(next(iter(cable.near.interfaces.values())))
+        (plug,) = cable.far.node.route.get_links(next(iter(cable.far.interfaces.values())))
         return cable.link.model_copy(
             update={
-                "rate_bits_per_s": shape.read_rate(cable.far.node.route, cable.far.index),
+                "rate_bits_per_s": shape.read_rate(cable.far.node.route, cable.far.line),
                 "mtu": state.get_attr("IFLA_MTU"),
                 "up": plug["state"] == "up",
             }
@@ -185,35 +241,38 @@ class KernelFabric:
         return self._read(cable)
 
     def _apply(self, name: str, cable: Cable, link: Link) -> None:
-        for end in cable.ends:
-            shape.change_rate(end.node.route, end.index, link.rate_bits_per_s)
-            shape.change_buffer(end.node.route, end.index, self._buffer_bytes(name, end, link.mtu))
-        cable.near.node.route.link("set", index=cable.near.index, mtu=link.mtu)
-        if cable.near.node.kind == "switch":
-            cable.far.node.route.link("set", index=cable.far.index, mtu=link.mtu)
-        cable.far.node.route.link("set", index=cable.far.index, state="up" if link.up else "down")
+        self._reshape(name, cable, link)
+        ends = cable.ends if cable.near.node.kind == "switch" else (cable.near,)
+        for end in ends:
+            for index in end.interfaces.values():
+                end.node.route.link("set", index=index, mtu=link.mtu)
+        for index in cable.far.interfaces.values():
+            cable.far.node.route.link("set", index=index, state="up" if link.up else "down")
         cable.link = link
+
+    def _reshape(self, name: str, cable: Cable, link: Link) -> None:
+        """Gives both lines of a link the rate, shares and buffers that they should have."""
+        classes = self._classes(cable)
+        for end in cable.ends:
+            shape.change_rate(end.node.route, end.line, link.rate_bits_per_s, classes)
+            buffer_bytes = self._buffer_bytes(name, end, link.mtu)
+            shape.change_buffer(end.node.route, end.line, buffer_bytes, classes)
 
     def change_nic(self, name: str, nic: Nic) -> Nic:
         """Gives an adapter a new transmit ring. Raises HostError for what a veth pair does not have."""
         _refuse(name, self.nics[name], nic, _NIC_UNSUPPORTED)
         self.nics[name] = nic
-        cable = self._cables[name]
-        mtu = cable.link.mtu
-        shape.change_buffer(
-            cable.near.node.route, cable.near.index, self._buffer_bytes(name, cable.near, mtu)
-        )
+        self._reshape(name, self._cables[name], self._cables[name].link)
         return nic
 
     def change_switch(self, name: str, switch: Switch) -> Switch:
-        """Gives a switch new buffers. Raises HostError for what bridges and HTB do not have."""
-        others = [field for field in Switch.model_fields if field not in ("name", "buffer_bytes")]
+        """Gives a switch new buffers and another schedule. Raises HostError for what bridges and HTB do not have."""
+        others = [field for field in Switch.model_fields if field not in _SWITCH_SUPPORTED]
         _refuse(name, self.switches[name], switch, others)
         self.switches[name] = switch
-        for cable in self._cables.values():
-            for end in cable.ends:
-                if end.node.name == name:
-                    shape.change_buffer(end.node.route, end.index, switch.buffer_bytes)
+        for link, cable in self._cables.items():
+            if name in (cable.near.node.name, cable.far.node.name):
+                self._reshape(link, cable, cable.link)
         return switch
 
     def counters(self) -> dict[str, float]:
@@ -221,16 +280,16 @@ class KernelFabric:
         dropped = {
             name: shape.drops(node.route) for name, node in self._nodes.items() if node.kind != "control"
         }
-        nears: dict[str, dict[str, str]] = {}
+        ports: dict[str, dict[str, list[str]]] = {}
         for name, cable in self._cables.items():
-            nears.setdefault(cable.near.node.name, {})[name] = cable.near.interface
+            ports.setdefault(cable.near.node.name, {})[name] = list(cable.near.interfaces)
         counted: dict[str, float] = {}
-        for node, interfaces in nears.items():
+        for node, interfaces in ports.items():
             counted |= traffic_counters(self._nodes[node], interfaces)
         for name, cable in self._cables.items():
             near, far = cable.near, cable.far
-            counted[f"port.{name}.drops"] += dropped[near.node.name].get(near.index, 0)
-            counted[f"port.{name}.switch_drops"] = dropped[far.node.name].get(far.index, 0)
+            counted[f"port.{name}.drops"] += dropped[near.node.name].get(near.line, 0)
+            counted[f"port.{name}.switch_drops"] = dropped[far.node.name].get(far.line, 0)
         return counted
 
     def receive_cpu_s(self, node: str) -> float:
@@ -243,16 +302,6 @@ class KernelFabric:
 
     def stop(self) -> None:
         """Nothing to stop: bridges and links go with their namespaces."""
-
-
-def check(topology: Topology) -> None:
-    """Raises UserError for a part that this fabric cannot build."""
-    for member in topology.nodes:
-        for port in member.ports:
-            if len(port.interfaces) > 1:
-                raise UserError(
-                    f"{member.name}.{port.name}: several interfaces on one port", 'use fabric = "user"'
-                )
 
 
 def _refuse(name: str, before: Any, after: Any, fields: Any) -> None:

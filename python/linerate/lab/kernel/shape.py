@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyroute2 import IPRoute
@@ -14,6 +17,12 @@ plugins.setdefault("bfifo", sched_pfifo)
 _ROOT = 0x1_0000
 _LINE = 0x1_0001
 _BUFFER = 0x10_0000
+_FIRST_CLASS = 0x10
+_EGRESS = 0xFFFF_FFF3
+_ETH_P_ALL = 0x0003
+_ETH_P_IP = 0x0800
+_DESTINATION_OFFSET = 16
+"""Of the destination's address in an IPv4 header."""
 
 WIRE_OVERHEAD_BYTES = 24
 """Preamble, start of frame, checksum and gap: on the wire, but not in the packet that HTB measures."""
@@ -21,34 +30,102 @@ ETHERNET_HEADER_BYTES = 14
 _LONGEST_FRAME_BYTES = 9216 + ETHERNET_HEADER_BYTES
 _LEAST_BURST_BYTES = 15_000
 """More than the longest frame, and little enough that a line stays a line."""
+_QUANTA_BYTES = 60_000
+"""Shared out among classes that borrow what others leave."""
 _BURST_S = 20e-6
 """At high rates the burst covers the shaper's timer."""
 
 
-def shape(route: IPRoute, index: int, rate_bits_per_s: float, buffer_bytes: int) -> None:
-    """Makes an interface a line of this rate with a drop-tail buffer. Raises NetlinkError."""
-    route.tc("add", "htb", index, _ROOT, default=_LINE & 0xFFFF)
-    route.tc("add-class", "htb", index, _LINE, **_line(rate_bits_per_s))
-    route.tc("add", "bfifo", index, _BUFFER, parent=_LINE, limit=buffer_bytes)
+@dataclass(frozen=True, slots=True)
+class TrafficClass:
+    """What has a buffer of its own on a line that several networks share."""
+
+    subnet: str
+    """Frames to these addresses belong to it; whatever belongs to no class goes with the last one."""
+    share: float
+    """Of the line, 0 to 1, when all classes have something to send. What one leaves, the others may use."""
+    rank: int = 0
+    """Among classes that want more than their share, the lowest comes first."""
 
 
-def change_rate(route: IPRoute, index: int, rate_bits_per_s: float) -> None:
-    """Changes the line's rate; what waits in its buffer stays. Raises NetlinkError."""
-    route.tc("change-class", "htb", index, _LINE, **_line(rate_bits_per_s))
+def shape(
+    route: IPRoute,
+    index: int,
+    rate_bits_per_s: float,
+    buffer_bytes: int,
+    classes: Sequence[TrafficClass] = (),
+) -> None:
+    """Makes an interface a line of this rate with a drop-tail buffer, one for each class. Raises NetlinkError."""
+    default = _FIRST_CLASS + len(classes) - 1 if classes else _LINE & 0xFFFF
+    route.tc("add", "htb", index, _ROOT, default=default)
+    change_rate(route, index, rate_bits_per_s, classes, command="add-class")
+    for handle, parent in _buffers(classes):
+        route.tc("add", "bfifo", index, handle, parent=parent, limit=buffer_bytes)
+    for number, traffic in enumerate(classes):
+        network = ipaddress.ip_network(traffic.subnet)
+        key = f"{int(network.network_address):#010x}/{int(network.netmask):#010x}+{_DESTINATION_OFFSET}"
+        target = _ROOT + _FIRST_CLASS + number
+        route.tc(
+            "add-filter", "u32", index, parent=_ROOT, prio=1, protocol=_ETH_P_IP, target=target, keys=[key]
+        )
 
 
-def change_buffer(route: IPRoute, index: int, buffer_bytes: int) -> None:
-    """Changes the buffer's size. Raises NetlinkError."""
-    route.tc("change", "bfifo", index, _BUFFER, parent=_LINE, limit=buffer_bytes)
+def change_rate(
+    route: IPRoute,
+    index: int,
+    rate_bits_per_s: float,
+    classes: Sequence[TrafficClass] = (),
+    *,
+    command: str = "change-class",
+) -> None:
+    """Changes the rate and the classes' shares; what waits in the buffers stays. Raises NetlinkError."""
+    line = _line(rate_bits_per_s, rate_bits_per_s)
+    route.tc(command, "htb", index, _LINE, parent=_ROOT, **line)
+    for number, traffic in enumerate(classes):
+        part = _line(traffic.share * rate_bits_per_s, rate_bits_per_s)
+        part["quantum"] = max(_LONGEST_FRAME_BYTES, int(traffic.share * _QUANTA_BYTES))
+        handle = _ROOT + _FIRST_CLASS + number
+        route.tc(command, "htb", index, handle, parent=_LINE, prio=traffic.rank, **part)
 
 
-def _line(rate_bits_per_s: float) -> dict[str, Any]:
-    rate_bytes_per_s = int(rate_bits_per_s / 8)
-    burst_bytes = max(_LEAST_BURST_BYTES, int(rate_bytes_per_s * _BURST_S))
+def change_buffer(
+    route: IPRoute, index: int, buffer_bytes: int, classes: Sequence[TrafficClass] = ()
+) -> None:
+    """Changes the size of the buffers. Raises NetlinkError."""
+    for handle, parent in _buffers(classes):
+        route.tc("change", "bfifo", index, handle, parent=parent, limit=buffer_bytes)
+
+
+def _buffers(classes: Sequence[TrafficClass]) -> list[tuple[int, int]]:
+    """Handle and parent of each buffer."""
+    if not classes:
+        return [(_BUFFER, _LINE)]
+    return [(_BUFFER + (number << 16), _ROOT + _FIRST_CLASS + number) for number in range(len(classes))]
+
+
+def redirect(route: IPRoute, index: int, line: int) -> None:
+    """Whatever an interface sends goes through another one's line first. Raises NetlinkError."""
+    action = {"kind": "mirred", "direction": "egress", "action": "redirect", "ifindex": line}
+    route.tc("add", "clsact", index)
+    route.tc(
+        "add-filter",
+        "u32",
+        index,
+        parent=_EGRESS,
+        prio=1,
+        protocol=_ETH_P_ALL,
+        target=_LINE,
+        keys=["0x0/0x0+0"],
+        action=action,
+    )
+
+
+def _line(rate_bits_per_s: float, ceil_bits_per_s: float) -> dict[str, Any]:
+    ceil_bytes_per_s = int(ceil_bits_per_s / 8)
+    burst_bytes = max(_LEAST_BURST_BYTES, int(ceil_bytes_per_s * _BURST_S))
     return {
-        "parent": _ROOT,
-        "rate": rate_bytes_per_s,
-        "ceil": rate_bytes_per_s,
+        "rate": max(1, int(rate_bits_per_s / 8)),
+        "ceil": ceil_bytes_per_s,
         "burst": burst_bytes,
         "cburst": burst_bytes,
         "overhead": WIRE_OVERHEAD_BYTES,
