@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from linerate.errors import HostError, InternalError, UserError
-from linerate.host import HostTarget, Journal, catalogue, restore
+from linerate.errors import InternalError, UserError
+from linerate.host import HostTarget, Journal, catalogue
 from linerate.study.laboratory import Measured, SetUp
 from linerate.study.measure import Placed, Run, measure
 from linerate.study.model import RealHost, San, Settings, Workload
-from linerate.study.setting_up import set_up_host
+from linerate.study.setting_up import HostSettings
 from linerate.study.settings import hand_of
 
 JOURNAL = "settings.jsonl"
@@ -30,7 +30,7 @@ class HostLaboratory:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._host: RealHost | None = None
-        self._journal: Journal | None = None
+        self._held: HostSettings | None = None
         self._stack = ExitStack()
         self._settings: Settings = {}
 
@@ -43,17 +43,16 @@ class HostLaboratory:
                 "run the study on its host; see docs/cluster.md",
             )
         self._host = san.hosts[0]
-        self._journal = self._stack.enter_context(Journal(self._folder / JOURNAL))
+        journal = self._stack.enter_context(Journal(self._folder / JOURNAL))
+        self._held = HostSettings(HostTarget(self._host.name, self._host.devices), journal)
         self.restore()
         return {"fabric": "", "host": self._host.name, "devices": ", ".join(self._host.devices)}
 
     def apply(self, settings: Settings) -> SetUp:
         """See `Laboratory`."""
-        host, journal = self._opened()
+        _, held = self._opened()
         refused = {name: "it is not this host's to change" for name in settings if _is_around(name)}
-        self.restore()
-        mine = {name: value for name, value in settings.items() if name not in refused and _is_of_host(name)}
-        done = set_up_host(HostTarget(host.name, host.devices), mine, journal)
+        done = held.hold({name: value for name, value in settings.items() if _is_of_host(name)})
         refused |= done.refused
         self._settings = {name: value for name, value in settings.items() if name not in refused}
         return SetUp({**self._settings, **done.readback}, refused)
@@ -68,13 +67,8 @@ class HostLaboratory:
 
     def restore(self) -> None:
         """See `Laboratory`. Raises HostError when a setting cannot be put back."""
-        if self._journal is None:
-            return
-        if stuck := restore(self._journal).failed:
-            raise HostError(
-                "could not be put back: " + "; ".join(map(str, stuck)),
-                f"try again: linerate host restore {self._folder / JOURNAL}",
-            )
+        if self._held is not None:
+            self._held.restore()
 
     def close(self) -> None:
         """See `Laboratory`."""
@@ -82,12 +76,12 @@ class HostLaboratory:
             self.restore()
         finally:
             self._stack.close()
-            self._host = self._journal = None
+            self._host = self._held = None
 
-    def _opened(self) -> tuple[RealHost, Journal]:
-        if self._host is None or self._journal is None:
+    def _opened(self) -> tuple[RealHost, HostSettings]:
+        if self._host is None or self._held is None:
             raise InternalError("no SAN is up")
-        return self._host, self._journal
+        return self._host, self._held
 
 
 def _is_around(name: str) -> bool:

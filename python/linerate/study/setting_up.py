@@ -1,13 +1,57 @@
-"""The settings of one host, as far as they can be had."""
+"""The settings of one host, as far as they can be had, from case to case."""
 
 from __future__ import annotations
 
-from linerate.host import HostTarget, Journal, apply
+from linerate.errors import HostError
+from linerate.host import HostTarget, Journal, apply, restore
 from linerate.study.laboratory import SetUp
 from linerate.study.model import Settings
 
 
-def set_up_host(target: HostTarget, settings: Settings, journal: Journal) -> SetUp:
+class HostSettings:
+    """What a study has changed on a host. The journal knows what to put back, this only what holds now."""
+
+    def __init__(self, target: HostTarget, journal: Journal) -> None:
+        self._target = target
+        self._journal = journal
+        self._asked: Settings = {}
+        self._done = SetUp({})
+
+    def hold(self, settings: Settings) -> SetUp:
+        """Makes exactly these settings hold; what cannot be had is refused.
+
+        Cases mostly differ in one setting: only what differs is written, for some adapters lose their link at every
+        change. Raises HostError when what is no longer asked for cannot be put back.
+        """
+        if self._asked.keys() - settings.keys():
+            self.restore()
+        differs = {
+            name: value
+            for name, value in settings.items()
+            if name not in self._asked or self._asked[name] != value
+        }
+        changed = _set(self._target, differs, self._journal)
+        if changed.refused.keys() & self._done.readback.keys():
+            # The value of an earlier case must not pass for this one's.
+            self.restore()
+            changed = _set(self._target, settings, self._journal)
+        kept = {name: value for name, value in self._done.readback.items() if name not in differs}
+        refused = {name: why for name, why in self._done.refused.items() if name not in differs}
+        self._asked = dict(settings)
+        self._done = SetUp({**kept, **changed.readback}, {**refused, **changed.refused})
+        return self._done
+
+    def restore(self) -> None:
+        """Puts everything back as it was found. Raises HostError when something cannot be put back."""
+        if stuck := restore(self._journal).failed:
+            raise HostError(
+                "could not be put back: " + "; ".join(map(str, stuck)),
+                f"try again: linerate host restore {self._journal.path}",
+            )
+        self._asked, self._done = {}, SetUp({})
+
+
+def _set(target: HostTarget, settings: Settings, journal: Journal) -> SetUp:
     """Sets what can be had. `apply` takes all or none, so what it refuses is left out and the rest tried again."""
     refused: dict[str, str] = {}
     left = dict(settings)

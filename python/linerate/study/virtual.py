@@ -11,14 +11,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from linerate.errors import HostError, InternalError, LinerateError, UserError
-from linerate.host import HostTarget, Journal, restore
+from linerate.host import HostTarget, Journal
 from linerate.lab import Lab
 from linerate.lab.lan import LanTraffic
-from linerate.san import Link, Nic, Switch, Topology
+from linerate.san import Host, Link, Nic, Switch, Topology
 from linerate.study.laboratory import Measured, SetUp
 from linerate.study.measure import Placed, Run, measure
 from linerate.study.model import San, Settings, SettingValue, Workload
-from linerate.study.setting_up import set_up_host
+from linerate.study.setting_up import HostSettings
 from linerate.study.settings import beyond_kernel_settings, changed_topology, hand_of, network_values
 
 
@@ -71,23 +71,18 @@ class _Up:
         self._as_built = topology
         self._now = _elements(topology)
         self._settings: Settings = {}
-        self._host_settings: dict[str, SettingValue] = {}
-        self._of_hosts = SetUp({})
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="linerate-")))
             fabric = topology.fabric if san.fabric == "auto" else san.fabric
             asked = sorted(needs) if fabric == "auto" else ()  # a fabric that was named stays; it may refuse
             self._lab = stack.enter_context(Lab.up(topology, fabric=fabric, needs=asked))
-            self._journal = stack.enter_context(Journal(folder / "settings.jsonl"))
+            journal = stack.enter_context(Journal(folder / "settings.jsonl"))
             self._stack = stack.pop_all()
-        self._targets = tuple(
-            HostTarget(
-                host.name,
-                tuple(interface.name for interface in host.interfaces),
-                self._lab.namespace(host.name).path,
-            )
-            for host in topology.hosts
-        )
+        self._hosts = tuple(HostSettings(self._target(host), journal) for host in topology.hosts)
+
+    def _target(self, host: Host) -> HostTarget:
+        devices = tuple(interface.name for interface in host.interfaces)
+        return HostTarget(host.name, devices, self._lab.namespace(host.name).path)
 
     def facts(self) -> Mapping[str, Any]:
         """What the lab says of itself."""
@@ -102,13 +97,14 @@ class _Up:
         refused = self._unfit(settings)
         wanted = {name: value for name, value in settings.items() if name not in refused}
         refused |= self._move({name: value for name, value in wanted.items() if hand_of(name) == "network"})
-        self._set_hosts({name: value for name, value in wanted.items() if hand_of(name) == "host"})
-        refused |= self._of_hosts.refused
+        mine = {name: value for name, value in wanted.items() if hand_of(name) == "host"}
+        readback: dict[str, SettingValue | None] = {}
+        for host in self._hosts:
+            done = host.hold(mine)
+            readback |= done.readback
+            refused |= done.refused
         self._settings = {name: value for name, value in wanted.items() if name not in refused}
-        return SetUp(
-            readback={**self._settings, **network_values(self._settings), **self._of_hosts.readback},
-            refused=refused,
-        )
+        return SetUp({**self._settings, **network_values(self._settings), **readback}, refused)
 
     def _unfit(self, settings: Settings) -> dict[str, str]:
         """What the fabric could be given, and would then carry something else than a wire does."""
@@ -186,18 +182,6 @@ class _Up:
                 for field, value in fields.items():
                     if found[field] != value:
                         raise HostError(f"{name}: {field} {value} was written and {found[field]} read back")
-
-    def _set_hosts(self, settings: dict[str, SettingValue]) -> None:
-        if settings == self._host_settings:
-            return
-        if stuck := restore(self._journal).failed:
-            raise HostError("could not be put back: " + "; ".join(map(str, stuck)), "see that the lab is up")
-        of_hosts = [set_up_host(target, settings, self._journal) for target in self._targets]
-        self._host_settings = settings
-        self._of_hosts = SetUp(
-            readback={name: value for one in of_hosts for name, value in one.readback.items()},
-            refused={name: why for one in of_hosts for name, why in one.refused.items()},
-        )
 
 
 def _elements(topology: Topology) -> dict[tuple[str, str], Link | Nic | Switch]:
