@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from linerate.errors import UserError
 from linerate.lab import Lab
-from linerate.lab.lan import LanTraffic
+from linerate.lab.lan import LanTraffic, between
 from linerate.san import LanStream
 
 from tests import need
-from tests.lab.conftest import TIMEOUT_S, unique, with_rights
+from tests.lab.conftest import TIMEOUT_S, run, unique, with_rights
 
 LINE_BYTES_PER_S = 100e6 / 8 * 1448 / 1538
 """Payload of a line of 100 Mbit/s at MTU 1500."""
@@ -50,6 +50,25 @@ def test_a_stream_fills_its_line_and_another_keeps_its_rate(tool: str, rights: s
     segments = passed["lan.backup.bytes_received"] / 1448
     sent = passed["lan.backup.tcp_segments_sent"] - passed["lan.backup.tcp_segments_retransmitted"]
     assert sent == pytest.approx(segments, rel=0.1)
+
+
+@pytest.mark.parametrize("words", [("h1", "h2"), ("h1.p0", "h2.p0", "--rate", "40mbit")])
+def test_the_command_tells_what_arrives(lab: Lab, words: tuple[str, ...]) -> None:
+    done = run("lan", *words, "--tool", "own", "--seconds", "1.5", "--json", "--lab", lab.name)
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(told) == 2
+    if "--rate" in words:
+        assert told[0]["mib_s"] * 8 * 2**20 == pytest.approx(40e6, rel=0.2)
+    assert all(second["mib_s"] > 1 for second in told)
+
+
+@pytest.mark.parametrize(
+    ("ends", "reason"), [(("h1", "h9"), "no host or interface h9"), (("h1", "h1"), "no network")]
+)
+def test_ends_that_cannot_be_joined_are_told(lab: Lab, ends: tuple[str, str], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        between(lab.topology, *ends)
 
 
 def test_an_end_that_does_not_exist_is_the_users_mistake(lab: Lab) -> None:

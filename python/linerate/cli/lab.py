@@ -14,6 +14,7 @@ from linerate.errors import UserError
 
 if TYPE_CHECKING:
     from linerate.lab import Lab
+    from linerate.lab.lan import LanTraffic
 
 app = typer.Typer(help="Build and use a virtual SAN on this machine.", no_args_is_help=True)
 
@@ -22,6 +23,7 @@ _Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 _Node = Annotated[str, typer.Argument(metavar="NODE", help="A host, an array, a switch, or `control`.")]
 _COMMAND = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 _FABRICS = ("auto", "kernel", "user")
+_TOOLS = ("auto", "iperf3", "own")
 
 
 @app.callback()
@@ -154,6 +156,51 @@ def link(
     with Lab.find(lab) as found:
         now = found.change_link(name, **{key: value for key, value in asked.items() if value is not None})
     typer.echo(dumps(now.model_dump()) if json else f"{name}  {_link_text(now)}")
+
+
+@app.command()
+def lan(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A host, or one of its interfaces: h1.p0.")],
+    sink: Annotated[str, typer.Argument(metavar="TO", help="A host, or one of its interfaces.")],
+    rate: Annotated[str | None, typer.Option("--rate", help="At most: 100mbit. As much as goes.")] = None,
+    connections: Annotated[int, typer.Option("--connections", min=1, max=128, metavar="N")] = 4,
+    tool: Annotated[str, typer.Option("--tool", metavar="|".join(_TOOLS), help="What carries it.")] = "auto",
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=0.1, metavar="S", help="How long; until Ctrl-C.")
+    ] = None,
+    lab: _Name = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per second.")] = False,
+) -> None:
+    """Let TCP traffic flow from one host to another, and tell every second what arrives."""
+    from linerate.lab import Lab
+    from linerate.lab.lan import LanTraffic, Tool, between
+    from linerate.san import parse_rate
+
+    if tool not in _TOOLS:
+        raise UserError(f"--tool {tool}: there is no such tool", f"choose one of {', '.join(_TOOLS)}")
+    bits = _parsed("--rate", parse_rate, rate)
+    with Lab.find(lab) as found:
+        stream = between(found.topology, source, sink, connections=connections, rate_bits_per_s=bits)
+        with LanTraffic(found, [stream], tool=cast(Tool, tool)) as traffic:
+            if not json:
+                typer.echo(f"{stream.source} -> {stream.sink}, {connections} connections, {traffic.tool}")
+            _watch(traffic, seconds, json)
+
+
+def _watch(traffic: LanTraffic, seconds: float | None, json: bool) -> None:
+    from linerate.lab.lan import lan_mib_s
+
+    before, left = traffic.counters(), seconds
+    while left is None or left > 0:
+        threading.Event().wait(min(1.0, left) if left is not None else 1.0)
+        left = None if left is None else left - 1.0
+        now = traffic.counters()
+        passed = {name: now[name] - before[name] for name in now}
+        again = sum(value for name, value in passed.items() if name.endswith("_retransmitted"))
+        before = now
+        told = {"schema": "linerate.lan/1", "mib_s": lan_mib_s(passed), "segments_retransmitted": again}
+        text = f"{told['mib_s']:8.1f} MB/s  {again:.0f} segments sent again"
+        typer.echo(dumps(told) if json else text)
 
 
 @app.command()

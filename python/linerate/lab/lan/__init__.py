@@ -21,10 +21,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from linerate.errors import UserError
+from linerate.san import LanStream, Topology
 
 if TYPE_CHECKING:
     from linerate.lab.lab import Lab
-    from linerate.san import LanStream
 
 Tool = Literal["auto", "iperf3", "own"]
 
@@ -123,6 +123,46 @@ class LanTraffic:
                     path = self._lab.namespace(name).path
                     return End(name, interface.address, path, lambda command: self._lab.inside(name, command))
         raise UserError(f"{self._lab.name} has no {place}", "name a host and its interface: h1.p0")
+
+
+def between(
+    topology: Topology, source: str, sink: str, *, connections: int = 4, rate_bits_per_s: float | None = None
+) -> LanStream:
+    """A stream from one host to another, each named alone or with its interface: h1, h1.p0.
+
+    Raises UserError when there is no such host, or not exactly one network that both ends are in.
+    """
+    pairs = [
+        (one, other)
+        for one, network in _ends(topology, source)
+        for other, other_network in _ends(topology, sink)
+        if network == other_network and one != other
+    ]
+    if len(pairs) != 1:
+        what = "share several networks" if pairs else "share no network"
+        raise UserError(f"{source} and {sink} {what}", "name host.interface at both ends: h1.p0")
+    name = f"{source}-{sink}"
+    return LanStream(
+        name=name,
+        source=pairs[0][0],
+        sink=pairs[0][1],
+        connections=connections,
+        rate_bits_per_s=rate_bits_per_s,
+    )
+
+
+def _ends(topology: Topology, text: str) -> list[tuple[str, str]]:
+    """(`host.interface`, network) of all that the text may mean."""
+    found = [
+        (f"{host.name}.{interface.name}", interface.network)
+        for host in topology.hosts
+        for interface in host.interfaces
+        if text in (host.name, f"{host.name}.{interface.name}")
+    ]
+    if not found:
+        hosts = ", ".join(host.name for host in topology.hosts)
+        raise UserError(f"there is no host or interface {text}", f"hosts are {hosts}")
+    return found
 
 
 def lan_mib_s(passed: Mapping[str, float]) -> float | None:
