@@ -12,7 +12,13 @@ use linerate_initiator::{
 };
 use linerate_io::EpollDriver;
 use linerate_iscsi::pdu::*;
-use std::io;
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 const READ: u8 = 0x88;
 const WRITE: u8 = 0x8a;
@@ -184,6 +190,41 @@ fn a_request_for_data_beyond_the_write_is_not_served() {
         peer.serve()
     });
     open(&fake).write(0, &[7; 4096]).unwrap();
+    assert!(fake.disk.lock().unwrap()[..4096].iter().all(|byte| *byte == 7));
+}
+
+#[test]
+fn more_requests_for_data_than_agreed_are_not_served() {
+    let served = Arc::new(AtomicBool::new(true));
+    let seen = Arc::clone(&served);
+    let fake = Fake::start(move |peer, n| {
+        if n > 0 {
+            peer.login()?;
+            return peer.serve();
+        }
+        peer.login_with(|pair| match pair.split_once('=') {
+            Some(("ImmediateData", _)) => "ImmediateData=No".into(),
+            Some(("InitialR2T", _)) => "InitialR2T=Yes".into(),
+            Some(("MaxOutstandingR2T", _)) => "MaxOutstandingR2T=1".into(),
+            _ => pair.into(),
+        })?;
+        let (request, _) = peer.serve_until(is(WRITE))?;
+        let (lun, itt, ttt, sn) = (Lun(0), scsi(&request).itt, 9, peer.sn);
+        // In one piece, so that no data can be on its way before the second.
+        let both: Vec<u8> = (0..2)
+            .flat_map(|r2t_sn| {
+                let mut bhs = [0; BHS_BYTES];
+                R2t { lun, itt, ttt, sn, r2t_sn, buffer_offset: 2048 * r2t_sn, desired_len: 2048 }
+                    .emit(&mut bhs);
+                bhs
+            })
+            .collect();
+        peer.raw(&both)?;
+        seen.store(peer.read().is_ok(), Relaxed);
+        Ok(())
+    });
+    open(&fake).write(0, &[7; 4096]).unwrap();
+    assert!(!served.load(Relaxed), "nothing was sent to a target whose state is unknown");
     assert!(fake.disk.lock().unwrap()[..4096].iter().all(|byte| *byte == 7));
 }
 

@@ -18,8 +18,7 @@ impl<T: Send + 'static> End<T> {
         spec_json: &str,
         start: impl FnOnce(S) -> Result<T, linerate_load::BulkError> + Send + 'static,
     ) -> PyResult<Self> {
-        let spec: S =
-            serde_json::from_str(spec_json).map_err(|error| refused_json("bulk stream", &error))?;
+        let spec: S = serde_json::from_str(spec_json).map_err(|error| refused_json("bulk stream", &error))?;
         let end = interruptible(py, || start(spec))?.map_err(|error| bulk_error(&error))?;
         Ok(Self(Mutex::new(Some(end))))
     }

@@ -58,6 +58,9 @@ impl Session {
         while let Some((itt, burst)) = self.bursts.pop_front() {
             if let Some(index) = self.tasks.find(itt) {
                 self.send_burst(index, burst, out, framer, regions);
+                if let Progress::Write(write) = &mut self.tasks[index].progress {
+                    write.answered();
+                }
             }
         }
         while let Some(index) = self.urgent.pop_front() {

@@ -14,6 +14,9 @@ pub struct InitiatorWrite {
     asked: u32,
     segment_max: u32,
     max_burst: u32,
+    /// R2Ts whose data has not been sent.
+    outstanding: u16,
+    max_outstanding: u16,
 }
 
 /// A run of Data-Out PDUs that answers one R2T, or carries the unsolicited data. Iterate for the PDUs.
@@ -55,6 +58,8 @@ impl InitiatorWrite {
             asked: immediate + unsolicited,
             segment_max,
             max_burst: params.max_burst_length,
+            outstanding: 0,
+            max_outstanding: params.max_outstanding_r2t,
         }
     }
 
@@ -80,10 +85,13 @@ impl InitiatorWrite {
         })
     }
 
-    /// Judges an R2T and gives the Data-Out PDUs that answer it.
+    /// Judges an R2T and gives the Data-Out PDUs that answer it. It is outstanding until [`Self::answered`].
     pub fn accept(&mut self, r2t: &R2t) -> Result<Burst, R2tError> {
         if r2t.r2t_sn != self.r2t_sn {
             return Err(R2tError::Number { expected: self.r2t_sn, got: r2t.r2t_sn });
+        }
+        if self.outstanding >= self.max_outstanding {
+            return Err(R2tError::TooMany { limit: self.max_outstanding });
         }
         if r2t.desired_len > self.max_burst {
             return Err(R2tError::TooLong { asked: r2t.desired_len, limit: self.max_burst });
@@ -94,7 +102,13 @@ impl InitiatorWrite {
         };
         self.r2t_sn += 1;
         self.asked = end;
+        self.outstanding += 1;
         Ok(Burst { ttt: r2t.ttt, offset: r2t.buffer_offset, end, data_sn: 0, segment_max: self.segment_max })
+    }
+
+    /// All data that one R2T asked for is on its way.
+    pub fn answered(&mut self) {
+        self.outstanding = self.outstanding.saturating_sub(1);
     }
 }
 
@@ -184,6 +198,12 @@ pub enum R2tError {
         expected: u32,
         /// What came.
         got: u32,
+    },
+    /// More R2Ts at a time than the agreed `MaxOutstandingR2T`.
+    #[error("target sent more than {limit} R2Ts of one command without waiting for data")]
+    TooMany {
+        /// What was agreed.
+        limit: u16,
     },
     /// More than the agreed `MaxBurstLength`.
     #[error("target asked for {asked} bytes in one R2T, the limit is {limit}")]

@@ -185,5 +185,9 @@ fn requests_for_data_never_reach_outside() {
     assert_eq!(write.accept(&r2t(0, 512, 512)), Err(R2tError::Range { offset: 512, len: 512 }));
     assert_eq!(write.accept(&r2t(0, u32::MAX, 2)), Err(R2tError::Range { offset: u32::MAX, len: 2 }));
     assert_eq!(write.accept(&r2t(0, 0, 262_145)), Err(R2tError::TooLong { asked: 262_145, limit: 262_144 }));
-    assert_eq!(write.accept(&r2t(0, 0, 4096)).unwrap().count(), 1);
+    assert_eq!(write.accept(&r2t(0, 0, 2048)).unwrap().count(), 1);
+    assert_eq!(params.max_outstanding_r2t, 1);
+    assert_eq!(write.accept(&r2t(1, 2048, 2048)), Err(R2tError::TooMany { limit: 1 }));
+    write.answered();
+    assert_eq!(write.accept(&r2t(1, 2048, 2048)).unwrap().count(), 1);
 }

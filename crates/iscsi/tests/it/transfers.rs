@@ -77,12 +77,20 @@ proptest! {
                 outstanding += 1;
                 prop_assert!(outstanding <= u32::from(params.max_outstanding_r2t));
             }
+            if outstanding == u32::from(params.max_outstanding_r2t) {
+                let more = R2tGrant { ttt: 1, r2t_sn: sink.r2ts(), buffer_offset: 0, desired_len: 1 };
+                let limit = params.max_outstanding_r2t;
+                prop_assert_eq!(source.accept(&to_r2t(more)), Err(R2tError::TooMany { limit }));
+            }
             if bursts.is_empty() {
                 break;
             }
             let burst = bursts.remove(0);
-            outstanding -= u32::from(burst.ttt != RESERVED_TAG);
             let ttt = burst.ttt;
+            if ttt != RESERVED_TAG {
+                source.answered();
+                outstanding -= 1;
+            }
             for piece in burst {
                 prop_assert_eq!(piece.buffer_offset, arrived);
                 prop_assert!(piece.len <= params.peer_max_recv_data_segment_length && piece.len > 0);
