@@ -1,0 +1,46 @@
+"""The table of docs/host.md is the catalogue, and claims no more than the tests show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linerate.host import Setting, catalogue
+
+from tests.host.test_namespace import EVERYWHERE, NOT_HERE, ONLY_ROOT
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "host.md"
+QUEUES = ("rss", "rss_queues")
+"""Shown by a test of their own."""
+
+
+def _read_back(setting: Setting) -> str:
+    if setting.where == "session":
+        return "run"
+    if setting.name in EVERYWHERE or setting.name in QUEUES:
+        return "namespace"
+    if setting.name in ONLY_ROOT:
+        return "root, driver"
+    return "driver" if setting.name in NOT_HERE else "none"
+
+
+def table() -> list[str]:
+    rows = [
+        "| setting | accepts | Linux | Windows | published studies | read back |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for setting in catalogue().values():
+        names = setting.names
+        linux = names.linux or names.open_iscsi
+        name, on_linux, on_windows = (
+            f"`{text}`" if text else "" for text in (setting.name, linux, names.windows)
+        )
+        cells = [name, setting.range_text, on_linux, on_windows, names.published, _read_back(setting)]
+        rows.append(f"| {' | '.join(cell or '-' for cell in cells)} |")
+    return rows
+
+
+def test_the_page_lists_every_setting_as_it_is() -> None:
+    lines = PAGE.read_text().splitlines()
+    start = lines.index(table()[0])
+    assert lines[start : start + len(table())] == table()
+    assert not lines[start + len(table())].startswith("|")
