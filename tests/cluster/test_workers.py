@@ -140,3 +140,8 @@ def test_an_unreachable_volume_fails_the_step_with_the_host(cluster: Cluster) ->
     plan = parse_toml(WORKLOAD.replace("null:1g", "file:/nonexistent/volume"), "pair.toml", name="pair")
     with pytest.raises(LinerateError, match=r"host h[12]: volume h[12]/v1"):
         cluster.start(next(iter(plan.steps())).spec)
+
+
+def test_an_address_that_this_machine_lacks_is_told() -> None:
+    with pytest.raises(HostError, match=r"cannot listen on 192\.0\.2\.1: "):
+        Cluster([local_place("h1")], address="192.0.2.1")

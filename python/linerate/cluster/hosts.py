@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from linerate.errors import UserError
@@ -39,10 +40,7 @@ def lab_places(lab: Lab, hosts: Sequence[str] | None = None) -> tuple[Place, ...
     for host in hosts or ():
         if host not in known:
             raise UserError(f"{lab.name} has no host {host}", f"its hosts are {', '.join(known)}")
-    return tuple(
-        Place(host, lambda command, host=host: lab.inside(host, command), known[host])  # type: ignore[misc]
-        for host in hosts or known
-    )
+    return tuple(Place(host, partial(lab.inside, host), known[host]) for host in hosts or known)
 
 
 def ssh_places(hosts: Sequence[str], python: str = "python3") -> tuple[Place, ...]:
@@ -51,8 +49,7 @@ def ssh_places(hosts: Sequence[str], python: str = "python3") -> tuple[Place, ..
     if len(set(names)) < len(names) or not all(names) or any(host.startswith("-") for host in hosts):
         raise UserError(f"--hosts {','.join(hosts)}: not a list of hosts", "write [user@]host,[user@]host")
     return tuple(
-        Place(name, lambda command, host=host: _ssh(host, command), python=python)  # type: ignore[misc]
-        for name, host in zip(names, hosts, strict=True)
+        Place(name, partial(_ssh, host), python=python) for name, host in zip(names, hosts, strict=True)
     )
 
 

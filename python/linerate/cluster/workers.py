@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import subprocess
 import tempfile
 import time
@@ -99,7 +100,12 @@ class _Agent:
         self._future = client.submit(
             LoadAgent, name, actor=True, workers=[name], allow_other_workers=False, pure=False, key=key
         )
-        self._actor = self._future.result(_ANSWER_TIMEOUT_S)
+        try:
+            self._actor = self._future.result(_ANSWER_TIMEOUT_S)
+        except (OSError, RuntimeError, TimeoutError) as error:
+            raise HostError(
+                f"host {name}: its worker does not answer: {error}", "look at the host, then try again"
+            ) from error
 
     def ask(self, method: str, *arguments: object) -> Answer:
         answer: Answer = getattr(self._actor, method)(*arguments)
@@ -193,15 +199,22 @@ class Cluster:
 
     def _connect(self, address: str | None) -> Client:
         logs = Path(self._scratch.name)
+        workers = {
+            name: {"cls": _WorkerProcess, "options": {"place": place, "log": logs / f"{name}.log"}}
+            for name, place in self._places.items()
+        }
+        options = {"host": address, "dashboard": False, "dashboard_address": ":0"}
+        try:  # dask would tell, but leave sockets open
+            with socket.socket() as probe:
+                probe.bind((address or "", 0))
+        except OSError as error:
+            raise HostError(
+                f"cannot listen on {address}: {error.strerror or error}",
+                "give an address that this machine has",
+            ) from error
         self._cluster = SpecCluster(
-            workers={
-                name: {"cls": _WorkerProcess, "options": {"place": place, "log": logs / f"{name}.log"}}
-                for name, place in self._places.items()
-            },
-            scheduler={
-                "cls": Scheduler,
-                "options": {"host": address, "dashboard": False, "dashboard_address": ":0"},
-            },
+            workers=workers,
+            scheduler={"cls": Scheduler, "options": options},
             name="linerate",
             silence_logs=logging.CRITICAL,
         )
