@@ -120,6 +120,19 @@ def test_one_block_shows_a_ratio_and_proves_nothing() -> None:
     assert any("rest on 1 block:" in warning for warning in judgement.warnings)
 
 
+def test_two_blocks_that_disagree_wildly_bound_nothing() -> None:
+    seen = [
+        Observation(case, "w", block, {"iops": value})
+        for block, (one, other) in enumerate(((1e-150, 1e150), (1e150, 1e-150)))
+        for case, value in (("baseline", one), ("wild", other))
+    ]
+    effect = only(judged(seen))
+    assert effect.verdict == "undecided"
+    assert effect.low == 0
+    assert effect.high is not None
+    assert math.isfinite(effect.high)
+
+
 def test_values_that_never_vary_are_equal() -> None:
     seen = [
         Observation(case, "w", block, {"iops": 100.0}) for block in range(3) for case in ("baseline", "same")
@@ -208,6 +221,24 @@ def test_the_noise_floor_is_the_baseline_against_itself() -> None:
     assert floor.detectable is not None
     assert 0.5 < floor.detectable < 2.5
     assert judgement.floor("w", "iops") is floor
+
+
+def test_a_baseline_that_differs_from_itself_is_doubted() -> None:
+    seen = study({"same": 1.0}, noise=0.002)
+    last = {}
+    for item in seen:
+        if item.case == "baseline":
+            last[item.block] = max(last.get(item.block, 0), item.position or 0)
+    spoiled = [
+        replace(item, values={"iops": 1.1 * item.values["iops"]})
+        if item.case == "baseline" and item.position == last[item.block]
+        else item
+        for item in seen
+    ]
+    judgement = judged(spoiled)
+    assert not judgement.noise_floor[0].clean
+    assert any("the baseline differs from itself by +10." in warning for warning in judgement.warnings)
+    assert not any("differs from itself" in warning for warning in judged(seen).warnings)
 
 
 def test_a_baseline_run_once_has_no_noise_floor() -> None:

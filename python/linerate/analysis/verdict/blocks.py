@@ -17,6 +17,8 @@ from linerate.analysis.verdict.metric import Metric
 from linerate.analysis.verdict.model import Observation
 from linerate.analysis.verdict.permutation import relabelled
 
+LOG_RATIO_MAX = 700.0  # with two blocks a bound may lie anywhere; beyond this it is no floating-point number
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -68,7 +70,7 @@ def to_scale(metric: Metric, value: float) -> float | None:
 
 def from_scale(metric: Metric, value: float) -> float:
     """The ratio or difference that an effect on the scale stands for."""
-    return math.exp(value) if metric.scale == "ratio" else value
+    return math.exp(min(value, LOG_RATIO_MAX)) if metric.scale == "ratio" else value
 
 
 def tabulate(observations: Iterable[Observation], workload: str, metric: Metric) -> Table:

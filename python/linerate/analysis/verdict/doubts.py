@@ -22,7 +22,7 @@ def doubts_about(
 ) -> Iterator[str]:
     """Every doubt about the judgement; `tables` are those of the primary metrics."""
     yield from _few_blocks([effect for effect in effects if effect.primary])
-    yield from _noise([table.workload for table in tables], floors)
+    yield from _noise(tables, floors)
     for item in drifts:
         if item.shown:
             unit = "%" if item.scale == "ratio" else f" {METRICS[item.metric].unit}"
@@ -46,17 +46,18 @@ def _few_blocks(effects: Sequence[Effect]) -> Iterator[str]:
         )
 
 
-def _noise(workloads: Sequence[str], floors: Sequence[NoiseFloor]) -> Iterator[str]:
-    known = {floor.workload for floor in floors}
-    missing = [workload for workload in workloads if workload not in known]
+def _noise(tables: Sequence[Table], floors: Sequence[NoiseFloor]) -> Iterator[str]:
+    known = {(floor.workload, floor.metric): floor for floor in floors}
+    missing = [table.workload for table in tables if (table.workload, table.metric.name) not in known]
     if missing:
         yield f"no noise floor for {', '.join(missing)}: run the baseline twice in every block"
-    for floor in floors:
-        if not floor.clean:
-            unit = "%" if floor.scale == "ratio" else f" {METRICS[floor.metric].unit}"
+    for table in tables:
+        floor = known.get((table.workload, table.metric.name))
+        if floor is not None and not floor.clean:
+            unit = "%" if floor.scale == "ratio" else f" {table.metric.unit}"
             yield (
                 f"{floor.workload}: the baseline differs from itself by {floor.change:+.1f}{unit} in "
-                f"{METRICS[floor.metric].label}: doubt effects of that size"
+                f"{table.metric.label}: doubt effects of that size"
             )
 
 

@@ -105,4 +105,4 @@ def _indicators(names: Sequence[str]) -> Array:
 def _as_change(metric: Metric, value: float | None) -> float | None:
     if value is None or metric.scale == "difference":
         return value
-    return 100 * math.expm1(value)
+    return 100 * (from_scale(metric, value) - 1)
