@@ -117,10 +117,15 @@ class KernelFabric:
             network for network in self._topology.networks if {trunk.a, trunk.b} <= set(network.switches)
         ]
         strands = tuple(
-            Strand(self._plug_name(trunk.name, number, len(networks)), network)
+            Strand(self._plug_name(trunk.name, number, len(networks)), network, self._priority(network))
             for number, network in enumerate(networks)
         )
         self._lay(trunk.name, trunk.link, strands, trunk.a, trunk.b)
+
+    def _priority(self, network: Network) -> int:
+        """Of what is sent in a network: a trunk cannot look into frames as a switch does."""
+        interfaces = (interface for member in self._topology.nodes for interface in member.interfaces)
+        return max(interface.priority for interface in interfaces if interface.network == network.name)
 
     def _lay(self, name: str, link: Link, strands: tuple[Strand, ...], near: str, far: str) -> None:
         """Lays a link's cable between a node or switch and a switch."""
