@@ -103,7 +103,7 @@ def test_a_plan_is_shown_with_its_duration_and_starts_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["depth.toml"]
 
 
-@pytest.mark.parametrize("name", ["nic-tuning", "flow-control", "converged", "mtu-offload"])
+@pytest.mark.parametrize("name", ["nic-tuning", "flow-control", "converged", "mtu-offload", "fabrics"])
 def test_shipped_studies_are_found_by_name_and_quick_ones_are_short(name: str) -> None:
     done = linerate("run", name, "--dry-run", "--quick", "--json")
     assert done.returncode == 0, done.stderr
