@@ -21,7 +21,7 @@ _MARGINS = 2.4
 """A scale is never narrower than this many margins to either side: small changes shall look small."""
 _FURTHEST = 100.0
 """And never wider than this many percent."""
-_INSET = 5.0
+_INSET = 8.0
 _TICKS = 4
 
 
