@@ -63,6 +63,11 @@ def may_make_namespaces() -> bool:
     return os.geteuid() == 0
 
 
+@pytest.fixture(autouse=True)
+def _own_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 @pytest.fixture
 def make_namespace() -> Iterator[Callable[[bool], Namespace]]:
     """Makes namespaces that end with the test; the argument asks for a user namespace around it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import HostError, UserError
-from linerate.host import HostTarget, Journal, Value, apply, read, read_journal, restore
+from linerate.host import HostTarget, Journal, Value, apply, inside, read, read_journal, restore
 from linerate.host.linux.adapter import LinkNumber
 from linerate.host.linux.kernel import Kernel
 
@@ -177,6 +177,25 @@ def test_restore_leaves_a_namespace_alone_that_only_has_the_same_path(
         assert (back.restored, len(back.gone), back.failed) == ((), 2, ())
     assert read_journal(tmp_path / "journal") == []
     assert [one.value for one in read(first.target, ["mtu"])] == [4000, 4000]
+
+
+def test_what_was_changed_inside_another_namespace_is_not_given_up(
+    namespace: Namespace, tmp_path: Path
+) -> None:
+    def change() -> None:
+        with Journal(tmp_path / "journal") as journal:
+            apply(HostTarget("h1", ("p0",)), {"mtu": 4000}, journal)
+
+    def put_back() -> tuple[int, list[str]]:
+        with Journal(tmp_path / "journal") as journal:
+            back = restore(journal)
+        return len(back.restored), [refusal.reason for refusal in back.failed]
+
+    inside(namespace.target, change)
+    restored, failed = put_back()
+    assert restored == 0
+    assert "inside another network namespace" in failed[0]
+    assert inside(namespace.target, put_back) == (1, [])
 
 
 def test_a_port_that_is_gone_took_its_settings_along(namespace: Namespace, tmp_path: Path) -> None:

@@ -50,11 +50,8 @@ Verbs = Callable[..., Said]
 
 
 @pytest.fixture
-def linerate(
-    namespace: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Verbs:
+def linerate(namespace: Namespace, capsys: pytest.CaptureFixture[str]) -> Verbs:
     """Calls `linerate host` in a thread that stands inside the namespace."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     def call(*arguments: str) -> Said:
         capsys.readouterr()

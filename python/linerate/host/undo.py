@@ -40,6 +40,8 @@ def restore(journal: Journal, *, since: int = 0) -> Restored:
         if _alive(target, changes[0]):
             journal.lock(target)
             outcomes.append(inside(target, partial(_put_back, target, changes, journal)))
+        elif target.namespace is None:
+            outcomes.append(Restored(failed=tuple(_elsewhere(change, journal) for change in changes)))
         else:
             _let_go(changes, journal, "the host has vanished")
             outcomes.append(Restored(gone=tuple(changes)))
@@ -63,6 +65,14 @@ def _alive(target: HostTarget, change: Change) -> bool:
         return target.identity() == change.namespace
     except HostError:
         return False
+
+
+def _elsewhere(change: Change, journal: Journal) -> Refusal:
+    """A process changed its own namespace, which may be there still: only from inside can anybody tell."""
+    way_out = f"restore it there; if that is gone, delete {journal.path}"
+    return Refusal(
+        change.setting, change.device, f"it was changed inside another network namespace ({way_out})"
+    )
 
 
 def _let_go(changes: Iterable[Change], journal: Journal, why: str) -> None:
