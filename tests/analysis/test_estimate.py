@@ -100,6 +100,14 @@ def test_blocks_with_different_labels_are_counted_whole() -> None:
     assert p_permutation(labels)[0] == pytest.approx(1 / 18)
 
 
+def test_blocks_without_any_effect_leave_the_verdict_to_the_others() -> None:
+    """Retransmits are often zero on both sides: eight blocks that all point one way are 2 / 2 ** 8."""
+    silent = [relabelled([0.0], [0.0])[None, :]] * 12
+    speaking = [relabelled([0.3 + 0.01 * block], [0.0])[None, :] for block in range(8)]
+    assert p_permutation([*silent[:4], *speaking])[0] == pytest.approx(2 / 2**8)
+    assert p_permutation(silent)[0] == 1
+
+
 def test_the_permutation_test_is_not_asked_what_it_cannot_answer() -> None:
     assert smallest_p([2] * 5) == pytest.approx(0.0625)
     assert not useful([2] * 5, 1, 0.05)

@@ -77,7 +77,13 @@ def measure(
     by_permutation = enough and useful([block.shape[1] for block in labels], family, alpha)
     # the bootstrap has nothing to draw from rows that never vary
     by_bootstrap = points.shape[-1] >= BCA_FROM_BLOCKS and bool((found.error > 0).all())
-    low, high = bca_interval(points, alpha) if by_bootstrap else t_interval(found, alpha)
+    low, high = t_interval(found, alpha)
+    if by_bootstrap:
+        bootstrapped = bca_interval(points, alpha)
+        # NaN where nearly all points are the same
+        low, high = (
+            np.where(np.isnan(new), old, new) for new, old in zip(bootstrapped, (low, high), strict=True)
+        )
     return Measured(
         centre=found.centre,
         error=found.error,

@@ -74,11 +74,12 @@ def p_permutation(labels: Sequence[Array]) -> Array:
 
 
 def _without_extremes(labels: Sequence[Array]) -> list[Array]:
-    """The labels of every block, those of blocks of extreme range scaled down."""
+    """The labels of every block, those of blocks of extreme range scaled down. A block without a range has no say."""
     ranges = np.stack([np.ptp(block, axis=1) for block in labels], axis=1)
-    allowed = _RANGE_MAX * np.median(ranges, axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weights = np.where(ranges > allowed, allowed / ranges, 1.0)
+    ranges[ranges == 0] = np.nan
+    ranges[np.isnan(ranges).all(axis=1)] = 1.0
+    allowed = _RANGE_MAX * np.nanmedian(ranges, axis=1, keepdims=True)
+    weights = np.where(ranges > allowed, allowed / ranges, 1.0)
     return [block * weights[:, index, None] for index, block in enumerate(labels)]
 
 
