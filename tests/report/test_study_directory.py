@@ -37,8 +37,9 @@ def test_the_page_has_what_the_directory_has(page: StudyPage) -> None:
     assert [part.name for part in page.workloads] == ["8k-random", "256k-seq-read"]
     assert ("fabric", "user") in page.laboratory
     assert ("largest lag", "0.21 ms") in page.laboratory
-    assert "base-san" in page.topology
-    assert "96% used" in page.topology
+    ((caption, svg),) = page.topologies
+    assert caption == "base-san, carried by the user fabric"
+    assert "96% used" in svg
     assert page.text.startswith('title = "NIC tuning (sample)"')
     jumbo = page.cases[2]
     assert jumbo.name == "jumbo"

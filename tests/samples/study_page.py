@@ -102,8 +102,12 @@ def sample_page(*, evil: str = "", blocks: int = BLOCKS) -> StudyPage:
         claims=_claims(evil),
         skipped=(("TCP offload engine on", f"no NIC here has a TCP offload engine{evil}"),),
         certainty="Quick: two short blocks per case. Only changes of more than 12 % could be found this way.",
-        topology='<svg viewBox="0 0 400 60" width="400" height="60"><rect width="60" height="30" y="10" '
-        'style="fill:none;stroke:var(--ink)"/><text x="8" y="30">host1</text></svg>',
+        topologies=(
+            (
+                f"base-san{evil}",
+                '<svg viewBox="0 0 400 60"><rect width="60" height="30" y="10" style="fill:none"/></svg>',
+            ),
+        ),
         laboratory=(("fabric", "user"), ("largest lag", "0.21 ms")),
         method=(("seed", "7"), ("order", "shuffled within each block"), ("test", "permutation, 6 blocks")),
         environment=(("kernel", "6.18.2"), ("CPUs", "2")),

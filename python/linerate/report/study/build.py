@@ -98,7 +98,7 @@ def _render(page: StudyPage, *, drift: bool) -> str:
         doubts=[(finding, where) for finding, where in findings if finding.severity != "note"],
         notes=[(finding, where) for finding, where in findings if finding.severity == "note"],
         sourced=any(case.source for case in page.cases),
-        topology=Markup(page.topology),
+        topologies=[(caption, Markup(svg)) for caption, svg in page.topologies],
         metrics=" and ".join(dict.fromkeys(part.metric.label for part in page.workloads)),
         views=[_view(page, part, drift=drift) for part in page.workloads],
         claims=sorted(page.claims, key=lambda claim: _CLAIMS.index(claim.verdict)),

@@ -64,11 +64,7 @@ def study_page(directory: StudyDirectory) -> StudyPage:
         certainty=_certainty(study, judgement),
         started_at=directory.record.started_at,
         ended_at=directory.entries[-1].at if directory.entries else None,
-        topology="".join(
-            picture(san.topology, _utilisation(study, san, observations)).replace(_XMLNS, "")
-            for san in study.sans
-            if san.topology is not None
-        ),
+        topologies=tuple(_topologies(directory, observations)),
         laboratory=_laboratory(directory, observations),
         method=_method(study, verdicts),
         environment=_environment(directory),
@@ -163,6 +159,15 @@ def _certainty(study: Study, judgement: Judgement) -> str:
         f" The smallest changes that it would find in 95 of 100 studies: {', '.join(found)}." if found else ""
     )
     return f"Quick: shorter runs and fewer blocks than the study asks for. Small effects stay undecided.{so}"
+
+
+def _topologies(directory: StudyDirectory, observations: Sequence[Observation]) -> Iterator[tuple[str, str]]:
+    for san in directory.study.sans:
+        if san.topology is not None:
+            fabric = directory.san_facts.get(san.name, {}).get("fabric")
+            caption = f"{san.name}, carried by the {fabric} fabric" if fabric else san.name
+            drawn = picture(san.topology, _utilisation(directory.study, san, observations))
+            yield caption, drawn.replace(_XMLNS, "")
 
 
 def _utilisation(study: Study, san: San, observations: Sequence[Observation]) -> dict[str, float]:

@@ -82,7 +82,7 @@ class Recommendation:
 class StudyPage:
     """A whole study, ready to be shown.
 
-    `certainty` says what a shortened study gives up. `topology` is the SVG of the SAN, empty on real hosts.
+    `certainty` says what a shortened study gives up. `topologies` are the SANs, each with a caption and its SVG.
     `skipped` are cases that could not run somewhere, with the reason. `laboratory` are the few facts of the page's
     head, `environment` and `method` those of its end.
     """
@@ -104,7 +104,7 @@ class StudyPage:
     certainty: str = ""
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    topology: str = field(default="", repr=False)
+    topologies: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     laboratory: tuple[tuple[str, str], ...] = ()
     method: tuple[tuple[str, str], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
