@@ -352,13 +352,16 @@ impl<D: Driver> Worker<D> {
 
     /// Counts what has completed and tells what happened.
     fn settle(&mut self, now: Nanos) {
+        // What happened to a session or volume explains the I/Os that failed with it, so it comes first.
+        for nth in 0..self.reports.notices.len() {
+            let notice = self.reports.notices[nth].clone();
+            self.tell(&notice, now);
+        }
+        self.reports.notices.clear();
         for nth in 0..self.reports.done.len() {
             self.settle_one(self.reports.done[nth], now);
         }
         self.reports.done.clear();
-        while let Some(notice) = self.reports.notices.pop() {
-            self.tell(&notice, now);
-        }
         if self.untold != [0; 2] {
             let [read, written] = std::mem::take(&mut self.untold);
             self.control.moved(read, written);
@@ -467,19 +470,28 @@ impl<D: Driver> Worker<D> {
     }
 
     fn io_failed(&mut self, slot: &Slot, failure: Failure, now: Nanos) {
+        let told = self.ledger.record_error(slot.lane, slot.op);
+        let volume = &mut self.volumes[slot.volume as usize];
+        if volume.dead {
+            return;
+        }
+        volume.errors_in_a_row += 1;
+        let errors_in_a_row = volume.errors_in_a_row;
         let message = error_message(slot.op, slot.offset, slot.len, failure);
-        if self.ledger.record_error(slot.lane, slot.op) {
+        if told && !failure.is_final() {
             self.event(Some(slot.volume), "io_error", message.clone(), failure.blame(), now);
         }
-        let volume = &mut self.volumes[slot.volume as usize];
-        volume.errors_in_a_row += 1;
-        if failure.is_final() || volume.errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
+        if failure.is_final() || errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
             let message = format!("the volume died: {message}");
             self.volume_died(slot.volume, message, failure.blame(), now);
         }
     }
 
+    /// Tells it once; the I/Os that fail from now on are only counted.
     fn volume_died(&mut self, volume: u32, message: String, blame: Blame, now: Nanos) {
+        if std::mem::replace(&mut self.volumes[volume as usize].dead, true) {
+            return;
+        }
         self.event(Some(volume), "volume_failed", message.clone(), blame, now);
         self.control.fail(RunError::Volume { volume: self.name(volume), message, blame });
     }

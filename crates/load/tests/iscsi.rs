@@ -96,9 +96,9 @@ fn an_array_that_dies_ends_the_run_as_its_fault() {
     let array = array(&Value::Null);
     let options = json!({"iscsi": {"replacement_timeout_s": 0.3, "login_timeout_s": 0.2}});
     let order = spec(
-        &json!([volume(&array, 0, &options)]),
-        &json!([stream("s", &["sd0"], &json!({}))]),
-        &json!({"elapsed_s": 30, "interval_s": 0.2}),
+        &json!([volume(&array, 0, &options), volume(&array, 1, &options)]),
+        &json!([stream("s", &["sd0", "sd1"], &json!({}))]),
+        &json!({"elapsed_s": 30, "interval_s": 0.2, "workers": 2}),
     );
     let run = Run::start(order).unwrap();
     assert!(run.next_interval(Duration::from_secs(5)).is_some());
@@ -109,8 +109,18 @@ fn an_array_that_dies_ends_the_run_as_its_fault() {
     };
     assert_eq!(error.blame(), Blame::Peer, "{error}");
     assert!(summary.total.ios() > 0 && summary.total.end_s < 10.0);
-    let lost = summary.total.events.iter().any(|event| event.kind == "session_lost");
-    assert!(lost, "{:?}", summary.total.events);
+    let events = &summary.total.events;
+    let count = |kind: &str| events.iter().filter(|event| event.kind == kind).count();
+    // Each has four I/Os in flight. The run may be over before the second volume is given up.
+    assert_eq!(count("io_error"), 0, "{events:?}");
+    for kind in ["session_lost", "session_failed"] {
+        assert!((1..=2).contains(&count(kind)), "{events:?}");
+    }
+    for name in ["sd0", "sd1"] {
+        let failed = events.iter().filter(|event| event.kind == "volume_failed" && event.volume == name);
+        assert!(failed.count() <= 1, "{events:?}");
+    }
+    assert!(count("volume_failed") > 0, "{events:?}");
 }
 
 #[test]

@@ -216,6 +216,7 @@ impl<'a> Opening<'a> {
             live: turns.len() as u32,
             turns: Turns::new(turns),
             started: 0,
+            dead: false,
             errors_in_a_row: 0,
         });
         self.facts.push((index, facts_of(this, opened, size_bytes, self.order.index)));

@@ -72,6 +72,8 @@ pub(crate) struct Volume {
     pub(crate) turns: Turns,
     /// Closed-loop I/Os started.
     pub(crate) started: u64,
+    /// It has failed for good.
+    pub(crate) dead: bool,
     /// Errors since the last success.
     pub(crate) errors_in_a_row: u32,
     /// Closed-loop lanes that have not reached their end.
