@@ -7,7 +7,7 @@ from linerate.errors import UserError
 from linerate.host import catalogue
 from linerate.san import load_topology
 from linerate.study import Study
-from linerate.study.settings import (
+from linerate.study.laboratory.settings import (
     beyond_kernel_settings,
     changed_topology,
     check_setting,

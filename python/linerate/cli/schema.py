@@ -54,7 +54,7 @@ def _schema(subject: Subject) -> dict[str, object]:
 
             return topology_schema()
         case Subject.STUDY:
-            from linerate.study.reader import study_schema
+            from linerate.study.file.reader import study_schema
 
             return study_schema()
         case Subject.EVENTS:

@@ -3,16 +3,16 @@
 Open this file first. The line of a study, and the files that hold its stages:
 
     study file -> Study -> Plan -> steps on a laboratory -> study directory -> verdicts
-    file_model    model    plan    conduct, laboratory       directory          judge
-    reader
+    file          model    plan    conduct, laboratory       journal, directory judge
 
 Cases run in blocks: every block holds each case once, the baseline twice, in an order drawn from the seed. Blocks are
 added until results agree or the budget ends. A laboratory is whatever can be brought up, set, loaded and restored:
-a virtual SAN (`virtual`), hosts that exist (`hosts`), or a simulation in the tests. Each step is written to the journal
+a virtual SAN, hosts that exist, or a simulation in the tests. Each step is written to the journal
 when it ends; a study that was interrupted, by whatever, goes on with the first step that is not there.
 """
 
 from linerate.study.directory import StudyDirectory
+from linerate.study.file import load_study, parse_study, shipped_studies
 from linerate.study.model import (
     Case,
     ClaimTest,
@@ -25,7 +25,6 @@ from linerate.study.model import (
     Workload,
 )
 from linerate.study.plan import Duration, Plan, Step
-from linerate.study.reader import load_study, parse_study, shipped_studies
 
 __all__ = [
     "Case",

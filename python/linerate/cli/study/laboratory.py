@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 def laboratory_for(directory: StudyDirectory) -> Laboratory:
     """The laboratory that has every SAN of a study."""
     if all(san.hosts for san in directory.study.sans):
-        from linerate.study.hosts import HostLaboratory
+        from linerate.study.laboratory.hosts import HostLaboratory
 
         return HostLaboratory(directory.path)
-    from linerate.study.virtual import VirtualLaboratory
+    from linerate.study.laboratory.virtual import VirtualLaboratory
 
     return VirtualLaboratory()

@@ -15,11 +15,11 @@ from typing import Any
 
 from linerate.errors import InternalError, UserError
 from linerate.host import HostTarget, Journal, catalogue
-from linerate.study.laboratory import Measured, SetUp
-from linerate.study.measure import Placed, Run, measure
+from linerate.study.laboratory.base import Measured, SetUp
+from linerate.study.laboratory.host_settings import HostSettings
+from linerate.study.laboratory.measure import Placed, Run, measure
+from linerate.study.laboratory.settings import hand_of
 from linerate.study.model import RealHost, San, Settings, Workload
-from linerate.study.setting_up import HostSettings
-from linerate.study.settings import hand_of
 
 JOURNAL = "settings.jsonl"
 

@@ -14,17 +14,17 @@ from typing import Any
 from linerate.analysis.verdict import find_metric, shipped_claims
 from linerate.errors import UserError
 from linerate.san import Topology, load_topology, volume_urls
-from linerate.study.factors import combinations
-from linerate.study.file_model import CaseTable, RealHostTable, SanTable, StudyFile, WorkloadTable
+from linerate.study.file.factors import combinations
+from linerate.study.file.model import CaseTable, RealHostTable, SanTable, StudyFile, WorkloadTable
+from linerate.study.laboratory.settings import check_setting
 from linerate.study.model import Case, ClaimTest, RealHost, Repeat, San, SettingValue, Study, Workload
-from linerate.study.settings import check_setting
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
 from linerate.workload.overrides import fill_number
 from linerate.workload.problems import Place, Problems
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text
 
-STUDIES = Path(__file__).resolve().parent.parent / "studies"
+STUDIES = Path(__file__).resolve().parents[2] / "studies"
 _KIND = "study file"
 _SUFFIX = ".toml"
 _STAND_IN = "null:1t"

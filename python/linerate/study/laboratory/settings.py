@@ -51,7 +51,9 @@ def _schedule(value: SettingValue) -> Mapping[str, Any]:
     if kind not in ("strict", "ets") or (kind == "ets") != bool(shares):
         raise ValueError(value)
     pairs = [share.split(":") for share in shares]
-    return {"schedule": Schedule(kind=kind, shares={int(name): float(part) for name, part in pairs})}  # type: ignore[arg-type]
+    return {
+        "schedule": Schedule.model_validate({"kind": kind, "shares": {int(to): float(n) for to, n in pairs}})
+    }
 
 
 def _switch_flow_control(value: SettingValue) -> Mapping[str, Any]:

@@ -15,11 +15,16 @@ from linerate.host import HostTarget, Journal
 from linerate.lab import Lab
 from linerate.lab.lan import LanTraffic
 from linerate.san import Host, Link, Nic, Switch, Topology
-from linerate.study.laboratory import Measured, SetUp
-from linerate.study.measure import Placed, Run, measure
+from linerate.study.laboratory.base import Measured, SetUp
+from linerate.study.laboratory.host_settings import HostSettings
+from linerate.study.laboratory.measure import Placed, Run, measure
+from linerate.study.laboratory.settings import (
+    beyond_kernel_settings,
+    changed_topology,
+    hand_of,
+    network_values,
+)
 from linerate.study.model import San, Settings, SettingValue, Workload
-from linerate.study.setting_up import HostSettings
-from linerate.study.settings import beyond_kernel_settings, changed_topology, hand_of, network_values
 
 
 class VirtualLaboratory:

@@ -13,9 +13,9 @@ from linerate.errors import UserError
 from linerate.lab.lan import lan_mib_s
 from linerate.results import WorkloadSource
 from linerate.run import Counters, Execution, RunEvent, carry_out
-from linerate.study.laboratory import Measured
+from linerate.study.laboratory.base import Measured
+from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Settings, Workload
-from linerate.study.settings import loaded
 from linerate.workload import Plan, PlannedRun, RunSpec, StreamSpec, VolumeSpec
 from linerate.workload.plan import Step
 from linerate.workload.spec import OpenArrival, SizeMix

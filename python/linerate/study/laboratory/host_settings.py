@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linerate.errors import HostError
 from linerate.host import HostTarget, Journal, apply, restore
-from linerate.study.laboratory import SetUp
+from linerate.study.laboratory.base import SetUp
 from linerate.study.model import Settings
 
 
