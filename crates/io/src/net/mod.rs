@@ -5,6 +5,7 @@
 
 pub mod netns;
 mod poller;
+mod queue;
 pub(crate) mod socket;
 mod tap;
 

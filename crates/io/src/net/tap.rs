@@ -5,7 +5,7 @@
 //! segmentation (`gso_type`, `gso_size`: up to 64 KiB of TCP that the NIC cuts into frames). In the other direction the same
 //! header says that a NIC has verified a checksum, or has merged segments.
 
-use crate::net::netns;
+use crate::net::{netns, queue};
 use rustix::{
     buffer::spare_capacity,
     fs::{Mode, OFlags, open},
@@ -67,11 +67,16 @@ impl Tap {
                 tap.set_mac(mac)?;
             }
             tap.set_mtu(options.mtu)?;
-            let frames = options.queue_frames as c_int;
-            let mut request = tap.request(|request| request.ifr_ifru.ifru_ifindex = frames);
-            ioctl(&tap.control, libc::SIOCSIFTXQLEN, &mut request)?;
+            queue::set_length(tap.index()?, options.queue_frames)?;
             Ok(tap)
         })
+    }
+
+    fn index(&self) -> io::Result<c_int> {
+        let mut request = self.request(|_| {});
+        ioctl(&self.control, libc::SIOCGIFINDEX, &mut request)?;
+        // SAFETY: the kernel has filled in the index.
+        Ok(unsafe { request.ifr_ifru.ifru_ifindex })
     }
 
     /// Reads one packet with its header into the spare capacity of a vector, which should have room for 64 KiB and the
