@@ -101,6 +101,16 @@ def links_go_down_and_up() -> None:
         assert any(answers)
 
 
+def an_interface_that_is_deleted_takes_nobody_along() -> None:
+    """Somebody removes the interface of host 2; the others go on."""
+    with Net(hosts=3) as net:
+        ask = net.echo()
+        assert ask() is not None
+        net.hosts[1].command("ip", "link", "delete", "p0")
+        assert ask() is None
+        assert net.transfer(b"after", 1, 3) == b"after"
+
+
 def changes_are_all_or_nothing() -> None:
     """A change with one mistake changes nothing; a good one reaches interface, NIC and switch."""
     with Net() as net:
@@ -174,6 +184,7 @@ SCENARIOS: dict[str, Callable[[], None]] = {
         delay_is_added_both_ways,
         vlans_are_apart,
         links_go_down_and_up,
+        an_interface_that_is_deleted_takes_nobody_along,
         changes_are_all_or_nothing,
         pause_keeps_a_shallow_switch_lossless,
         counters_are_there_and_nothing_is_left,

@@ -86,8 +86,7 @@ impl Engine {
     pub(crate) fn run(&mut self, requests: &Receiver<Request>) -> io::Result<()> {
         loop {
             let due = self.network.next_interrupt();
-            let began = self.clock();
-            self.note_lag(due, began);
+            let began = self.begin(due);
             let until = due.map_or(began, |due| began.min(due + TURN_NS_MAX));
             self.network.advance(until, &mut self.hosts);
             if let Some(error) = self.hosts.failure.take() {
@@ -130,13 +129,17 @@ impl Engine {
         system::now_ns() - self.epoch
     }
 
-    fn note_lag(&mut self, due: Option<Nanos>, now: Nanos) {
+    /// The time, and how late it is for what should have been done by now. Time that cannot be made up is given up.
+    fn begin(&mut self, due: Option<Nanos>) -> Nanos {
+        let now = self.clock();
         let lag = due.map_or(0, |due| now.saturating_sub(due));
         self.lag.note(lag, LATE_NS);
-        if lag > LAG_NS_MAX {
-            self.epoch += lag;
-            self.lag.given_up_ns += lag;
+        if lag <= LAG_NS_MAX {
+            return now;
         }
+        self.epoch += lag;
+        self.lag.given_up_ns += lag;
+        now - lag
     }
 
     /// Serves all requests that wait. False once the owner has hung up.
@@ -184,8 +187,9 @@ impl Pace {
             return false;
         }
         self.handled = handled;
-        self.work_ns = mean(self.work_ns, ended - began);
-        self.turn_ns = mean(self.turn_ns, began - self.last);
+        // The clock is set back when time is given up.
+        self.work_ns = mean(self.work_ns, ended.saturating_sub(began));
+        self.turn_ns = mean(self.turn_ns, began.saturating_sub(self.last));
         self.last = began;
         self.work_ns * 5 > self.turn_ns
     }
@@ -201,4 +205,45 @@ impl Pace {
 /// A mean that forgets: the new value counts for a sixteenth.
 fn mean(before: Nanos, value: Nanos) -> Nanos {
     before - before / 16 + value / 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Turns of `work` every `turn` nanoseconds, until the pace has settled.
+    fn settled(pace: &mut Pace, work: Nanos, turn: Nanos) -> bool {
+        let (mut now, mut high) = (pace.last, false);
+        for _ in 0..200 {
+            now += turn;
+            high = pace.is_high(now, now + work, pace.handled + 1);
+        }
+        high
+    }
+
+    #[test]
+    fn batches_begin_with_load_and_end_with_it() {
+        let mut pace = Pace::default();
+        assert!(!settled(&mut pace, 5_000, 500_000), "a request now and then");
+        assert!(settled(&mut pace, 15_000, 50_000), "a line that is full");
+        assert!(!settled(&mut pace, 5_000, 100_000));
+    }
+
+    #[test]
+    fn looking_is_no_work() {
+        let mut pace = Pace::default();
+        let handled = pace.handled;
+        assert!((0..1_000).all(|turn| !pace.is_high(turn * 600, turn * 600 + 500, handled)));
+    }
+
+    #[test]
+    fn sleeps_end_earlier_by_as_much_as_they_were_late() {
+        let mut pace = Pace::default();
+        (0..200).for_each(|_| pace.slept(75_000, 50_000));
+        assert!((24_000..=25_000).contains(&pace.late_ns), "{}", pace.late_ns);
+        (0..200).for_each(|_| pace.slept(10_000, 50_000));
+        assert!(pace.late_ns >= 24_000, "a host that sends says nothing about sleeps");
+        (0..200).for_each(|_| pace.slept(9_000_000, 50_000));
+        assert!(pace.late_ns <= LATE_NS_MAX, "a machine that is busy does not make the fabric spin");
+    }
 }

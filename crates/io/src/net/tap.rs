@@ -80,21 +80,21 @@ impl Tap {
     }
 
     /// Reads one packet with its header into the spare capacity of a vector, which should have room for 64 KiB and the
-    /// headers. False if there is none.
+    /// headers. False if there is none, or there will be none: the interface is gone.
     pub fn read(&self, into: &mut Vec<u8>) -> io::Result<bool> {
         match rustix::io::read(&self.file, spare_capacity(into)) {
             Ok(_) => Ok(true),
-            Err(Errno::AGAIN) => Ok(false),
+            Err(Errno::AGAIN | Errno::BADFD) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Writes one packet: its header, then a frame in any number of pieces. False if the host does not take it: the
-    /// interface is down.
+    /// interface is down or gone.
     pub fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<bool> {
         match rustix::io::writev(&self.file, pieces) {
             Ok(_) => Ok(true),
-            Err(Errno::IO | Errno::AGAIN | Errno::NOBUFS) => Ok(false),
+            Err(Errno::IO | Errno::AGAIN | Errno::NOBUFS | Errno::BADFD) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
