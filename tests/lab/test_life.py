@@ -133,17 +133,21 @@ except KeyboardInterrupt:
 """
 
 
-def test_a_command_killed_while_it_builds_leaves_nothing(topology_file: Path) -> None:
-    name = unique("early")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_command_that_ends_while_it_builds_leaves_nothing(how: signal.Signals, topology_file: Path) -> None:
+    name = unique(f"early-{how.name.lower()}")
     command = as_user((sys.executable, "-c", HOLD, str(topology_file), name))
-    builder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    deadline = time.monotonic() + TIMEOUT_S
-    while name not in protocol.names():
-        assert time.monotonic() < deadline
-        assert builder.poll() is None
-    builder.kill()
-    with builder:
-        builder.wait(TIMEOUT_S)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as builder:
+        deadline = time.monotonic() + TIMEOUT_S
+        while name not in protocol.names():
+            assert time.monotonic() < deadline
+            assert builder.poll() is None
+        builder.send_signal(how)
+        assert builder.wait(TIMEOUT_S) != 0
+        assert builder.stdout is not None
+        assert builder.stdout.read() == b""  # the lab was not up yet
     while name in protocol.names():
         assert time.monotonic() < deadline
 
