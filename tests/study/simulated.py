@@ -41,6 +41,8 @@ class SimulatedLaboratory:
     settings: dict[str, Any] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
     runs: int = 0
+    warmups_s: list[float] = field(default_factory=list)
+    """Of every run. A run takes some seconds to reach its rate."""
 
     def bring_up(self, san: San, cases: Iterable[Settings]) -> Mapping[str, Any]:
         self.restore()
@@ -63,13 +65,15 @@ class SimulatedLaboratory:
             writer.end_step()
             writer.close("complete")
         self.log.append(f"run {record['case']} {workload.name}")
-        dice = random.Random(f"{record['case']} {record['block']} {record['position']}")
+        dice = random.Random(f"{record['case']} {record.get('block')} {record.get('position')}")
         factor = dice.gauss(1.0, self.noise)
         for (name, value), effect in self.effects.items():
             factor *= effect if self.settings.get(name) == value else 1.0
         void = self.runs in self.void
         values = {workload.metric: 100.0 * factor}
-        return Measured(values, "void" if void else "valid", "the fabric fell behind" if void else "")
+        series = [min(100.0, 20.0 * (second + 1)) for second in range(round(workload.elapsed_s))]
+        self.warmups_s.append(workload.warmup_s)
+        return Measured(values, "void" if void else "valid", "the fabric fell behind" if void else "", series)
 
     def restore(self) -> None:
         self._hold({})

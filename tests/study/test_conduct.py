@@ -219,3 +219,21 @@ def test_the_budget_counts_the_time_of_all_sessions(place: Path) -> None:
     later = [entry.model_copy(update={"at": entry.at.replace(year=entry.at.year + 1)}) for entry in entries]
     assert spent_s([*entries, *later]) == pytest.approx(2 * alone)
     assert alone == pytest.approx((entries[-1].at - entries[0].at).total_seconds())
+
+
+def test_a_warm_up_by_rule_is_found_once_and_holds_for_every_case(tmp_path: Path) -> None:
+    text = TEXT.replace('warm_up = "1s"', 'warm_up = "steady"\nwarm_up_max = "20s"')
+    study = parse_study(text)
+    place = StudyDirectory.create(tmp_path / "study", study).path
+    laboratory = SimulatedLaboratory(faults={9: KeyboardInterrupt()})
+    with pytest.raises(KeyboardInterrupt):
+        run(place, laboratory)
+    resumed = SimulatedLaboratory()
+    done = run(place, resumed)
+    assert done.warmups_s.keys() == {"seqread", "random", "congested"}
+    (found_s,) = set(done.warmups_s.values())
+    assert 1 <= found_s <= 5
+    warmups_s = laboratory.warmups_s + resumed.warmups_s
+    assert sorted(set(warmups_s)) == [0.0, found_s]
+    assert warmups_s.count(0.0) == 3
+    assert keys(done) == planned(study, 3, without="")

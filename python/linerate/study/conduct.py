@@ -28,11 +28,14 @@ from linerate.study.journal import (
     SessionEnded,
     StepDone,
     StepState,
+    WarmUpFound,
     disk_error,
 )
 from linerate.study.laboratory import Laboratory, Measured, SetUp
-from linerate.study.plan import Step
+from linerate.study.model import Workload
+from linerate.study.plan import Step, slug
 from linerate.study.repeat import wanted
+from linerate.study.warmup import found, trial
 
 TRIES = 2
 """A step that failed, or whose figures are void, is run once more before the study goes on without it."""
@@ -166,6 +169,9 @@ class _Conductor:
             set_up = self._prepared(san, case)
             for step in of_case:
                 number += 1
+                if set_up is not None and self._warms_up_by_rule(step.workload):
+                    self._find_warmup(step)
+                    set_up = self._prepared(san, case)
                 if set_up is not None:
                     self.tell(
                         StepBegan(
@@ -207,6 +213,35 @@ class _Conductor:
             own = {name: why for name, why in common.items() if name in changed}
         return "; ".join(f"{name}: {why}" for name, why in own.items())
 
+    def _warms_up_by_rule(self, workload: str) -> bool:
+        """Whether its warm-up is still to be found."""
+        return (
+            self.directory.study.workload(workload).until_steady and workload not in self.directory.warmups_s
+        )
+
+    def _find_warmup(self, step: Step) -> None:
+        """Runs the baseline until it is steady, and writes down how long that took."""
+        study = self.directory.study
+        workload = study.workload(step.workload)
+        set_up = self.laboratory.apply(study.baseline.settings)
+        self.settle(study.repeat.settle_s)
+        place = self._new_place(f"warm-up-{slug(step.workload)}")
+        record = {
+            "study": study.name,
+            "san": step.san,
+            "case": study.baseline.name,
+            "settings": set_up.readback,
+        }
+        measured = self.laboratory.measure(trial(workload), self.directory.path / place, record)
+        seconds, steady = found(workload, measured)
+        self._note(WarmUpFound(workload=step.workload, seconds=seconds, steady=steady, directory=place))
+
+    def _workload(self, name: str) -> Workload:
+        """With the warm-up that was found for it."""
+        workload = self.directory.study.workload(name)
+        warmup_s = self.directory.warmups_s.get(name)
+        return workload if warmup_s is None else workload.timed(warmup_s, workload.elapsed_s)
+
     def _step(self, step: Step, set_up: SetUp) -> SetUp | None:
         """Runs a step, a second time if need be. Gives the settings that hold afterwards; None: the case is lost."""
         while True:
@@ -233,13 +268,12 @@ class _Conductor:
         return self._prepared(step.san, step.case)
 
     def _tried(self, step: Step, set_up: SetUp) -> tuple[StepDone, LinerateError | None]:
-        study = self.directory.study
-        place = self._new_place(step)
+        place = self._new_place(step.key)
         error: LinerateError | None = None
         measured: Measured | None = None
         try:
             measured = self.laboratory.measure(
-                study.workload(step.workload), self.directory.path / place, self._record(step, set_up)
+                self._workload(step.workload), self.directory.path / place, self._record(step, set_up)
             )
         except LinerateError as failure:
             error = failure
@@ -277,11 +311,11 @@ class _Conductor:
             "settings_refused": dict(set_up.refused),
         }
 
-    def _new_place(self, step: Step) -> str:
+    def _new_place(self, key: str) -> str:
         """A directory that does not exist yet. A step that was cut off has left one with a number of its own."""
         runs = self.directory.path / RUNS
         numbers = [int(path.name.split("-", 1)[0]) for path in runs.iterdir()] if runs.is_dir() else []
-        return f"{RUNS}/{max(numbers, default=0) + 1:03d}-{step.key}"
+        return f"{RUNS}/{max(numbers, default=0) + 1:03d}-{key}"
 
 
 def spent_s(entries: Sequence[Entry]) -> float:

@@ -31,6 +31,7 @@ from linerate.study.journal import (
     SanFacts,
     SessionEnded,
     StepDone,
+    WarmUpFound,
     disk_error,
     is_being_run,
     read_journal,
@@ -200,6 +201,11 @@ class StudyDirectory:
         return {
             (entry.san, entry.case): entry.reason for entry in self.entries if isinstance(entry, CaseSkipped)
         }
+
+    @property
+    def warmups_s(self) -> Mapping[str, float]:
+        """Workload -> the warm-up that was found for it."""
+        return {entry.workload: entry.seconds for entry in self.entries if isinstance(entry, WarmUpFound)}
 
     @property
     def san_facts(self) -> Mapping[str, Mapping[str, object]]:

@@ -49,6 +49,16 @@ class SanFacts(_Entry):
     """Settings of the baseline that cannot be had on it, and why."""
 
 
+class WarmUpFound(_Entry):
+    """How long a workload is warmed up from here on: until the baseline was steady, or the most that was allowed."""
+
+    type: Literal["warm_up"] = "warm_up"
+    workload: str
+    seconds: float
+    steady: bool
+    directory: str
+
+
 class CaseSkipped(_Entry):
     """A case that cannot be had on this SAN: which setting, and why."""
 
@@ -87,7 +97,7 @@ class SessionEnded(_Entry):
 
 
 Entry = Annotated[
-    SessionBegan | SanFacts | CaseSkipped | StepDone | SessionEnded, Field(discriminator="type")
+    SessionBegan | SanFacts | WarmUpFound | CaseSkipped | StepDone | SessionEnded, Field(discriminator="type")
 ]
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
 

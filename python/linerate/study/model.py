@@ -53,11 +53,19 @@ class Workload(Frozen):
     """LAN streams of the topology that run beside it."""
     elapsed_s: PositiveFloat
     warmup_s: NonNegativeFloat
+    until_steady: bool = False
+    """The warm-up is as long as the baseline takes to become steady; `warmup_s` is the most."""
 
     @property
     def run_s(self) -> float:
         """Time that one run takes, without what comes before and after."""
         return self.warmup_s + self.elapsed_s
+
+    def timed(self, warmup_s: float, elapsed_s: float) -> Workload:
+        """The same workload with other times."""
+        times = {"warmup_s": warmup_s, "elapsed_s": elapsed_s}
+        spec = self.spec.model_copy(update=times) if self.spec else None
+        return self.model_copy(update={**times, "spec": spec})
 
 
 class Case(Frozen):

@@ -46,7 +46,7 @@ class Step:
     def key(self) -> str:
         """Unique in the study; also the end of the run directory's name."""
         again = f"-{self.replica}" if self.replica > 1 else ""
-        return f"b{self.block:02d}-{_slug(self.workload)}-{_slug(self.case)}{again}"
+        return f"b{self.block:02d}-{slug(self.workload)}-{slug(self.case)}{again}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,5 +111,6 @@ def _shuffled(items: Sequence[_Item], dice: random.Random) -> list[_Item]:
     return shuffled
 
 
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
+    """A name as part of a file name."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -12,7 +12,7 @@ from linerate.analysis.verdict import find_metric
 from linerate.cli.console import console
 from linerate.study import Plan, Study, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
-from linerate.study.journal import CaseSkipped, SanFacts, StepDone
+from linerate.study.journal import CaseSkipped, SanFacts, StepDone, WarmUpFound
 
 _NAMES_WIDTH = 44
 
@@ -122,6 +122,9 @@ class _Lines:
                 self._say(f"  {event.san} is up" + (f", {fabric} fabric" if fabric else ""))
                 for name, reason in event.lacking.items():
                     self._say(f"  {event.san} has no {name}: {reason}")
+            case WarmUpFound():
+                how = "steady after" if event.steady else "not steady, and no longer waited for than"
+                self._say(f"  warm-up of {event.workload}: {how} {event.seconds:g} s")
             case CaseSkipped():
                 self._say(f"  {event.case} on {event.san}: not applicable: {event.reason}")
             case StepBegan():

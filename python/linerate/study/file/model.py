@@ -97,7 +97,10 @@ class WorkloadTable(Frozen):
     """What decides: iops, mib_s, response_ms, lan_mib_s, ..."""
     elapsed: PositiveSeconds = 60.0
     """Measured time of a run."""
-    warm_up: Seconds = 10.0
+    warm_up: Literal["steady"] | Seconds = 10.0
+    """Time before the measured part; "steady": as long as the baseline takes to become steady, measured once."""
+    warm_up_max: PositiveSeconds = 120.0
+    """With "steady", the longest that is waited for it."""
 
 
 class CaseTable(Frozen):

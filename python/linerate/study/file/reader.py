@@ -162,7 +162,10 @@ class _Reader:
         if san is None:
             return None
         elapsed_s = self.file.quick.elapsed if self.quick else table.elapsed
-        warmup_s = min(self.file.quick.warm_up, table.warm_up) if self.quick else table.warm_up
+        until_steady = table.warm_up == "steady" and not self.quick
+        warmup_s = table.warm_up_max if table.warm_up == "steady" else table.warm_up
+        if self.quick:
+            warmup_s = min(self.file.quick.warm_up, warmup_s)
         try:
             find_metric(table.metric)
         except UserError as error:
@@ -184,6 +187,7 @@ class _Reader:
             lan=table.lan,
             elapsed_s=spec.elapsed_s if spec else elapsed_s,
             warmup_s=spec.warmup_s if spec else warmup_s,
+            until_steady=until_steady,
         )
 
     def _san_of(self, key: Key, table: WorkloadTable) -> San | None:

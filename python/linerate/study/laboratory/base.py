@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,6 +30,9 @@ class Measured:
     stamp: Stamp | None = None
     reason: str = ""
     """Why it is void, if it is."""
+    series: Sequence[float] = ()
+    """The figure that decides, or I/Os per second, interval by interval, warm-up left out."""
+    interval_s: float = 1.0
 
 
 class Laboratory(Protocol):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from linerate.analysis.summary import summarise_step
 from linerate.analysis.verdict import figures_of
 from linerate.errors import UserError
@@ -74,7 +76,10 @@ def measure(run: Run) -> Measured:
     validity = outcome.run.manifest.validity
     stamp = validity.stamp if validity else None
     grave = [one.reason for one in validity.findings if one.severity == "void"] if validity else []
-    return Measured(figures, stamp, "; ".join(grave))
+    rates = (
+        outcome.run.measured_rows(step.key).group_by("interval", maintain_order=True).agg(pl.col("ios").sum())
+    )
+    return Measured(figures, stamp, "; ".join(grave), rates["ios"].to_list(), spec.interval_s)
 
 
 def placed(workload: Workload, run: Run) -> RunSpec:
