@@ -44,8 +44,7 @@ class Shown:
 
 
 def read(target: HostTarget, names: Iterable[str] | None = None) -> list[Shown]:
-    """Settings as they stand, those of a port once for each device. Never raises for a setting that is not
-    there.
+    """Settings as they stand, those of a port once for each device; what is not there says why.
 
     Raises UserError for an unknown name and HostError when the host has vanished.
     """
@@ -53,8 +52,7 @@ def read(target: HostTarget, names: Iterable[str] | None = None) -> list[Shown]:
 
     def look() -> list[Shown]:
         with kernel_of(target) as kernel:
-            found = hands(settings, target, kernel)
-            return [shown(hand) for hand in found]
+            return [shown(hand) for hand in hands(settings, target, kernel)]
 
     return inside(target, look)
 

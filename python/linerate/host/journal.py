@@ -5,7 +5,7 @@ the disk before the knob is turned; an `undone` line follows when it was put bac
 tore is no line. Settings of a kernel do not outlive it: after a reboot, or when a namespace is gone, there is
 nothing left to put back.
 
-Whoever changes a host holds a lock on its network namespace until everything is put back or the process ends,
+Whoever changes a host holds a lock on its network namespace until the journal is closed or the process ends,
 whichever way it ends. The lock hangs on the namespace's own file: it needs no place of its own and never goes
 stale.
 """
@@ -18,7 +18,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -110,8 +110,9 @@ class Journal:
 
     def record(self, change: Change) -> Change:
         """Puts a change on the disk, with the next number; to be called before the knob is turned."""
-        change = Change(**{**{key: getattr(change, key) for key in _FIELDS}, "number": self._next})
-        self._write({"change": change.number, **{key: _plain(getattr(change, key)) for key in _FIELDS[1:]}})
+        change = replace(change, number=self._next)
+        line = asdict(change)
+        self._write({"change": line.pop("number"), **line})
         if change.target.namespace is None and not self._pending:
             remember(self.path)
         self._pending[change.number] = change
@@ -137,13 +138,6 @@ class Journal:
             raise _unwritable(self.path, error) from error
 
 
-_FIELDS = ("number", "target", "namespace", "setting", "device", "before", "state", "wanted")
-
-
-def _plain(value: Any) -> Any:
-    return asdict(value) if isinstance(value, HostTarget) else value
-
-
 def _write_whole(file: int, line: bytes) -> None:
     """Writes a line, or takes back the part of it that found room."""
     start = os.lseek(file, 0, os.SEEK_END)
@@ -164,10 +158,9 @@ def _cut_torn_line(file: int) -> None:
 
 
 def read_journal(path: Path) -> list[Change]:
-    """Changes of a journal that were not put back, the oldest first; none when the kernel has started anew
-    since.
+    """Changes of a journal that were not put back, the oldest first.
 
-    Raises UserError when the file is no journal.
+    None when the kernel has started anew since. Raises UserError when the file is no journal.
     """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")

@@ -1,5 +1,4 @@
-"""What a change would do, in commands that a person reads before anything is done: for Linux, and how to undo
-them."""
+"""What a change would do, in commands for Linux that a person reads before anything is done, and their undoing."""
 
 from __future__ import annotations
 
@@ -80,13 +79,6 @@ def _steps(target: HostTarget, wanted: Mapping[str, Value]) -> tuple[list[Step],
 def _record(setting: Setting, value: Value) -> list[str]:
     """open-iscsi keeps a session's settings in records of its own; they hold at the next login."""
     name = setting.names.open_iscsi
-    if not name:
-        return []
-    text = (
-        {True: "Yes", False: "No"}[bool(value)] if isinstance(setting.kind, Switch) else _record_text(value)
-    )
-    return [f"iscsiadm -m node -o update -n '{name}' -v {text}"]
-
-
-def _record_text(value: Value) -> str:
-    return {"none": "None", "crc32c": "CRC32C", "offer": "CRC32C,None"}.get(str(value), str(value))
+    text = ("Yes" if value else "No") if isinstance(setting.kind, Switch) else str(value)
+    text = {"none": "None", "crc32c": "CRC32C", "offer": "CRC32C,None"}.get(text, text)
+    return [f"iscsiadm -m node -o update -n '{name}' -v {text}"] if name else []

@@ -19,8 +19,7 @@ from linerate.host.target import HostTarget, inside
 class Restored:
     """What became of putting things back. Changes that failed stay in the journal.
 
-    `gone` are changes of a session, device or namespace that does not exist any more and took its settings
-    along.
+    `gone` are changes of a device or namespace that does not exist any more and took its settings along.
     """
 
     restored: tuple[Change, ...] = ()

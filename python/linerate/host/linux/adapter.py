@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linerate.host.linux.knob import Reading, State
+from linerate.host.linux.knob import Knob, Reading, State
 from linerate.host.setting import UnavailableError, Value
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def _sides(rx: bool, tx: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkNumber:
+class LinkNumber(Knob):
     """A number that the link message carries: the MTU, the largest GSO packet."""
 
     attribute: str
@@ -56,7 +56,7 @@ class LinkNumber:
 
 
 @dataclass(frozen=True, slots=True)
-class _Features:
+class _Features(Knob):
     """Bits of the device's features. The state is what was wanted of each bit, since one bit may force
     another."""
 
@@ -69,10 +69,6 @@ class _Features:
         """Wants of each bit what was wanted."""
         if state:
             kernel.set_ethtool("features", device, {"wanted": state})
-
-    def most(self, kernel: Kernel, device: str) -> int | None:
-        """A switch has no range."""
-        return None
 
     def _state(self, features: dict[str, Any], bits: tuple[str, ...]) -> dict[str, bool]:
         return {bit: features["wanted"].get(bit, False) for bit in bits if _changeable(features, bit)}
@@ -145,7 +141,7 @@ class Checksum(_Features):
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class Ring(Knob):
     """Frames in the receive or transmit ring."""
 
     side: str
@@ -180,7 +176,7 @@ class Ring:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Knob):
     """Pause frames; whether they are negotiated stays as it is."""
 
     @property
@@ -201,10 +197,6 @@ class Pause:
     def restore(self, kernel: Kernel, device: str, state: State) -> None:
         """Puts both directions back."""
         kernel.set_ethtool("pause", device, state)
-
-    def most(self, kernel: Kernel, device: str) -> int | None:
-        """A choice has no range."""
-        return None
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -A."""

@@ -72,12 +72,15 @@ class Kernel:
 
     def change_route(self, command: str, attributes: dict[str, Any]) -> None:
         """Appends or deletes a route; one that is there, or gone, already is fine."""
-        with self._judged("the SAN's routes"):
-            try:
-                self.routing.route(command, **attributes)
-            except NetlinkError as error:
-                if error.code != {"append": errno.EEXIST, "del": errno.ESRCH}[command]:
-                    raise
+        fine = {"append": errno.EEXIST, "del": errno.ESRCH}[command]
+        try:
+            self.routing.route(command, **attributes)
+        except NetlinkError as error:
+            if error.code in (errno.EPERM, errno.EACCES):
+                raise _not_permitted() from error
+            if error.code != fine:
+                what = f"the kernel refused to {command} a route: {os.strerror(error.code)}"
+                raise UnavailableError(what) from error
 
     def ethtool(self, message: str, device: str) -> dict[str, Any]:
         """The answer to an ethtool request; `message` is a name of `linerate.host.linux.ethtool.MESSAGES`."""
@@ -101,7 +104,7 @@ class Kernel:
             if error.code in (errno.EOPNOTSUPP, errno.ENOENT):
                 raise UnavailableError(f"the driver of {device} has no such setting") from error
             if error.code in (errno.EPERM, errno.EACCES):
-                raise UnavailableError("not permitted", "be root, or work in a lab of your own") from error
+                raise _not_permitted() from error
             reason = os.strerror(error.code)
             raise UnavailableError(f"the driver of {device} refused: {reason}") from error
 
@@ -163,6 +166,10 @@ class Kernel:
         found = mounted if mounted is not None else os.open("/sys", _READ)
         self._open.callback(os.close, found)
         return found
+
+
+def _not_permitted() -> UnavailableError:
+    return UnavailableError("not permitted", "be root, or work in a lab of your own")
 
 
 def _detached_sysfs() -> int | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from linerate.host.setting import UnavailableError, Value
 
@@ -26,28 +27,36 @@ class Reading:
     state: State
 
 
-class Knob(Protocol):
+class Knob(ABC):
     """Turns one setting inside the network namespace that `kernel` stands for; `device` is empty for a whole
     host.
 
     Every method raises UnavailableError with the reason when the host cannot.
     """
 
-    @property
-    def source(self) -> str:
-        """Where the value comes from: `sysctl net.ipv4.tcp_sack`, `ethtool ring`."""
+    __slots__ = ()
 
+    @property
+    @abstractmethod
+    def source(self) -> str:
+        """Where the value comes from: `sysctl net.ipv4.tcp_sack`, `ethtool rings`."""
+
+    @abstractmethod
     def read(self, kernel: Kernel, device: str) -> Reading:
         """The present value and state."""
 
+    @abstractmethod
     def write(self, kernel: Kernel, device: str, value: Value) -> None:
         """Turns the knob."""
 
+    @abstractmethod
     def restore(self, kernel: Kernel, device: str, state: State) -> None:
         """Puts back what `read` found."""
 
-    def most(self, kernel: Kernel, device: str) -> int | None:
-        """The largest number that the device takes; None when it does not say."""
-
+    @abstractmethod
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """What a person would type to do the same; `reading` is what stands there."""
+
+    def most(self, kernel: Kernel, device: str) -> int | None:
+        """The largest number that the device takes; None when it does not say, or when it is no number."""
+        return None

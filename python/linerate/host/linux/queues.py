@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linerate.host.linux.knob import Reading, State
+from linerate.host.linux.knob import Knob, Reading, State
 from linerate.host.setting import UnavailableError, Value
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _EMPTY_POLLS = "2"
 
 
 @dataclass(frozen=True, slots=True)
-class Moderation:
+class Moderation(Knob):
     """Interrupt moderation: the driver's rx-usecs, or NAPI's deferral for drivers without (veth, TAP).
 
     NAPI's deferral needs the rights of the first user namespace, and a device that polls (GRO on, for a
@@ -65,10 +65,6 @@ class Moderation:
         else:
             kernel.set_ethtool("coalesce", device, state)
 
-    def most(self, kernel: Kernel, device: str) -> int | None:
-        """Drivers do not say."""
-        return None
-
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -C."""
         if value == ADAPTIVE:
@@ -89,7 +85,7 @@ class Moderation:
 
 
 @dataclass(frozen=True, slots=True)
-class Queues:
+class Queues(Knob):
     """How many receive queues the device uses: combined ones where the driver pairs them."""
 
     @property
@@ -151,10 +147,6 @@ class Scaling(Queues):
         """Puts the number of queues back."""
         ((_, number),) = state.items()
         Queues.write(self, kernel, device, number)
-
-    def most(self, kernel: Kernel, device: str) -> int | None:
-        """A switch has no range."""
-        return None
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -L; on means as many queues as CPUs."""

@@ -11,7 +11,7 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linerate.host.linux.knob import Reading, State
+from linerate.host.linux.knob import Knob, Reading, State
 from linerate.host.setting import UnavailableError, Value
 
 if TYPE_CHECKING:
@@ -24,13 +24,12 @@ _IP_WORDS = {"cc_algo": "congctl"}
 _CHOSEN = "net.ipv4.tcp_congestion_control"
 _KNOWN = "net.ipv4.tcp_available_congestion_control"
 
-
 Route = dict[str, Any]
 """A route as the keywords that make the same one again."""
 
 
 @dataclass(frozen=True, slots=True)
-class DelayedAck:
+class DelayedAck(Knob):
     """Off marks routes with quickack, so that a receiver acknowledges at once."""
 
     @property
@@ -59,10 +58,6 @@ class DelayedAck:
         kernel.link(device)
         _make(kernel, state["routes"])
 
-    def most(self, kernel: Kernel, device: str) -> int | None:
-        """A switch has no range."""
-        return None
-
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ip route append and del for each route of the port; when all its rivals follow, their order stays."""
         ports = reading.state["ports"]
@@ -86,7 +81,7 @@ def _text(route: Route, ports: dict[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CongestionControl:
+class CongestionControl(Knob):
     """The namespace's default, or the routes of all ports where the kernel refuses the default.
 
     A network namespace may choose only what its parent allows as a default; a route may carry any that the
@@ -130,17 +125,13 @@ class CongestionControl:
             kernel.set_sysctl(_CHOSEN, state["default"])
         _make(kernel, state["routes"])
 
-    def most(self, kernel: Kernel, device: str) -> int | None:
-        """A choice has no range."""
-        return None
-
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """sysctl -w; ip route congctl is the way inside a namespace."""
         return [f"sysctl -w {_CHOSEN}={value}"]
 
 
 def _ports(kernel: Kernel) -> set[int]:
-    return {int(kernel.link(port)["index"]) for port in kernel.devices}
+    return {int(link["index"]) for link in kernel.links() if link.get_attr("IFLA_IFNAME") in kernel.devices}
 
 
 def _unicast(kernel: Kernel) -> list[Route]:

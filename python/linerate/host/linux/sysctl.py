@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linerate.host.linux.knob import Reading, State
+from linerate.host.linux.knob import Knob, Reading, State
 from linerate.host.setting import Value
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sysctl:
+class _Sysctl(Knob):
     """A sysctl as a whole, kept as its text."""
 
     name: str
@@ -26,10 +26,6 @@ class _Sysctl:
     def restore(self, kernel: Kernel, device: str, state: State) -> None:
         """Writes the text that was there."""
         kernel.set_sysctl(self.name, state)
-
-    def most(self, kernel: Kernel, device: str) -> int | None:
-        """The kernel does not say."""
-        return None
 
 
 @dataclass(frozen=True, slots=True)
