@@ -126,9 +126,38 @@ def test_bits_that_a_driver_keeps_fixed_are_left_out_of_the_request() -> None:
 
 def test_a_feature_that_is_fixed_altogether_is_refused() -> None:
     card: Any = Card(features=_features({"rx-gro"}, fixed={"rx-gro", "rx-lro"}))
-    coalescing = FeatureSwitch(("rx-gro", "rx-lro"), ("rx-gro", "rx-lro"), ("gro", "lro"))
+    coalescing = FeatureSwitch(("rx-gro", "rx-lro"), shown=("rx-gro", "rx-lro"))
     with pytest.raises(HostError, match="the driver of eth2 keeps rx-gro as it is"):
         coalescing.write(card, "eth2", False)
+
+
+def test_commands_name_what_this_driver_has() -> None:
+    """And lead back to what it had, bit by bit."""
+    tables = {
+        "features": _features({"rx-checksum", "tx-checksum-ipv4"}, fixed={"tx-checksum-ipv6"}),
+        "channels": {"combined_max": 16, "combined_count": 8},
+        "coalesce": {"rx_usecs": 50, "use_adaptive_rx": 1},
+    }
+    card: Any = Card(**tables)
+    for knob, value, there, back in (
+        (
+            Checksum(),
+            "rx",
+            "ethtool -K eth2 rx-checksum on tx-checksum-ipv4 off",
+            "ethtool -K eth2 rx-checksum on tx-checksum-ipv4 on",
+        ),
+        (Queues(), 4, "ethtool -L eth2 combined 4", "ethtool -L eth2 combined 8"),
+        (Scaling(), False, "ethtool -L eth2 combined 1", "ethtool -L eth2 combined 8"),
+        (
+            Moderation(),
+            0,
+            "ethtool -C eth2 adaptive-rx off rx-usecs 0",
+            "ethtool -C eth2 adaptive-rx on",
+        ),
+    ):
+        reading = knob.read(card, "eth2")
+        assert knob.commands("eth2", value, reading) == [there]
+        assert knob.commands("eth2", reading.value, reading) == [back]
 
 
 def test_coalescing_messages_are_what_the_kernel_takes(namespace: Namespace) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from linerate.cli import main
-from linerate.host import HostTarget, Journal, apply, inside
+from linerate.host import HostTarget, Journal, apply, inside, read
 
 from tests.host.conftest import Namespace
 
@@ -103,6 +104,21 @@ def test_restore_finds_the_journal_of_whoever_was_killed(
     back = linerate("restore")
     assert sorted(back.out.splitlines()) == ["ecn: back at passive", "mtu of p0: back at 1500"]
     assert linerate("restore").out == "everything stands as it was\n"
+
+
+def test_an_interrupted_apply_leaves_nothing_changed(
+    linerate: Verbs, namespace: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any) -> None:
+        assert apply(*arguments).readback == {"mtu": 9000}
+        raise KeyboardInterrupt
+
+    assert linerate("apply", "ecn=on").code == 0
+    monkeypatch.setattr("linerate.host.apply", interrupted)
+    assert linerate("apply", "mtu=9000", "-d", "p0").code == 130
+    monkeypatch.undo()
+    found = read(HostTarget("h1", ("p0",), namespace.target.namespace), ["mtu", "ecn"])
+    assert [one.value for one in found] == [1500, "on"], "an earlier change stays"
 
 
 def test_what_cannot_be_had_changes_nothing(linerate: Verbs) -> None:

@@ -97,12 +97,17 @@ def plan(
 @app.command()
 def apply(values: _Values, device: _Device = None, case: _Case = None, journal: _Journal = None) -> None:
     """Set values on this host, all or none, and read them back. `linerate host restore` puts everything back."""
-    from linerate.host import Journal, apply, named
+    from linerate.host import Journal, apply, named, restore
 
     target, wanted = _wanted(values, device, case)
     path = journal or _default_journal()
     with Journal(path) as opened:
-        applied = apply(target, wanted, opened)
+        before = opened.mark
+        try:
+            applied = apply(target, wanted, opened)
+        except KeyboardInterrupt:
+            restore(opened, since=before)
+            raise
     if applied.refused:
         raise HostError("nothing was changed: " + _joined(applied.refused), _WAY_OUT)
     for name, value in applied.readback.items():

@@ -74,7 +74,7 @@ SETTINGS = (
         scope="port",
         kind=Switch(),
         default="on",
-        linux=FeatureSwitch(_SEGMENTATION, _SEGMENTATION[:1], ("tso", "gso")),
+        linux=FeatureSwitch(_SEGMENTATION, shown=_SEGMENTATION[:1]),
         windows=AdvancedProperty(("*LsoV2IPv4", "*LsoV2IPv6"), switch=True),
         names=Names(
             linux="ethtool -K tso gso",
@@ -105,7 +105,7 @@ SETTINGS = (
         scope="port",
         kind=Switch(),
         default="on",
-        linux=FeatureSwitch(_COALESCING, _COALESCING, ("gro", "lro", "rx-gro-hw")),
+        linux=FeatureSwitch(_COALESCING, shown=_COALESCING),
         windows=Offload("ReceiveSegmentCoalescing", AdvancedProperty(("*RscIPv4", "*RscIPv6"), switch=True)),
         names=Names(
             linux="ethtool -K gro lro rx-gro-hw",

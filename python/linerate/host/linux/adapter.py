@@ -73,6 +73,11 @@ class _Features(Knob):
     def _state(self, features: dict[str, Any], bits: tuple[str, ...]) -> dict[str, bool]:
         return {bit: features["wanted"].get(bit, False) for bit in bits if _changeable(features, bit)}
 
+    def _command(self, device: str, bits: dict[str, bool]) -> list[str]:
+        """ethtool -K, which also takes the kernel's names."""
+        words = " ".join(f"{bit} {'on' if value else 'off'}" for bit, value in bits.items())
+        return [f"ethtool -K {device} {words}"] if words else []
+
     def _want(self, kernel: Kernel, device: str, wanted: dict[str, bool]) -> None:
         """Asks for bits. Bits that the driver keeps fixed are left out, unless none of them can be had."""
         features = kernel.ethtool("features", device)
@@ -94,7 +99,6 @@ class FeatureSwitch(_Features):
 
     bits: tuple[str, ...]
     shown: tuple[str, ...]
-    words: tuple[str, ...]
 
     def read(self, kernel: Kernel, device: str) -> Reading:
         """On or off."""
@@ -107,10 +111,9 @@ class FeatureSwitch(_Features):
         self._want(kernel, device, dict.fromkeys(self.bits, bool(value)))
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
-        """ethtool -K."""
-        return [
-            f"ethtool -K {device} " + " ".join(f"{word} {'on' if value else 'off'}" for word in self.words)
-        ]
+        """ethtool -K with the features that the driver lets us change; the way back is to each as it was."""
+        back = value == reading.value
+        return self._command(device, reading.state if back else dict.fromkeys(reading.state, bool(value)))
 
 
 _RX_CHECKSUM = ("rx-checksum",)
@@ -135,9 +138,11 @@ class Checksum(_Features):
         self._want(kernel, device, dict.fromkeys(_RX_CHECKSUM, rx) | dict.fromkeys(_TX_CHECKSUM, tx))
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
-        """ethtool -K."""
-        rx, tx = ("on" if side else "off" for side in _SIDES[str(value)])
-        return [f"ethtool -K {device} rx {rx} tx {tx}"]
+        """ethtool -K, as for a switch."""
+        if value == reading.value:
+            return self._command(device, reading.state)
+        rx, tx = _SIDES[str(value)]
+        return self._command(device, {bit: rx if bit in _RX_CHECKSUM else tx for bit in reading.state})
 
 
 @dataclass(frozen=True, slots=True)

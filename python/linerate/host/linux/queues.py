@@ -47,7 +47,7 @@ class Moderation(Knob):
         if coalesce is None:
             if value == ADAPTIVE:
                 raise UnavailableError(f"the driver of {device} has no adaptive moderation")
-            self._defer(kernel, device, int(value))
+            self.restore(kernel, device, self._files(int(value)))
             return
         if value == ADAPTIVE:
             if "use_adaptive_rx" not in coalesce:
@@ -66,10 +66,14 @@ class Moderation(Knob):
             kernel.set_ethtool("coalesce", device, state)
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
-        """ethtool -C."""
+        """ethtool -C, or NAPI's files for a driver without."""
+        if _FLUSH in reading.state:
+            texts = reading.state if value == reading.value else self._files(int(value))
+            return [f"echo {text} > /sys/class/net/{device}/{name}" for name, text in texts.items()]
         if value == ADAPTIVE:
             return [f"ethtool -C {device} adaptive-rx on"]
-        return [f"ethtool -C {device} adaptive-rx off rx-usecs {value}"]
+        still = " adaptive-rx off" if "use_adaptive_rx" in reading.state else ""
+        return [f"ethtool -C {device}{still} rx-usecs {value}"]
 
     def _coalesce(self, kernel: Kernel, device: str) -> dict[str, int] | None:
         """The driver's coalescing; None when it has no time to set."""
@@ -79,9 +83,8 @@ class Moderation(Knob):
             return None
         return found if "rx_usecs" in found else None
 
-    def _defer(self, kernel: Kernel, device: str, held_us: int) -> None:
-        kernel.set_attribute(device, _FLUSH, str(held_us * 1000))
-        kernel.set_attribute(device, _DEFER, _EMPTY_POLLS if held_us else "0")
+    def _files(self, held_us: int) -> dict[str, str]:
+        return {_FLUSH: str(held_us * 1000), _DEFER: _EMPTY_POLLS if held_us else "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +117,9 @@ class Queues(Knob):
         return self._channels(kernel, device)[2]
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
-        """ethtool -L, as for a driver with combined queues."""
-        return [f"ethtool -L {device} combined {value}"]
+        """ethtool -L, for the kind of queue that the driver has."""
+        ((count, _),) = reading.state.items()
+        return [f"ethtool -L {device} {count.removesuffix('_count')} {value}"]
 
     def _channels(self, kernel: Kernel, device: str) -> tuple[str, int, int]:
         """Kind, number and maximum of the receive queues."""
@@ -149,5 +153,7 @@ class Scaling(Queues):
         Queues.write(self, kernel, device, number)
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
-        """ethtool -L; on means as many queues as CPUs."""
-        return Queues.commands(self, device, "$(nproc)" if value else 1, reading)
+        """ethtool -L; on means as many queues as CPUs, and the way back is to as many as there were."""
+        ((_, now),) = reading.state.items()
+        wanted = now if value == reading.value else "$(nproc)" if value else 1
+        return Queues.commands(self, device, wanted, reading)
