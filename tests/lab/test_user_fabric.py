@@ -58,7 +58,7 @@ volume = [{ name = "v1", size = "16m" }]
 def user_lab(topology_file: Path) -> Iterator[Lab]:
     """Two hosts and an array, joined by the user fabric; built without root."""
     name = unique("user")
-    up = run("up", str(topology_file), "--name", name, "--fabric", "user", rights="root")
+    up = run("up", str(topology_file), "--name", name, "--fabric", "user", rights="user")
     assert up.returncode == 0, up.stderr
     with Lab.look(name) as lab:
         yield lab
@@ -104,7 +104,7 @@ def test_frames_are_counted_as_they_are_on_the_wire(user_lab: Lab) -> None:
         assert segments <= after[name] - before[name] < 1.5 * segments + 100
     assert after["host.h2.cpu_s"] >= before["host.h2.cpu_s"]
     assert after["fabric.cpu_s"] > before["fabric.cpu_s"]
-    assert after["fabric.lag_ns_max"] >= before["fabric.lag_ns_max"]
+    assert after["fabric.lag_ns_max"] > 0
 
 
 def test_loss_costs_retransmissions(user_lab: Lab) -> None:
@@ -159,7 +159,7 @@ def test_storage_and_lan_share_a_wire_by_vlan(tmp_path: Path) -> None:
     file = tmp_path / "converged.toml"
     file.write_text(CONVERGED)
     name = unique("converged")
-    holder = hold(file, name, "root")
+    holder = hold(file, name, "user")
     with Lab.look(name) as lab:
         trace = Trace.of(lab)
         array, lan_host = lab.topology.node("a1"), lab.topology.node("l1")
@@ -183,7 +183,7 @@ def test_a_dead_fabric_is_told(topology_file: Path, tmp_path: Path) -> None:
     file = tmp_path / "mortal.toml"
     file.write_text(f'fabric = "user"\n{TOPOLOGY}')
     name = unique("mortal")
-    holder = hold(file, name, "root")
+    holder = hold(file, name, "user")
     with Lab.look(name) as lab:
         trace = Trace.of(lab)
         for pid, _ in trace.processes:

@@ -266,12 +266,15 @@ class Lab:
         """Cumulative counters under flat names with units, such as `array.a1.tcp_segments_retransmitted`.
 
         `host.NAME.cpu_s`, `array.NAME.cpu_s`: CPU of what runs in the node, its receive path included.
-        `host|array.NAME.tcp_segments_sent`, `.tcp_segments_retransmitted`.
-        `port.LINK.bytes_sent`, `.bytes_received`, `.frames_sent`, `.frames_received`, as the node's end sees them, and
-        `port.LINK.drops`, `port.LINK.switch_drops`: in the adapter's queue and in the switch's buffer towards it.
-        `fabric.cpu_s`: the switches; `fabric.lag_ns_max` with the user fabric.
-        `keeper.cpu_s`; `machine.busy_s`, `machine.idle_s`: all CPUs together. `machine.clock_s`: when, on the monotonic
-        clock.
+        `host.NAME.tcp_segments_sent`, `.tcp_segments_retransmitted`, and so for arrays.
+        `port.LINK.bytes_sent`, `.bytes_received`, `.frames_sent`, `.frames_received`, as the node's end (of a trunk: the
+        switch `a`) sees them; `port.LINK.drops` in the adapter, `.switch_drops` in the switch's buffer towards it.
+        `interface.NODE.INTERFACE.bytes_sent`, `.bytes_received` where several interfaces share a port.
+        `fabric.cpu_s`: the switches, and with the user fabric links and adapters, too; that one also counts
+        `port.LINK.lost`, `.pauses`, `.switch_pauses`, `.interrupts` and how late it was: `fabric.lag_ns_max` since the
+        previous reading, `fabric.late_turns`, `fabric.given_up_ns`.
+        `keeper.cpu_s`; `machine.busy_s`, `machine.idle_s`: all CPUs together. `machine.clock_s`: when, on the
+        monotonic clock.
         Raises HostError when an array or the fabric has died.
         """
         counted: dict[str, float] = self._connection.ask("counters")
