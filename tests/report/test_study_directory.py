@@ -138,6 +138,19 @@ def test_a_setting_that_also_hurts_depends_on_the_load(page: StudyPage) -> None:
     assert any("256K sequential read: -3" in line for line in item.cost)
 
 
+def test_what_the_lan_pays_is_a_cost(page: StudyPage) -> None:
+    def bent(seen: Observation) -> Observation:
+        lan = (20.0 if seen.case == "no-delayed-ack" else 30.0) + 0.01 * seen.block
+        return replace(seen, values={**seen.values, "lan_mib_s": lan})
+
+    observations = tuple(bent(seen) for seen in page.observations)
+    judgement = judge(observations, "baseline", {name: metric for name, (metric, _) in BASE.items()})
+    found = recommended(sample_study().cases, replace(page, observations=observations), judgement)
+    item = found["Delayed ACK (delayed_ack)"]
+    assert item.mixed
+    assert all("LAN throughput -33" in line for line in item.cost)
+
+
 def test_less_cpu_alone_is_no_reason_while_harm_is_not_excluded(page: StudyPage) -> None:
     def bent(seen: Observation) -> Observation:
         if seen.case != "no-delayed-ack":

@@ -34,6 +34,7 @@ COSTS = {
 }
 """What is shown beside the metric that decides; what was not measured is left out."""
 _DRAWN = ("lan_mib_s", "iscsi_share_percent", "retransmit_percent", "host_cpu_percent", "array_cpu_percent")
+_POINTLESS = {"lan_mib_s": "iscsi_share_percent"}  # LAN traffic alone has nothing to share the line with
 _VERDICTS = ("better", "worse", "equivalent", "undecided")
 _CLAIMS = ("differs", "agrees", "not tested", "needs hardware")
 
@@ -127,7 +128,7 @@ def _view(page: StudyPage, part: WorkloadPart, *, drift: bool) -> WorkloadView:
     tops = {
         metric: bars.largest(page.typical(case.name, part.name, metric) for case in page.cases)
         for metric in COSTS
-        if metric != part.metric.name
+        if metric not in (part.metric.name, _POINTLESS.get(part.metric.name))
         and any(page.typical(case.name, part.name, metric) is not None for case in page.cases)
     }
     costs = list(_costs(page, part, tops))

@@ -20,7 +20,7 @@ from linerate.report.study.model import Recommendation, WorkloadPart
 from linerate.study import Case, SettingValue
 
 _TOGETHER_MAX = 3
-_HELPS = ("retransmit_percent", "host_cpu_percent", "p99_ms")
+_HELPS = ("lan_mib_s", "retransmit_percent", "host_cpu_percent", "p99_ms")
 """Besides a workload's own metric, what is worth a setting: the NIC papers chose by these too."""
 Settings = Mapping[str, SettingValue | None]
 
@@ -143,7 +143,8 @@ def _recommendation(
         for verdict, lines in (("better", evidence), ("worse", cost)):
             if shown := [effect for effect in effects if effect.verdict == verdict]:
                 lines.append(_line(part, shown))
-        own += [primary] if primary else []
+        # What storage gains at the cost of the LAN on the same wire is a trade, not a gift.
+        own += [effect for effect in effects if effect.primary or effect.metric == "lan_mib_s"]
     verdicts = {effect.verdict for effect in own}
     # What does not help its own metric must at least be shown not to hurt it.
     if not evidence or ("better" not in verdicts and verdicts != {"equivalent"}):
