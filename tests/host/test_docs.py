@@ -7,6 +7,7 @@ from pathlib import Path
 from linerate.host import Setting, catalogue
 
 from tests.host.test_namespace import EVERYWHERE, NOT_HERE, ONLY_ROOT
+from tests.host.test_session import AT_LOGIN
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "host.md"
 QUEUES = ("rss", "rss_queues")
@@ -15,7 +16,7 @@ QUEUES = ("rss", "rss_queues")
 
 def _read_back(setting: Setting) -> str:
     if setting.where == "session":
-        return "run"
+        return "login" if setting.name in AT_LOGIN else "run"
     if setting.name in EVERYWHERE or setting.name in QUEUES:
         return "namespace"
     if setting.name in ONLY_ROOT:

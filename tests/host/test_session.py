@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from linerate import _core
+from linerate.array import EmbeddedArray, eight_volumes
 from linerate.host import Value, catalogue, parse_settings, with_session_settings
 from linerate.workload import RunSpec, SessionOptions, StreamSpec, VolumeSpec
 
+AT_LOGIN: dict[str, Value] = {
+    "nagle": True,
+    "header_digest": "crc32c",
+    "data_digest": "crc32c",
+    "immediate_data": False,
+    "initial_r2t": True,
+    "first_burst_bytes": 4096,
+    "max_burst_bytes": 65_536,
+    "max_recv_data_segment_bytes": 8192,
+    "recv_buffer_bytes": 131_072,
+    "send_buffer_bytes": 262_144,
+    "sessions_per_volume": 3,
+}
+"""What our array agrees to as it is asked for; the socket tells its buffers twice as large, as Linux does."""
 URL = "iscsi://10.9.0.5:3260/iqn.2026-11.lab:a/0"
 
 
@@ -81,3 +99,32 @@ def test_options_of_a_volume_stay_where_nothing_else_is_asked() -> None:
     run = _run(iscsi=SessionOptions(immediate_data=False, nodelay=True))
     changed = with_session_settings(run, {"nagle": True})
     assert changed.volumes[0].iscsi == SessionOptions(immediate_data=False, nodelay=False)
+
+
+def test_a_login_agrees_to_what_was_asked_for() -> None:
+    """A real session with a real array, as its two ends and the socket see it afterwards."""
+    with EmbeddedArray(eight_volumes(1 << 20)) as array:
+        plain = RunSpec(
+            name="r",
+            volumes=(VolumeSpec(name="v", url=array.url(0), outstanding=6),),
+            streams=(StreamSpec(name="s", volumes=("v",)),),
+        )
+        before, after = _sessions(plain), _sessions(with_session_settings(plain, AT_LOGIN))
+    assert (len(before), len(after)) == (1, 3)
+    assert len({session["local_address"] for session in after}) == 3, "a connection for each session"
+    wanted = {name: value for name, value in AT_LOGIN.items() if name not in ("nagle", "sessions_per_volume")}
+    wanted |= {"nodelay": False}
+    for session in after:
+        found = {name: session[name] for name in wanted}
+        found |= {name: found[name] // 2 for name in ("recv_buffer_bytes", "send_buffer_bytes")}
+        assert found == wanted
+    assert {name for name in wanted if before[0][name] == after[0][name]} == set(), "it was so before"
+
+
+def _sessions(run: RunSpec) -> list[dict[str, Any]]:
+    going = _core.Run.start(run.seam_json())
+    try:
+        return [volume["session"] for volume in going.facts()["volumes"]]
+    finally:
+        going.stop()
+        going.finish()
