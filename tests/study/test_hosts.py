@@ -75,10 +75,10 @@ def linerate(*words, check=True):
 def inside(folder: Path, body: str) -> list[int]:
     """Runs a script in a network namespace of its own; what it prints as JSON."""
     unshare = need.tool("unshare", "util-linux")
-    if subprocess.run([unshare, "-rn", "true"], capture_output=True).returncode:
+    if subprocess.run([unshare, "-rnm", "true"], capture_output=True).returncode:
         need.missing("this user may not have a network namespace")
     done = subprocess.run(
-        [unshare, "-rn", sys.executable, "-c", SCRIPT + body],
+        [unshare, "-rnm", sys.executable, "-c", SCRIPT + body],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -127,3 +127,26 @@ print([before, killed, mtu()])
     before, killed, restored = inside(folder, body)
     assert killed in (1500, 9000)
     assert restored == before
+
+
+def test_a_full_disk_ends_the_study_with_its_name_and_more_room_lets_it_go_on(folder: Path) -> None:
+    body = """
+def mount(size, *options):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join([f"size={size}", *options]), "none", "small"], check=True)
+
+before = mtu()
+Path("small").mkdir()
+mount("160k")
+full = subprocess.run(
+    [sys.executable, "-m", "linerate.cli", "run", "frames.toml", "--output", "small/out"],
+    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+)
+assert "no space left" in full.stderr and "linerate study resume small/out" in full.stderr, full.stderr
+left = mtu()
+mount("64m", "remount")
+more = subprocess.run([sys.executable, "-m", "linerate.cli", "study", "resume", "small/out"], stdout=subprocess.DEVNULL)
+print([before, left, full.returncode, more.returncode])
+"""
+    before, left, full, more = inside(folder, body)
+    assert left == before
+    assert (full, more) == (1, 0)

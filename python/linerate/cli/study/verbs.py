@@ -114,11 +114,15 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
     from linerate.cli.console import show_verdicts
     from linerate.report.study import study_page, verdict_object, write_study_report
     from linerate.study import StudyDirectory
+    from linerate.study.journal import disk_error
     from linerate.study.judge import write_verdicts
 
-    write_verdicts(directory)
-    judged = StudyDirectory.open(directory.path)
-    report = write_study_report(judged)
+    try:
+        write_verdicts(directory)
+        judged = StudyDirectory.open(directory.path)
+        report = write_study_report(judged)
+    except OSError as error:
+        raise disk_error(directory.path / "report.html", error) from error
     page = study_page(judged)
     if json:
         typer.echo(dumps({"type": "verdicts", **verdict_object(page)}))
