@@ -16,7 +16,6 @@ from tests.lab.conftest import HOLD, TIMEOUT_S, as_user, end, hold, run, unique,
 from tests.lab.trace import Trace, outer_interfaces
 
 UP_WITHIN_S = 3.0
-BUSY_MACHINE = 3.0
 TRIES = 2
 
 LARGE = """
@@ -57,13 +56,14 @@ for _ in range(int(sys.argv[2])):
 
 
 def test_eight_hosts_are_up_in_time(rights: str, tmp_path: Path) -> None:
-    """8 hosts, 2 arrays, 2 switches in 3 s; three times that on a machine that is busy with other tests."""
+    """8 hosts, 2 arrays, 2 switches in 3 s; longer by as much as others want the CPUs, too."""
     file = tmp_path / "large.toml"
     file.write_text(LARGE)
     command = with_rights(rights, (sys.executable, "-c", TIMED, str(file), str(TRIES)))
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr
-    assert min(map(float, done.stdout.split())) < UP_WITHIN_S * BUSY_MACHINE
+    crowd = 1 + os.getloadavg()[0] / (os.cpu_count() or 1)
+    assert min(map(float, done.stdout.split())) < UP_WITHIN_S * crowd
 
 
 def test_an_attached_lab_ends_with_its_block(topology_file: Path) -> None:

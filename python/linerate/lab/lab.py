@@ -267,8 +267,8 @@ class Lab:
 
         `host.NAME.cpu_s`, `array.NAME.cpu_s`: CPU of what runs in the node, its receive path included.
         `host.NAME.tcp_segments_sent`, `.tcp_segments_retransmitted`, and so for arrays.
-        `port.LINK.bytes_sent`, `.bytes_received`, `.frames_sent`, `.frames_received`, as the node's end (of a trunk: the
-        switch `a`) sees them; `port.LINK.drops` in the adapter, `.switch_drops` in the switch's buffer towards it.
+        `port.LINK.bytes_sent`, `.bytes_received`, `.frames_sent`, `.frames_received`, as the node's end (of a trunk:
+        the switch `a`) sees them; `port.LINK.drops` in the adapter, `.switch_drops` in the switch's buffer towards it.
         `interface.NODE.INTERFACE.bytes_sent`, `.bytes_received` where several interfaces share a port.
         `fabric.cpu_s`: the switches, and with the user fabric links and adapters, too; that one also counts
         `port.LINK.lost`, `.pauses`, `.switch_pauses`, `.interrupts` and how late it was: `fabric.lag_ns_max` since the
