@@ -9,8 +9,8 @@ use crate::{
     Expected, Extent, MAX_TRANSFER_BYTES, Nexus, Plan,
     nexus::PortPair,
     sense::{Refusal, Sense},
+    task::lba_and_blocks,
     unit::LogicalUnit,
-    wire::{be16, be32, be64},
 };
 use std::sync::{
     Arc, Weak,
@@ -110,16 +110,20 @@ impl Itl {
         flags & FUA != 0 || self.gate() & gate::WRITE_THROUGH != 0
     }
 
-    /// The hot path: a plain READ or WRITE (10 or 16) that nothing stands in the way of, or `None`.
+    /// The hot path: a plain READ or WRITE that nothing stands in the way of, or `None`.
     pub(crate) fn begin_plain(&self, cdb: &[u8; 16], expected: Expected) -> Option<Plan> {
-        let (lba, blocks, control) = match cdb[0] {
-            0x28 | 0x2A => (u64::from(be32(cdb, 2)), u32::from(be16(cdb, 7)), cdb[9]),
-            0x88 | 0x8A => (be64(cdb, 2), be32(cdb, 10), cdb[15]),
+        // Byte 1 of a six-byte CDB holds LBA bits, not flags.
+        let (flags, control) = match cdb[0] {
+            0x08 | 0x0A => (0, cdb[5]),
+            0x28 | 0x2A => (cdb[1], cdb[9]),
+            0xA8 | 0xAA => (cdb[1], cdb[11]),
+            0x88 | 0x8A => (cdb[1], cdb[15]),
             _ => return None,
         };
-        if cdb[1] & !(DPO | FUA) != 0 || control != 0 {
+        if flags & !(DPO | FUA) != 0 || control != 0 {
             return None;
         }
+        let (lba, blocks) = lba_and_blocks(cdb);
         let extent = self.extent(lba, blocks).ok()?;
         let gate = self.gate();
         if cdb[0] & 0x0F == 0x08 {
@@ -128,7 +132,7 @@ impl Itl {
         }
         let len_bytes = extent.asked_bytes.min(expected.out_bytes);
         let partial_block = !len_bytes.is_multiple_of(self.block_bytes());
-        let durable = cdb[1] & FUA != 0 || gate & gate::WRITE_THROUGH != 0;
+        let durable = flags & FUA != 0 || gate & gate::WRITE_THROUGH != 0;
         let extent = Extent { len_bytes, durable, ..extent };
         (gate & gate::STOPS_WRITE == 0 && !partial_block && self.enter(&extent))
             .then_some(Plan::Write(extent))
@@ -173,5 +177,52 @@ impl Itl {
         } else {
             Err(Refusal::DataOutLength { asked_bytes })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Expected, Identity, InitiatorPort, Inventory, LogicalUnit, Plan, UnitConfig};
+
+    /// Whoever holds the unit's lock would wait for itself if a plain command wanted it.
+    #[test]
+    fn a_plain_read_or_write_of_any_size_takes_no_lock() {
+        let unit = LogicalUnit::new(UnitConfig {
+            identity: Identity {
+                vendor: String::new(),
+                product: String::new(),
+                revision: String::new(),
+                serial: String::new(),
+                naa: [0x60; 16],
+            },
+            capacity_blocks: 1024,
+            block_bytes: 512,
+            physical_block_bytes: 512,
+            write_cache: true,
+            read_only: false,
+            thin: false,
+            ports: Vec::new(),
+        });
+        let inventory = Inventory::new(vec![(0, unit.unwrap())]).unwrap();
+        let initiator = InitiatorPort { name: "iqn.2026-11.lab.linerate:a".into(), isid: [0; 6] };
+        let nexus = inventory.login(initiator, 1);
+        let expected = Expected { in_bytes: 1024, out_bytes: 1024 };
+        let cdb = |opcode: u8, at: usize| {
+            let mut cdb = [0; 16];
+            (cdb[0], cdb[at]) = (opcode, 2);
+            cdb
+        };
+        let attention = nexus.begin([0; 8], &cdb(0x28, 8), expected);
+        assert!(matches!(attention, Plan::Reply(_)), "power on");
+        let held = inventory.units()[0].1.lock();
+        for (opcode, at) in [(0x08, 4), (0x28, 8), (0xA8, 9), (0x88, 13)] {
+            let read = nexus.begin([0; 8], &cdb(opcode, at), expected);
+            assert!(matches!(read, Plan::Read(extent) if extent.len_bytes == 1024), "{opcode:#x}: {read:?}");
+            let write = nexus.begin([0; 8], &cdb(opcode | 2, at), expected);
+            let Plan::Write(extent) = write else { panic!("{opcode:#x}: {write:?}") };
+            assert_eq!(extent.len_bytes, 1024);
+            nexus.end_write([0; 8], &extent);
+        }
+        drop(held);
     }
 }

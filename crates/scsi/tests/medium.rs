@@ -28,6 +28,7 @@ fn every_size_of_read_and_write_reaches_the_same_blocks() {
     assert_eq!(session.read(&cdb_10(0x28, 0, 7, 8), len).good(), expected);
     assert_eq!(session.read(&cdb_12(0xA8, 0, 7, 8), len).good(), expected);
     assert_eq!(session.read(&cdb_16(0x88, 0, 7, 8), len).good(), expected);
+    assert_eq!(session.read(&[0x08, 0xE0, 0, 7, 8, 0], len).good(), expected, "a LUN as before SCSI-3");
 }
 
 #[test]
@@ -103,7 +104,9 @@ fn writes_are_durable_when_asked_or_when_the_cache_is_off() {
     session.write_10(0, &pattern(1, 1)).good();
     assert_eq!(durable(&session), 0);
     session.write(&cdb_10(0x2A, 0x18, 0, 1), &pattern(1, 1)).good();
-    assert_eq!(durable(&session), 1, "FUA and DPO");
+    session.write(&cdb_12(0xAA, 0x08, 0, 1), &pattern(1, 1)).good();
+    session.write(&[0x0A, 0x08, 0, 0, 0, 0], &pattern(1, 256)).check();
+    assert_eq!(durable(&session), 2, "FUA; in six bytes the bit is part of an address beyond the end");
     let mut write_through = config(0);
     write_through.write_cache = false;
     let session = Lab::with([write_through]).login("a");

@@ -1,5 +1,4 @@
-//! WRITE off the hot path: six- and twelve-byte CDBs, and writes that must wait for a read-modify-write
-//! section.
+//! WRITE off the hot path: whatever is unusual about it, and writes that must wait for a read-modify-write section.
 
 use super::{Entry, Event, Steps, lba_and_blocks, out_of_turn, plan};
 use crate::{
