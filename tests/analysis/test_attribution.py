@@ -49,7 +49,7 @@ IDLE = {
             "2 % of the segments were sent again; adapters and switches dropped 812 frames, with the",
         ),
         (
-            {"array_rwnd_limited_percent": 71.0},
+            {"array_rwnd_limited_percent": 71.0, "retransmit_percent": 1.3},
             "receive window",
             "The host's receive window was too small: the array waited for it in 71 %",
         ),

@@ -22,7 +22,7 @@ fabric = "kernel"
 name = "seqread"
 file = "dell-nic/256k-seq-read.vdb"
 metric = "mib_s"
-elapsed = "1s"
+elapsed = "1.5s"
 warm_up = "0.3s"
 
 [baseline]
@@ -32,6 +32,10 @@ settings = { mtu = 1500, delayed_ack = "on", lso = "off" }
 name = "jumbo"
 settings = { mtu = 9000 }
 claims = ["nic.jumbo.seqread"]
+
+[[case]]
+name = "narrow"
+settings = { recv_buffer_bytes = "8k" }
 
 [[case]]
 name = "paused"
@@ -74,7 +78,7 @@ def steps(done: Path) -> dict[str, dict[str, object]]:
 
 def test_each_case_ran_with_its_settings_read_back(done: Path) -> None:
     ran = steps(done)
-    assert set(ran) == {"baseline", "jumbo"}
+    assert set(ran) == {"baseline", "jumbo", "narrow"}
     sans = {case: step["san"] for case, step in ran.items()}
     assert sans["baseline"]["settings"] == {"mtu": 1500, "delayed_ack": True, "lso": False}  # type: ignore[index]
     assert sans["jumbo"]["settings"]["mtu"] == 9000  # type: ignore[index]
@@ -96,6 +100,18 @@ def test_what_the_fabric_has_not_is_not_applicable_and_says_so(done: Path) -> No
     assert set(lost) == {"paused", "lso"}
     assert "kernel fabric has no flow_control" in lost["paused"]
     assert "whole segments" in lost["lso"]
+
+
+def test_the_array_says_that_it_waited_for_the_hosts_window(done: Path) -> None:
+    from linerate.study import StudyDirectory
+
+    verdicts = StudyDirectory.open(done).verdicts
+    assert verdicts is not None
+    limits = {item.case: item for item in verdicts.attributions}
+    assert limits["narrow"].figures["array_rwnd_limited_percent"] > 50
+    assert limits["baseline"].figures["array_rwnd_limited_percent"] < 30
+    assert limits["narrow"].limit == "receive window"
+    assert "The host's receive window was too small" in limits["narrow"].sentence
 
 
 def test_the_runs_ended_in_verdicts_and_a_report(done: Path) -> None:

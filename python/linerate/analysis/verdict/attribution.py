@@ -1,9 +1,10 @@
 """What held a case back: one sentence per case and workload, with the figures that say so.
 
 The limits are asked in the order in which they hide one another. A fabric that lags makes every other figure
-doubtful. A full link explains whatever else is seen. Loss makes TCP slow on an empty link. A window or a buffer that
-is too small leaves link and CPUs idle, and TCP says so itself. Then the CPUs. When nothing is exhausted, a closed loop
-is bound by time: so many I/Os in flight, each taking so long, and the round trip says how much of it is the network.
+doubtful. A full link explains whatever else is seen. A window or a buffer that is too small leaves link and CPUs idle,
+and TCP says so itself: the rest of the time it waits for the network, where loss makes it slow on an empty link. Then
+the CPUs. When nothing is exhausted, a closed loop is bound by time: so many I/Os in flight, each taking so long, and
+the round trip says how much of it is the network.
 """
 
 from __future__ import annotations
@@ -177,9 +178,9 @@ def _idle(figures: Figures, *, cpu: bool = True) -> str:
 _LIMITS: tuple[tuple[Limit, Callable[[Figures], str]], ...] = (
     ("fabric lag", _fabric),
     ("link", _link),
-    ("loss", _loss),
     ("receive window", _receive_window),
     ("send buffer", _send_buffer),
+    ("loss", _loss),
     ("machine CPU", _machine),
     ("host CPU", _host),
     ("array CPU", _array),

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-from pyroute2 import DiagSocket
+from typing import TYPE_CHECKING
 
 from linerate.errors import HostError
 from linerate.host import HostTarget, inside
 from linerate.lab.lan import End, Flowing
 from linerate.lab.lan.wait import until, until_it_flows
+from linerate.lab.sockets import ESTABLISHED, LISTEN, tcp_sockets
 
 if TYPE_CHECKING:
     from linerate.san import LanStream
 
-# include/net/tcp_states.h: TCP_ESTABLISHED and TCP_LISTEN as bits.
-_ESTABLISHED, _LISTEN = 1 << 1, 1 << 10
-_WITH_TCP_INFO = 1 << 1  # include/uapi/linux/inet_diag.h: INET_DIAG_INFO is 2
 _STOP_TIMEOUT_S = 2.0
 
 
@@ -66,21 +60,21 @@ class IperfFlow:
 
     def _listens(self) -> bool:
         self._check()
-        return any(inside(self._sink, lambda: list(_sockets(_LISTEN, "idiag_sport", self._port))))
+        return any(inside(self._sink, lambda: list(tcp_sockets(LISTEN, "idiag_sport", self._port))))
 
     def count(self) -> Flowing:
         """See `Flow`."""
         self._check()
         arrived, clock_s = inside(
             self._sink,
-            lambda: (list(_sockets(_ESTABLISHED, "idiag_sport", self._port)), time.monotonic()),
+            lambda: (list(tcp_sockets(ESTABLISHED, "idiag_sport", self._port)), time.monotonic()),
         )
-        sent = inside(self._source, lambda: list(_sockets(_ESTABLISHED, "idiag_dport", self._port)))
+        sent = inside(self._source, lambda: list(tcp_sockets(ESTABLISHED, "idiag_dport", self._port)))
         return Flowing(
             clock_s=clock_s,
-            bytes_received=sum(info["tcpi_bytes_received"] for info in arrived),
-            segments_sent=sum(info["tcpi_data_segs_out"] for info in sent),
-            segments_retransmitted=sum(info["tcpi_total_retrans"] for info in sent),
+            bytes_received=sum(info["tcpi_bytes_received"] for _, info in arrived),
+            segments_sent=sum(info["tcpi_data_segs_out"] for _, info in sent),
+            segments_retransmitted=sum(info["tcpi_total_retrans"] for _, info in sent),
         )
 
     def _check(self) -> None:
@@ -117,11 +111,3 @@ def _free_port(address: str) -> int:
     with socket.create_server((address, 0)) as server:
         port: int = server.getsockname()[1]
         return port
-
-
-def _sockets(states: int, which: str, port: int) -> Iterator[dict[str, Any]]:
-    """TCP_INFO of the sockets in those states with that port, in the namespace of the calling thread."""
-    with contextlib.closing(DiagSocket()) as diag:
-        for one in diag.get_sock_stats(family=socket.AF_INET, states=states, extensions=_WITH_TCP_INFO):
-            if one[which] == port and (info := one.get_attr("INET_DIAG_INFO")) is not None:
-                yield info

@@ -14,6 +14,7 @@ from linerate.errors import HostError, InternalError, LinerateError, UserError
 from linerate.host import HostTarget, Journal
 from linerate.lab import Lab
 from linerate.lab.lan import LanTraffic
+from linerate.lab.sockets import ArrayWaits
 from linerate.san import Host, Link, Nic, Switch, Topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.host_settings import HostSettings
@@ -122,7 +123,8 @@ class _Up:
     def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
         """Runs the workload from every host of the lab, with its LAN streams beside it."""
         streams = [stream for stream in self._as_built.lan if stream.name in workload.lan]
-        with LanTraffic(self._lab, streams) as traffic:
+        arrays = tuple(array.name for array in self._as_built.arrays)
+        with LanTraffic(self._lab, streams) as traffic, ArrayWaits(self._lab, arrays) as waits:
             return measure(
                 Run(
                     workload,
@@ -130,7 +132,7 @@ class _Up:
                     tuple(self._volumes()),
                     directory,
                     {**record, "facts": {**self._lab.facts(), **({"lan": traffic.tool} if streams else {})}},
-                    counters=lambda: {**self._lab.counters(), **traffic.counters()},
+                    counters=lambda: {**self._lab.counters(), **traffic.counters(), **waits.counters()},
                     line_rates=self._line_rates(),
                 )
             )

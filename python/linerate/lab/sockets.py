@@ -1,0 +1,84 @@
+"""What the kernel knows of TCP connections: TCP_INFO by sock_diag, for connections that are not ours to ask.
+
+An array in a lab sends what hosts read, so it alone knows what that sending waited for. Its connections are gone when
+a load ends; `ArrayWaits` therefore looks twice a second while the load runs, and keeps what it saw of each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+from pyroute2 import DiagSocket
+
+from linerate.errors import HostError
+from linerate.host import HostTarget, inside
+from linerate.san.model import ISCSI_PORT
+
+if TYPE_CHECKING:
+    from linerate.lab.lab import Lab
+
+# include/net/tcp_states.h: TCP_ESTABLISHED and TCP_LISTEN as bits.
+ESTABLISHED, LISTEN = 1 << 1, 1 << 10
+_WITH_TCP_INFO = 1 << 1  # include/uapi/linux/inet_diag.h: INET_DIAG_INFO is 2
+_PERIOD_S = 0.5
+_WAITS = ("tcpi_busy_time", "tcpi_rwnd_limited", "tcpi_sndbuf_limited")
+_COUNTERS = ("tcp_busy_us", "tcp_rwnd_limited_us", "tcp_sndbuf_limited_us")
+
+
+def tcp_sockets(states: int, which: str, port: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(cookie, TCP_INFO) of the sockets in those states with that port, in the namespace of the calling thread.
+
+    `which` is idiag_sport or idiag_dport. A cookie is never given twice.
+    """
+    with contextlib.closing(DiagSocket()) as diag:
+        for one in diag.get_sock_stats(family=socket.AF_INET, states=states, extensions=_WITH_TCP_INFO):
+            if one[which] == port and (info := one.get_attr("INET_DIAG_INFO")) is not None:
+                yield one["idiag_cookie"], info
+
+
+class ArrayWaits:
+    """Watches what the arrays of a lab wait for as senders, from `with` to its end."""
+
+    def __init__(self, lab: Lab, arrays: tuple[str, ...]) -> None:
+        self._targets = {name: HostTarget(name, (), lab.namespace(name).path) for name in arrays}
+        self._seen: dict[tuple[str, int], tuple[int, ...]] = {}
+        self._looking = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="array-waits", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def counters(self) -> dict[str, float]:
+        """`array.NAME.tcp_busy_us`, `.tcp_rwnd_limited_us`, `.tcp_sndbuf_limited_us`: cumulative, all connections."""
+        self._look()
+        counted = dict.fromkeys(
+            (f"array.{name}.{counter}" for name in self._targets for counter in _COUNTERS), 0.0
+        )
+        with self._looking:
+            for (name, _), waits in self._seen.items():
+                for counter, wait_us in zip(_COUNTERS, waits, strict=True):
+                    counted[f"array.{name}.{counter}"] += wait_us
+        return counted
+
+    def _watch(self) -> None:
+        while not self._over.wait(_PERIOD_S):
+            # the lab may be going down: whoever asks for the counters is told, not this thread
+            with contextlib.suppress(HostError):
+                self._look()
+
+    def _look(self) -> None:
+        with self._looking:
+            for name, target in self._targets.items():
+                found = inside(target, lambda: list(tcp_sockets(ESTABLISHED, "idiag_sport", ISCSI_PORT)))
+                for cookie, info in found:
+                    self._seen[name, cookie] = tuple(info[field] for field in _WAITS)
