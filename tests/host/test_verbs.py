@@ -32,7 +32,7 @@ file = "dell-nic/256k-seq-read.vdb"
 metric = "mib_s"
 
 [baseline]
-settings = { mtu = 9000, ecn = "on" }
+settings = { mtu = 9000, ecn = "on", nagle = "on" }
 
 [[case]]
 name = "small frames"
@@ -121,7 +121,7 @@ def test_an_interrupted_apply_leaves_nothing_changed(
     assert [one.value for one in found] == [1500, "on"], "an earlier change stays"
 
 
-def test_what_cannot_be_had_changes_nothing(linerate: Verbs) -> None:
+def test_what_cannot_be_had_changes_nothing(linerate: Verbs, tmp_path: Path) -> None:
     said = linerate("apply", "mtu=9000", "rx_ring_frames=max", "nagle=on", "-d", "p0")
     assert said.code == 1
     assert said.out == ""
@@ -129,6 +129,7 @@ def test_what_cannot_be_had_changes_nothing(linerate: Verbs) -> None:
         "linerate: nothing was changed: rx_ring_frames of p0: the driver of p0 has no such setting; nagle: "
     )
     assert linerate("show", "mtu", "-d", "p0").out.splitlines()[-1].split() == ["p0", "1500", "bytes"]
+    assert [path for path in (tmp_path / "state").rglob("*") if not path.is_dir()] == []
 
 
 def test_a_study_with_hosts_is_planned_and_undone(linerate: Verbs, tmp_path: Path) -> None:
@@ -145,6 +146,10 @@ def test_a_study_with_hosts_is_planned_and_undone(linerate: Verbs, tmp_path: Pat
         "sysctl -w net.ipv4.tcp_ecn=2",
         "ip link set dev p0 mtu 1500",
         "ip link set dev p1 mtu 1500",
+    ]
+    assert linerate("apply", str(study)).out.splitlines()[:2] == [
+        "mtu: 9000 (was 1500)",
+        "ecn: on (was passive)",
     ]
     script = linerate("plan", str(study), "--windows", "--case", "small frames")
     assert "$Ports = @('p0', 'p1')" in script.out

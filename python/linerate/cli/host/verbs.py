@@ -96,10 +96,15 @@ def plan(
 
 @app.command()
 def apply(values: _Values, device: _Device = None, case: _Case = None, journal: _Journal = None) -> None:
-    """Set values on this host, all or none, and read them back. `linerate host restore` puts everything back."""
+    """Set values on this host, all or none, and read them back. `linerate host restore` puts everything back.
+
+    Of a study, what its sessions ask for at login is left to its run.
+    """
     from linerate.host import Journal, apply, named, restore
 
     target, wanted = _wanted(values, device, case)
+    if "=" not in values[0]:
+        wanted = {name: value for name, value in wanted.items() if named(name).where != "session"}
     path = journal or _default_journal()
     with Journal(path) as opened:
         before = opened.mark
@@ -108,6 +113,9 @@ def apply(values: _Values, device: _Device = None, case: _Case = None, journal: 
         except KeyboardInterrupt:
             restore(opened, since=before)
             raise
+        nothing_left = not opened.pending
+    if journal is None and nothing_left:
+        path.unlink()
     if applied.refused:
         raise HostError("nothing was changed: " + _joined(applied.refused), _WAY_OUT)
     for name, value in applied.readback.items():
