@@ -154,6 +154,8 @@ class KernelFabric:
             if end.node.kind == "switch":
                 for index, strand in zip(end.interfaces.values(), strands, strict=True):
                     self._attach(end.node, index, strand.network.vlan)
+        if not link.up:
+            self._plug_in(cable, up=False)
 
     def _far_mtu(self, near: str, link: Link) -> int:
         return link.mtu if near in self.switches else _SWITCH_MTU
@@ -251,9 +253,12 @@ class KernelFabric:
         for end in ends:
             for index in end.interfaces.values():
                 end.node.route.link("set", index=index, mtu=link.mtu)
-        for index in cable.far.interfaces.values():
-            cable.far.node.route.link("set", index=index, state="up" if link.up else "down")
+        self._plug_in(cable, up=link.up)
         cable.link = link
+
+    def _plug_in(self, cable: Cable, *, up: bool) -> None:
+        for index in cable.far.interfaces.values():
+            cable.far.node.route.link("set", index=index, state="up" if up else "down")
 
     def _reshape(self, name: str, cable: Cable, link: Link) -> None:
         """Gives both lines of a link the rate, shares and buffers that they should have."""
