@@ -1,7 +1,7 @@
 """How much the fabrics of a lab carry: `python -m bench.fabric [--pairs N ...] [--mtu N ...] [--seconds S]`.
 
 Pairs of hosts, each host on a line of `--rate` of its own, one TCP stream per pair (iperf3), all on one switch. Beside
-each other: the user-space fabric with two kinds of NIC, and the kernel's bridge with HTB, as the lab builds them. Rates
+each other: the user-space fabric with three kinds of NIC and the kernel's bridge with HTB, as the lab builds them. Rates
 are of what arrived, payload only, in MB/s of 10^6 bytes; `line` is what the headers leave of it. CPU is of the whole
 machine, hosts' stacks included. `late` counts turns of the fabric that began more than a millisecond late: such a run
 would be void.
@@ -26,9 +26,11 @@ from linerate.lab.fabric.spec import FabricSpec, Interface, Nic, Port, Switch, W
 
 # The kernel's fabric must see frames, or its shapers charge 64 KiB for one set of headers.
 FRAMES = "from pyroute2.ethtool.ioctl import IoctlEthtool as E; E('p0').set_offload_flag('tcp-segmentation-offload', 0)"
+# NIC, and whether the kernel's NAPI receives for the host (else the fabric's own thread does).
 NICS = {
-    "user": Nic(),
-    "user, 50 us, RSC": Nic(moderation_us=50, rsc=True),
+    "user": (Nic(), False),
+    "user, 50 us, RSC": (Nic(moderation_us=50, rsc=True), False),
+    "the same, NAPI": (Nic(moderation_us=50, rsc=True), True),
 }
 
 
@@ -101,7 +103,7 @@ class UserFabric:
 
 
 @contextmanager
-def user(hosts: list[Namespace], rate: int, mtu: int, nic: Nic) -> Iterator[UserFabric]:
+def user(hosts: list[Namespace], rate: int, mtu: int, nic: Nic, napi: bool) -> Iterator[UserFabric]:
     """All hosts on the switch of a user-space fabric."""
     ports = tuple(
         Port(
@@ -109,7 +111,7 @@ def user(hosts: list[Namespace], rate: int, mtu: int, nic: Nic) -> Iterator[User
             switch="sw1",
             wire=Wire(rate_bits_per_s=rate),
             nic=nic,
-            interfaces=(Interface(netns=host.path, interface="p0", mtu=mtu),),
+            interfaces=(Interface(netns=host.path, interface="p0", mtu=mtu, napi=napi),),
         )
         for number, host in enumerate(hosts)
     )
@@ -186,7 +188,7 @@ def measure(fabric: str, pairs: int, mtu: int, rate: int, seconds: float) -> Row
     """One row of the table."""
     with ExitStack() as stack:
         hosts = [Namespace(stack) for _ in range(2 * pairs)]
-        made = kernel(hosts, rate, mtu) if fabric == "kernel" else user(hosts, rate, mtu, NICS[fabric])
+        made = kernel(hosts, rate, mtu) if fabric == "kernel" else user(hosts, rate, mtu, *NICS[fabric])
         process = stack.enter_context(made)
         for number, host in enumerate(hosts):
             host.settle(address(number))

@@ -1,13 +1,13 @@
 //! The thread that is the network: real time in, virtual time along with it.
 //!
 //! Virtual time is the real time since the start. One turn of the loop lets everything happen that is due, takes what the
-//! hosts have sent meanwhile, and waits until a host is to be interrupted or sends. What happens in between is settled later,
-//! at its own virtual time: only hosts can tell.
+//! hosts have sent meanwhile, and waits until a host is to be interrupted or sends. What happens in between is settled
+//! later, at its own virtual time: only hosts can tell.
 //!
-//! Waiting is dear: a sleep costs some 20 us of CPU time on a virtual machine and ends as much too late. So there are two ways
-//! to wait ([`Pace`]). While there is little to do, a sleep ends early by as much as sleeps have been late, and the rest is
-//! spent looking: frames are handed over on time. Under load the loop rests for [`REST_NS`] after each turn, whatever comes:
-//! frames are handed over in batches, at most that late.
+//! Waiting is dear: a sleep costs some 20 us of CPU time on a virtual machine and ends as much too late. So there are
+//! two ways to wait ([`Pace`]). While there is little to do, a sleep ends early by as much as sleeps have been late,
+//! and the rest is spent looking: frames are handed over on time. Under load the loop rests for [`REST_NS`] after each
+//! turn, whatever comes: frames are handed over in batches, at most that late.
 //!
 //! Work that takes longer than it may shows as **lag**, the real time at which something was done minus the virtual time at
 //! which it was due. A turn covers at most [`TURN_NS_MAX`] beyond what was due, so a fabric that cannot keep up becomes a

@@ -1,10 +1,11 @@
 //! Packets as a NIC sees them: what a host hands over, the frames that it becomes, and what another host is given.
 //!
-//! A host's stack leaves work to its NIC, and the `virtio_net_hdr` in front of a packet says which: up to 64 KiB of TCP are to
-//! be cut into frames (large send offload), checksums are to be completed. The cutting costs nothing: all frames of a packet
-//! share its memory ([`Segment`] is a packet and a number) and get headers of their own only when they are delivered. The
-//! checksum is never completed: the receiver is told that its NIC has verified it, which is true, since no bit flips here.
-//! `merge.rs` is the way back: segments that follow each other become one packet again (receive segment coalescing).
+//! A host's stack leaves work to its NIC, and the `virtio_net_hdr` in front of a packet says which: up to 64 KiB of TCP
+//! are to be cut into frames (large send offload), checksums are to be completed. The cutting costs nothing: all frames
+//! of a packet share its memory ([`Segment`] is a packet and a number) and get headers of their own only when they are
+//! delivered. The checksum is never completed: the receiver is told that its NIC has verified it, which is true, since
+//! no bit flips here. `merge.rs` is the way back: segments that follow each other become one packet again (receive
+//! segment coalescing).
 
 mod headers;
 mod merge;

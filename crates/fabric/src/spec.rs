@@ -1,8 +1,8 @@
 //! What a fabric is and how it may change while it runs, as JSON (version 1).
 //!
-//! A **port** is a physical NIC port, cabled to a switch; each of its **interfaces** is a TAP in some network namespace, with a
-//! VLAN and a priority of its own. **Trunks** join switches, which must form a tree. A port or trunk with several `links` is
-//! a LAG: every flow takes one of them. Unknown keys are refused.
+//! A **port** is a physical NIC port, cabled to a switch; each of its **interfaces** is a TAP in some network
+//! namespace, with a VLAN and a priority of its own. **Trunks** join switches, which must form a tree. A port or trunk
+//! with several `links` is a LAG: every flow takes one of them. Unknown keys are refused.
 
 mod change;
 

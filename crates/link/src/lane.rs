@@ -1,7 +1,8 @@
 //! A lane: one direction of one cable, with the sender that feeds it.
 //!
-//! The sender (a NIC or an egress port of a switch) has a queue per priority, chooses by its schedule among those that are not
-//! paused, and is busy for as long as the frame takes at line rate. Then the frame is on the wire for delay and jitter.
+//! The sender (a NIC or an egress port of a switch) has a queue per priority, chooses by its schedule among those that
+//! are not paused, and is busy for as long as the frame takes at line rate. Then the frame is on the wire for delay and
+//! jitter.
 
 use crate::{
     config::{PRIORITIES, Schedule, WireConfig},
@@ -185,7 +186,8 @@ impl<P> Lane<P> {
         Some(self.last_arrival)
     }
 
-    /// When a pause frame that the sender of this lane makes now arrives: it goes before all queues, but does not interrupt.
+    /// When a pause frame that the sender of this lane makes now arrives: it goes before all queues, but does not
+    /// interrupt.
     pub(crate) fn pause_arrival(&self, now: Nanos) -> Nanos {
         let begin = if self.current.is_some() { self.busy_until.max(now) } else { now };
         begin + wire_bytes(60) * 8 * 1_000_000_000 / self.wire.rate_bits_per_s + self.wire.delay_ns

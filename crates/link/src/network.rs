@@ -1,8 +1,8 @@
 //! The whole network: what is in it, what happens next, and the time.
 //!
-//! A caller moves time forward ([`Network::advance`]), which hands received frames to a [`Receiver`], and then lets hosts send
-//! at that time ([`Network::send`]). Equal times are settled in the order in which they came up, so that the same calls with
-//! the same seed give the same results, to the nanosecond.
+//! A caller moves time forward ([`Network::advance`]), which hands received frames to a [`Receiver`], and then lets
+//! hosts send at that time ([`Network::send`]). Equal times are settled in the order in which they came up, so that the
+//! same calls with the same seed give the same results, to the nanosecond.
 
 mod build;
 mod change;

@@ -16,7 +16,8 @@ pub(super) mod flag {
     pub(crate) const CWR: u8 = 0x80;
 }
 
-/// `virtio_net_hdr`: flags u8, `gso_type` u8, then u16 `hdr_len`, `gso_size`, `csum_start`, `csum_offset` in host byte order.
+/// `virtio_net_hdr`: flags u8, `gso_type` u8, then u16 `hdr_len`, `gso_size`, `csum_start`, `csum_offset` in host byte
+/// order.
 pub(super) mod vnet {
     use linerate_io::net::VNET_HEADER_BYTES;
 
@@ -225,8 +226,8 @@ impl Layout {
         headers[self.transport + TCP_FLAGS] = flags;
     }
 
-    /// Whether two headers of the same layout differ only in what may differ between segments that follow each other: length,
-    /// identification, checksums, sequence, flags, window.
+    /// Whether two headers of the same layout differ only in what may differ between segments that follow each other:
+    /// length, identification, checksums, sequence, flags, window.
     pub(super) fn is_same_stream(&self, one: &[u8], other: &[u8]) -> bool {
         let network_ends = match self.network {
             Network::V4 => [ETHERNET_BYTES + 2, ETHERNET_BYTES + 6, ETHERNET_BYTES + 10, ETHERNET_BYTES + 12],

@@ -1,5 +1,5 @@
-//! Networks as the kernel has them: TCP sockets, namespaces that a thread may enter, TAP interfaces, and waiting for many of
-//! them.
+//! Networks as the kernel has them: TCP sockets, namespaces that a thread may enter, TAP interfaces, and waiting for
+//! many of them.
 //!
 //! Open `tap.rs` for what a packet looks like on its way between this process and a host's stack.
 

@@ -1,9 +1,9 @@
 //! A TAP interface: the kernel's end looks like a NIC to a host's stack, ours is a file of Ethernet frames.
 //!
-//! Every packet begins with a `virtio_net_hdr` (10 bytes, host byte order), which lets the stack leave work to the NIC, as it
-//! does with real ones: checksums (`NEEDS_CSUM`: the field holds the sum of the pseudo header, the rest is to be added) and
-//! segmentation (`gso_type`, `gso_size`: up to 64 KiB of TCP that the NIC cuts into frames). In the other direction the same
-//! header says that a NIC has verified a checksum, or has merged segments.
+//! Every packet begins with a `virtio_net_hdr` (10 bytes, host byte order), which lets the stack leave work to the NIC,
+//! as it does with real ones: checksums (`NEEDS_CSUM`: the field holds the sum of the pseudo header, the rest is to be
+//! added) and segmentation (`gso_type`, `gso_size`: up to 64 KiB of TCP that the NIC cuts into frames). In the other
+//! direction the same header says that a NIC has verified a checksum, or has merged segments.
 
 use crate::net::{netns, queue};
 use rustix::{
