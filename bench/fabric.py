@@ -1,7 +1,7 @@
 """How much the fabrics of a lab carry: `python -m bench.fabric [--pairs N ...] [--mtu N ...] [--seconds S]`.
 
 Pairs of hosts, each host on a line of `--rate` of its own, one TCP stream per pair (iperf3), all on one switch. Beside
-each other: the user-space fabric with three kinds of NIC and the kernel's bridge with HTB, as the lab builds them. Rates
+each other: the user-space fabric with three kinds of NIC and the kernel's bridge with HTB, as labs build them. Rates
 are of what arrived, payload only, in MB/s of 10^6 bytes; `line` is what the headers leave of it. CPU is of the whole
 machine, hosts' stacks included. `late` counts turns of the fabric that began more than a millisecond late: such a run
 would be void.
