@@ -17,4 +17,4 @@ def laboratory_for(directory: StudyDirectory) -> Laboratory:
         return HostLaboratory(directory.path)
     from linerate.study.laboratory.virtual import VirtualLaboratory
 
-    return VirtualLaboratory()
+    return VirtualLaboratory(directory.path)

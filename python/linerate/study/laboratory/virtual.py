@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,11 +26,17 @@ from linerate.study.laboratory.settings import (
 )
 from linerate.study.model import San, Settings, SettingValue, Workload
 
+JOURNAL = "settings.jsonl"
+
 
 class VirtualLaboratory:
-    """Brings labs up. Network settings are live changes of the lab, host settings go into its namespaces."""
+    """Brings labs up. Network settings are live changes of the lab, host settings go into its namespaces.
 
-    def __init__(self) -> None:
+    `folder` is the study directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._up: _Up | None = None
 
     def bring_up(self, san: San, cases: Iterable[Settings]) -> Mapping[str, Any]:
@@ -40,7 +45,7 @@ class VirtualLaboratory:
         if san.topology is None:
             raise InternalError(f"{san.name} has no topology")
         needs = {name for case in cases for name in beyond_kernel_settings(san.topology, case)}
-        self._up = _Up(san, san.topology, needs)
+        self._up = _Up(san, san.topology, needs, self._folder / JOURNAL)
         return self._up.facts()
 
     def apply(self, settings: Settings) -> SetUp:
@@ -72,19 +77,21 @@ class VirtualLaboratory:
 class _Up:
     """A lab that is up, and how it stands."""
 
-    def __init__(self, san: San, topology: Topology, needs: Iterable[str]) -> None:
+    def __init__(self, san: San, topology: Topology, needs: Iterable[str], journal: Path) -> None:
         self._san = san
         self._as_built = topology
         self._now = _elements(topology)
         self._settings: Settings = {}
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="linerate-")))
             fabric = topology.fabric if san.fabric == "auto" else san.fabric
             asked = sorted(needs) if fabric == "auto" else ()  # a fabric that was named stays; it may refuse
             self._lab = stack.enter_context(Lab.up(topology, fabric=fabric, needs=asked))
-            journal = stack.enter_context(Journal(folder / "settings.jsonl"))
+            # Settings go with their namespaces: what an earlier lab left in its journal is nobody's any more.
+            journal.unlink(missing_ok=True)
+            stack.callback(journal.unlink, missing_ok=True)
+            written = stack.enter_context(Journal(journal))
             self._stack = stack.pop_all()
-        self._hosts = tuple(HostSettings(self._target(host), journal) for host in topology.hosts)
+        self._hosts = tuple(HostSettings(self._target(host), written) for host in topology.hosts)
 
     def _target(self, host: Host) -> HostTarget:
         devices = tuple(interface.name for interface in host.interfaces)
