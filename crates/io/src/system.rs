@@ -34,9 +34,10 @@ pub fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Asks the scheduler to run the calling thread soon after it wakes up, for threads that stand in for hardware: the shortest
-/// time slice (which anybody may ask for, since Linux 6.12) and, where permitted, the highest ordinary priority. Returns
-/// whether that priority was given. Errors: the scheduler knows no time slices, or the thread is under a policy without them.
+/// Asks the scheduler to run the calling thread soon after it wakes up, for threads that stand in for hardware: the
+/// shortest time slice (which anybody may ask for, since Linux 6.12) and, where permitted, the highest ordinary priority.
+/// Returns whether that priority was given. Errors: the scheduler knows no time slices, or the thread is under a policy
+/// without them.
 pub fn hurry_thread() -> io::Result<bool> {
     const SLICE_NS: u64 = 100_000;
     let ask = |nice: i32| {
