@@ -10,6 +10,7 @@ import pytest
 
 from tests.lab.conftest import TIMEOUT_S, unique, with_rights
 from tests.lab.fabrics import RATE_BITS_PER_S
+from tests.patience import a_busy_machine_may_spoil
 
 # Payload and wire bytes of a full frame: 52 bytes of headers with TCP timestamps, 38 of Ethernet with its gap.
 PAYLOAD_SHARE = {1500: 1448 / 1538, 9000: 8948 / 9038}
@@ -25,6 +26,7 @@ def measured(fabric: str, rights: str) -> dict[str, dict[str, float]]:
     return found
 
 
+@a_busy_machine_may_spoil
 def test_both_fabrics_say_the_same(rights: str) -> None:
     kernel, user = measured("kernel", rights), measured("user", rights)
     for found in (kernel, user):

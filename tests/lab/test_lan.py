@@ -15,6 +15,7 @@ from linerate.san import LanStream
 
 from tests import need
 from tests.lab.conftest import TIMEOUT_S, run, unique, with_rights
+from tests.patience import a_busy_machine_may_spoil
 
 LINE_BYTES_PER_S = 100e6 / 8 * 1448 / 1538
 """Payload of a line of 100 Mbit/s at MTU 1500."""
@@ -32,6 +33,7 @@ def measured(rights: str, tool: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("tool", ["own", "iperf3"])
+@a_busy_machine_may_spoil
 def test_a_stream_fills_its_line_and_another_keeps_its_rate(tool: str, rights: str) -> None:
     if tool == "iperf3":
         need.tool("iperf3", "iperf3")
@@ -53,6 +55,7 @@ def test_a_stream_fills_its_line_and_another_keeps_its_rate(tool: str, rights: s
 
 
 @pytest.mark.parametrize("words", [("h1", "h2"), ("h1.p0", "h2.p0", "--rate", "40mbit")])
+@a_busy_machine_may_spoil
 def test_the_command_tells_what_arrives(lab: Lab, words: tuple[str, ...]) -> None:
     done = run("lan", *words, "--tool", "own", "--seconds", "1.5", "--json", "--lab", lab.name)
     assert done.returncode == 0, done.stderr

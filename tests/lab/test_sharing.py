@@ -13,6 +13,7 @@ from linerate.lab import Lab
 
 from tests.lab.conftest import run, unique
 from tests.lab.traffic import python
+from tests.patience import a_busy_machine_may_spoil
 
 SHARED = """
 fabric = "{fabric}"
@@ -106,6 +107,7 @@ def _received_bytes_per_s(lab: Lab, *sources: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("shares", "storage"), [({3: 70, 0: 30}, 0.7), ({3: 50, 0: 50}, 0.5)])
+@a_busy_machine_may_spoil
 def test_each_class_gets_its_share(converged: Lab, shares: dict[int, float], storage: float) -> None:
     """Within 3 points, by live change as well as from the start."""
     switch = converged.change_switch("sw1", schedule={"kind": "ets", "shares": shares})
@@ -116,12 +118,14 @@ def test_each_class_gets_its_share(converged: Lab, shares: dict[int, float], sto
 
 
 @pytest.mark.parametrize(("source", "interface"), [("a1", "san0"), ("l1", "lan0")])
+@a_busy_machine_may_spoil
 def test_a_class_alone_has_the_whole_line(converged: Lab, source: str, interface: str) -> None:
     rates = _received_bytes_per_s(converged, source)
     assert rates[interface] > 0.8 * LINE_BYTES_PER_S
     assert rates[interface] < 1.1 * LINE_BYTES_PER_S
 
 
+@a_busy_machine_may_spoil
 def test_both_interfaces_together_send_no_faster_than_their_wire(converged: Lab) -> None:
     """The other direction: one adapter, one line."""
     before = converged.counters()
