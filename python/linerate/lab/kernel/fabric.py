@@ -318,5 +318,6 @@ def _refuse(name: str, before: Any, after: Any, fields: Any) -> None:
     changed = [field for field in fields if getattr(before, field) != getattr(after, field)]
     if changed:
         raise HostError(
-            f"{name}: the kernel fabric has no {', '.join(changed)}", 'bring the lab up with fabric = "user"'
+            f"{name}: the kernel fabric has no {', '.join(changed)}",
+            "build the lab on the other one: linerate lab up ... --fabric user",
         )
