@@ -44,6 +44,11 @@ def test_a_planted_loss_is_worse_and_no_effect_is_equivalent(done: StudyDirector
 def test_claims_are_judged_by_the_comparison_that_they_name(done: StudyDirectory) -> None:
     claims = {claim.claim: claim for claim in judged(done).claims}
     assert claims["nic.jumbo.seqread"].verdict == "agrees"
+    assert claims["nic.jumbo.seqread"].cases == ("baseline",)
+    assert claims["nic.jumbo.seqread"].against == "default"
+    assert "throughput +2" in claims["nic.jumbo.seqread"].measured, (
+        "in the claim's direction, not the table's"
+    )
     assert claims["nic.nagle.off"].verdict == "agrees"
     assert claims["nic.toe.throughput"].verdict == "needs hardware"
     assert "no such adapter" in claims["nic.toe.throughput"].reason

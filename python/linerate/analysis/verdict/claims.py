@@ -172,6 +172,7 @@ def _verdict(
         verdict=verdict,
         reason=reason,
         cases=tuple(cases),
+        against=judgement.baseline,
     )
 
 

@@ -217,7 +217,7 @@ class ClaimVerdict:
     """A published finding beside what was measured here.
 
     `reason` says in figures why it differs, why hardware is needed or why it was not tested; when it agrees, which
-    figures agree. `cases` are the study's cases that put it to the test.
+    figures agree. `cases` are the study's cases that put it to the test, `against` the one that they were held against.
     """
 
     claim: str
@@ -229,6 +229,7 @@ class ClaimVerdict:
     verdict: ClaimOutcome
     reason: str
     cases: tuple[str, ...] = ()
+    against: str = ""
 
 
 def _change(scale: Scale, value: float) -> float:
