@@ -10,6 +10,7 @@ from linerate.errors import UserError
 from linerate.san.reader import TOPOLOGIES
 from linerate.study import Study, load_study, parse_study
 from linerate.study.file.factors import combinations
+from linerate.study.file.reader import STUDIES
 
 from tests.study.conftest import TEXT
 
@@ -64,6 +65,14 @@ def test_a_fraction_mixes_no_factor_with_two_others(number: int, fraction: int) 
     for one, two, three in itertools.combinations(factors, 3):
         assert sum(int(run[one]) * int(run[two]) * int(run[three]) for run in runs) == 0
         assert sum(int(run[one]) * int(run[two]) for run in runs) == 0
+
+
+def test_lan_traffic_alone_is_not_warmed_up_by_a_rule_about_ios() -> None:
+    text = (STUDIES / "converged.toml").read_text()
+    lan = text.index('name = "lan-alone"')
+    text = text[:lan] + text[lan:].replace('warm_up = "4s"', 'warm_up = "steady"', 1)
+    with pytest.raises(UserError, match=r"workload\[1\].warm_up: LAN traffic alone"):
+        parse_study(text)
 
 
 @pytest.mark.parametrize("name", ["nagle-on", "baseline 2"])

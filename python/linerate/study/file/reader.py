@@ -192,6 +192,10 @@ class _Reader:
                 self._error((*key, "lan"), f"no LAN stream {name}", there)
         if table.file is None and not table.lan:
             self._error(key, "neither a file nor lan", "name a workload file, LAN streams, or both")
+        if table.file is None and table.warm_up == "steady":
+            self._error(
+                (*key, "warm_up"), "LAN traffic alone has no I/O rate to become steady", 'write a time, "10s"'
+            )
         spec = None if table.file is None else self._spec(key, table, san, elapsed_s, warmup_s)
         return Workload(
             name=table.name,
