@@ -110,11 +110,12 @@ def _pull(load: ClusterLoad) -> Interval:
 
 def test_all_hosts_start_at_one_instant_of_their_own_clocks() -> None:
     bus, one, two = _Bus(), _Host("h1"), _Host("h2", skew_ns=7_000_000_000)
+    before_ns = time.monotonic_ns()
     load = _start(bus, one, two)
     clocks = load.facts()["cluster"]
     bound_ns = clocks["h1"]["clock_uncertainty_ns"] + clocks["h2"]["clock_uncertainty_ns"]
     assert abs(two.started_at_ns - one.started_at_ns - 7_000_000_000) <= bound_ns
-    assert one.started_at_ns > time.monotonic_ns()
+    assert one.started_at_ns >= before_ns + 100_000_000, "ahead, however long it took to say"
     assert [volume.name for volume in load.spec.volumes] == ["h1/v", "h2/v"]
 
 
@@ -183,6 +184,19 @@ def test_a_lost_host_degrades_the_result_and_is_not_replaced(
     assert list(load.lost) == ["h2"]
     assert [row.volume for row in end.total.rows] == ["h1/v"]
     assert "finish" not in two.asked
+
+
+def test_a_host_that_is_lost_after_its_last_interval_is_not_lost_in_silence() -> None:
+    bus, one, two = _Bus(), _Host("h1"), _Host("h2", raises={"finish": OSError("connection lost")})
+    load = _start(bus, one, two)
+    for host in ("h1", "h2"):
+        bus.say(host, 0)
+        bus.say(host, None)
+    assert _pull(load).events == ()
+    end = load.finish()
+    assert [row.volume for row in end.total.rows] == ["h1/v"]
+    assert [(event.kind, event.blame) for event in end.events] == [("host_lost", "host")]
+    assert "host h2 was lost (connection lost)" in end.events[0].message
 
 
 def test_without_any_host_left_the_load_has_failed() -> None:

@@ -171,7 +171,8 @@ def _claims(evil: str) -> tuple[ClaimVerdict, ...]:
             measured="+5.5 % (5.1 .. 5.9)",
             verdict="agrees",
             reason="117.9 MB/s against 111.8 MB/s in 6 blocks",
-            cases=("default",),
+            cases=("baseline",),
+            against="default",
         ),
         ClaimVerdict(
             claim="nic.interrupt_moderation.off",
@@ -183,6 +184,7 @@ def _claims(evil: str) -> tuple[ClaimVerdict, ...]:
             verdict="differs",
             reason=f"the moderated NIC waits 50 us, a third of the round trip here{evil}",
             cases=("no-moderation",),
+            against="baseline",
         ),
         ClaimVerdict(
             claim="nic.toe.throughput",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
+from linerate.report.study import study_page
 from linerate.study import StudyDirectory, parse_study
 from linerate.study.conduct import conduct
 from linerate.study.judge import judged, write_verdicts
@@ -44,6 +45,11 @@ def test_a_planted_loss_is_worse_and_no_effect_is_equivalent(done: StudyDirector
 def test_claims_are_judged_by_the_comparison_that_they_name(done: StudyDirectory) -> None:
     claims = {claim.claim: claim for claim in judged(done).claims}
     assert claims["nic.jumbo.seqread"].verdict == "agrees"
+    assert claims["nic.jumbo.seqread"].cases == ("baseline",)
+    assert claims["nic.jumbo.seqread"].against == "default"
+    assert "throughput +2" in claims["nic.jumbo.seqread"].measured, (
+        "in the claim's direction, not the table's"
+    )
     assert claims["nic.nagle.off"].verdict == "agrees"
     assert claims["nic.toe.throughput"].verdict == "needs hardware"
     assert "no such adapter" in claims["nic.toe.throughput"].reason
@@ -63,6 +69,23 @@ def test_a_study_without_a_run_has_no_verdicts(place: Path) -> None:
     assert directory.verdicts is None
     with pytest.raises(UserError, match="nothing has been measured"):
         judged(directory)
+
+
+def test_the_page_of_an_unfinished_study_does_not_repeat_what_was_judged_earlier(place: Path) -> None:
+    def blocks(last: int) -> int:
+        with pytest.raises(KeyboardInterrupt):
+            conduct(
+                place,
+                SimulatedLaboratory(faults={last: KeyboardInterrupt()}),
+                lambda event: None,
+                settle=lambda seconds: None,
+            )
+        page = study_page(StudyDirectory.open(place))
+        return max(effect.blocks for effect in page.judgement.effects)
+
+    earlier = blocks(last=18)
+    write_verdicts(StudyDirectory.open(place))
+    assert blocks(last=18) > earlier
 
 
 def test_damaged_verdicts_are_told_and_made_again(done: StudyDirectory) -> None:

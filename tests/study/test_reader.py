@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
 from linerate.san.reader import TOPOLOGIES
 from linerate.study import Study, load_study, parse_study
+from linerate.study.file.factors import combinations
+from linerate.study.file.reader import STUDIES
 
 from tests.study.conftest import TEXT
 
@@ -52,6 +55,30 @@ def test_a_half_fraction_is_balanced_and_holds_the_baseline() -> None:
     for name in ("lso", "nagle", "rsc", "ecn"):
         assert sum(bool(case.settings[name]) for case in study.cases) == 4
     assert all(len(case.changed) % 2 == 0 for case in study.cases)
+
+
+@pytest.mark.parametrize(("number", "fraction"), [(6, 4), (7, 4), (7, 8), (8, 4), (8, 16)])
+def test_a_fraction_mixes_no_factor_with_two_others(number: int, fraction: int) -> None:
+    factors = {f"f{index}": (-1, 1) for index in range(number)}
+    runs = list(combinations(factors, fraction))
+    assert len(runs) == 2**number // fraction
+    for one, two, three in itertools.combinations(factors, 3):
+        assert sum(int(run[one]) * int(run[two]) * int(run[three]) for run in runs) == 0
+        assert sum(int(run[one]) * int(run[two]) for run in runs) == 0
+
+
+def test_lan_traffic_alone_is_not_warmed_up_by_a_rule_about_ios() -> None:
+    text = (STUDIES / "converged.toml").read_text()
+    lan = text.index('name = "lan-alone"')
+    text = text[:lan] + text[lan:].replace('warm_up = "4s"', 'warm_up = "steady"', 1)
+    with pytest.raises(UserError, match=r"workload\[1\].warm_up: LAN traffic alone"):
+        parse_study(text)
+
+
+@pytest.mark.parametrize("name", ["nagle-on", "baseline 2"])
+def test_names_that_come_to_one_run_are_refused(name: str) -> None:
+    with pytest.raises(UserError, match="come to one run name"):
+        parse_study(TEXT.replace('name = "default"', f'name = "{name}"'))
 
 
 @pytest.mark.parametrize(

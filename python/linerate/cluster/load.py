@@ -173,7 +173,7 @@ class ClusterLoad:
             return LoadEnd(
                 nothing, HostError(f"every host was lost: {what}", "look at the hosts, then run it again")
             )
-        return LoadEnd(merge(totals), error)
+        return LoadEnd(merge(totals), error, self._merger.late())
 
     @property
     def lost(self) -> Mapping[str, str]:

@@ -33,6 +33,11 @@ class Merger:
         """Something that happened outside of the hosts; it goes with the next interval."""
         self._events.append(event)
 
+    def late(self) -> tuple[Event, ...]:
+        """Events for which no interval is left to come, once."""
+        late, self._events = tuple(self._events), []
+        return late
+
     def leave(self, host: str) -> None:
         """Nothing more will come from a host."""
         self._left.discard(host)

@@ -7,6 +7,7 @@ Whatever happens, the run directory is closed and says how it ended: complete, f
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from linerate import _core
 from linerate.analysis import check_run, summarise_interval
 from linerate.errors import LinerateError, PeerError, UserError
 from linerate.results import (
+    Event,
     Interval,
     RunDirectory,
     RunWriter,
@@ -179,8 +181,8 @@ class _Step:
             signal.sigtimedwait([], planned.pause_s)  # a sleep that Ctrl-C ends
         _run_commands(planned.start_commands)
         load = self._start()
-        counted = _Measured(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
         try:
+            counted = _Measured(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
             self._pull(load, counted)
             counters = counted.difference()
             ended = load.finish()
@@ -188,6 +190,15 @@ class _Step:
             load.stop()
             self._end(load.finish(), "interrupted", "stopped by the user", {})
             raise
+        except BaseException:
+            # A counter that cannot be read, a full disk: the load must not outlive its step.
+            load.stop()
+            with contextlib.suppress(Exception):  # what went wrong first is what counts
+                load.finish()
+            raise
+        for event in ended.events:
+            self._happened(event)
+            self._writer.event(event)
         if (error := ended.error or self._too_many_errors()) is not None:
             self._end(ended, "failed", error.message, counters)
             raise error
@@ -257,16 +268,7 @@ class _Step:
         self._errors += sum(row.errors for row in interval.rows)
         label = self._planned.label
         for event in interval.events:
-            self._tell(
-                Happened(
-                    step=label,
-                    at_s=event.at_s,
-                    kind=event.kind,
-                    volume=event.volume,
-                    message=event.message,
-                    blame=event.blame,
-                )
-            )
+            self._happened(event)
         self._tell(
             IntervalMeasured(
                 step=label,
@@ -275,6 +277,18 @@ class _Step:
                 end_s=interval.end_s,
                 warmup=interval.warmup,
                 figures=figures(summarise_interval(interval, label)),
+            )
+        )
+
+    def _happened(self, event: Event) -> None:
+        self._tell(
+            Happened(
+                step=self._planned.label,
+                at_s=event.at_s,
+                kind=event.kind,
+                volume=event.volume,
+                message=event.message,
+                blame=event.blame,
             )
         )
 

@@ -8,16 +8,20 @@ from typing import Any, Protocol
 
 from linerate import _core
 from linerate.errors import LinerateError
-from linerate.results import Interval, interval_from_core
+from linerate.results import Event, Interval, interval_from_core
 from linerate.workload import RunSpec
 
 
 @dataclass(frozen=True, slots=True)
 class LoadEnd:
-    """How a load ended: the measured time as one interval, and what made it fail, if anything did."""
+    """How a load ended: the measured time as one interval, and what made it fail, if anything did.
+
+    `events` are those that came after the last interval.
+    """
 
     total: Interval
     error: LinerateError | None = None
+    events: tuple[Event, ...] = ()
 
 
 class Load(Protocol):

@@ -314,7 +314,8 @@ class _Conductor:
     def _new_place(self, key: str) -> str:
         """A directory that does not exist yet. A step that was cut off has left one with a number of its own."""
         runs = self.directory.path / RUNS
-        numbers = [int(path.name.split("-", 1)[0]) for path in runs.iterdir()] if runs.is_dir() else []
+        first = [path.name.split("-", 1)[0] for path in runs.iterdir()] if runs.is_dir() else []
+        numbers = [int(number) for number in first if number.isdecimal()]  # others' files may lie there too
         return f"{RUNS}/{max(numbers, default=0) + 1:03d}-{key}"
 
 

@@ -69,7 +69,7 @@ def _claims(
         elif any(one.case == against for one in observations):
             theirs = _judgement(directory, observations, against)
         else:
-            theirs = replace(judgement, effects=())
+            theirs = replace(judgement, baseline=against, effects=())
         yield from judge_claims(known, tested, theirs, attributions, not_applicable, virtual=virtual)
 
 

@@ -172,6 +172,7 @@ def _verdict(
         verdict=verdict,
         reason=reason,
         cases=tuple(cases),
+        against=judgement.baseline,
     )
 
 
@@ -233,8 +234,11 @@ def _value_answer(expected: Expectation, workload: str, attribution: Attribution
     low, high = expected.value_low, expected.value_high
     inside = (low is None or value >= low) and (high is None or value <= high)
     shown = f"{workload}: {_name(metric)} {value:.4g}"
-    bounds = f"{'' if low is None else f'{low:g}'} to {'' if high is None else f'{high:g}'}"
-    yield _Answer(inside, shown, f"{shown}, where {bounds.strip()} was published. {attribution.sentence}")
+    if low is not None and high is not None:
+        bounds = f"{low:g} to {high:g}"
+    else:
+        bounds = f"at least {low:g}" if low is not None else f"at most {high or 0:g}"
+    yield _Answer(inside, shown, f"{shown}, where {bounds} was expected. {attribution.sentence}")
 
 
 def _change_answer(expected: Expectation, effect: Effect, limit: Attribution | None) -> _Answer:

@@ -111,8 +111,9 @@ class NoiseFloor:
     """The baseline against itself (A/A): what a comparison shows when nothing was changed.
 
     `estimate`, `low`, `high` are those of later over earlier baseline runs of the same block. `spread` is the
-    standard deviation of one such comparison and `detectable` the smallest change that these blocks would find
-    in 95 of 100 studies; both in percent of the baseline, or in the metric's own unit for differences.
+    standard deviation of one such comparison and `detectable` the smallest change that these blocks would
+    show in 95 of 100 studies, as the only comparison; both in percent of the baseline, or in the metric's own
+    unit for differences.
     """
 
     workload: str
@@ -217,7 +218,7 @@ class ClaimVerdict:
     """A published finding beside what was measured here.
 
     `reason` says in figures why it differs, why hardware is needed or why it was not tested; when it agrees, which
-    figures agree. `cases` are the study's cases that put it to the test.
+    figures agree. `cases` are the study's cases that put it to the test, `against` the one that they were held against.
     """
 
     claim: str
@@ -229,6 +230,7 @@ class ClaimVerdict:
     verdict: ClaimOutcome
     reason: str
     cases: tuple[str, ...] = ()
+    against: str = ""
 
 
 def _change(scale: Scale, value: float) -> float:

@@ -92,7 +92,7 @@ def verdict(directory: Directory, json: Json = False) -> None:
 
 
 def _conduct(directory: StudyDirectory, *, json: bool) -> None:
-    """Conducts, then judges. A study that failed or was stopped is judged as far as it came."""
+    """Conducts, then judges. One that failed or was stopped is left for `resume`; `verdict` judges it as it is."""
     from linerate.cli.study.laboratory import laboratory_for
     from linerate.cli.study.show import progress
     from linerate.study.conduct import conduct

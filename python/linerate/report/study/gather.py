@@ -36,7 +36,8 @@ class _Run:
 def study_page(directory: StudyDirectory) -> StudyPage:
     """The view model of a study as far as it has come; run directories that are gone are left out."""
     study = directory.study
-    verdicts = directory.verdicts or _judged(directory)
+    # Verdicts that were asked for on the way know nothing of what has been measured since.
+    verdicts = (directory.verdicts if directory.is_complete else None) or _judged(directory)
     judgement = (
         verdicts.judgement if verdicts else Judgement(study.baseline.name, study.margin, _ALPHA, (), ())
     )
@@ -73,7 +74,7 @@ def study_page(directory: StudyDirectory) -> StudyPage:
 
 
 def _judged(directory: StudyDirectory) -> Verdicts | None:
-    """The verdicts of a study that nobody has judged yet, as far as it has come."""
+    """The verdicts of a study that is not complete, as far as it has come."""
     try:
         return judged(directory)
     except UserError:
@@ -156,7 +157,9 @@ def _certainty(study: Study, judgement: Judgement) -> str:
         and floor.metric == study.workload(floor.workload).metric
     ]
     so = (
-        f" The smallest changes that it would find in 95 of 100 studies: {', '.join(found)}." if found else ""
+        f" The smallest changes that one comparison would show in 95 of 100 studies: {', '.join(found)}."
+        if found
+        else ""
     )
     return f"Quick: shorter runs and fewer blocks than the study asks for. Small effects stay undecided.{so}"
 
@@ -211,7 +214,7 @@ def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], .
         (
             "comparison",
             "log-ratio to the baseline of the same block; permutation test where the blocks suffice, else t; "
-            f"corrected for the number of cases (Benjamini-Hochberg); margin {100 * study.margin:g} %",
+            f"corrected for the number of comparisons (Benjamini-Hochberg); margin {100 * study.margin:g} %",
         ),
         ("settling", f"{repeat.settle_s:g} s after every change of settings"),
     ]

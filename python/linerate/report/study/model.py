@@ -138,6 +138,13 @@ class StudyPage:
         """What a case is called in tables."""
         return next((part.title for part in self.cases if part.name == case), case)
 
+    def compared(self, claim: ClaimVerdict) -> str:
+        """Which comparison a claim's measured changes are of; empty where it speaks of one case's own figures."""
+        cases = [self.title_of(case) for case in claim.cases if case != claim.against]
+        return (
+            f"{' and '.join(cases)} against {self.title_of(claim.against)}" if cases and claim.against else ""
+        )
+
     def effects(self, workload: str) -> Iterator[tuple[CasePart, Effect]]:
         """The cases that ran under a workload, in the study's order, with their effect on its metric."""
         for case in self.cases:

@@ -99,11 +99,13 @@ def closing_lines(page: StudyPage) -> list[str]:
         counts = {word: sum(claim.verdict == word for claim in page.claims) for word in _CLAIMS}
         told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
         lines.append(f"published findings: {told}")
-        lines += [
-            f"  {claim.claim}: published {claim.published}; measured {claim.measured}"
-            for claim in page.claims
-            if claim.verdict == "differs"
-        ]
+        for claim in page.claims:
+            if claim.verdict == "differs":
+                compared = f" ({page.compared(claim)})" if page.compared(claim) else ""
+                lines.append(
+                    f"  {claim.claim}: published {claim.published} for {claim.change}; "
+                    f"measured{compared} {claim.measured}"
+                )
     floors = [
         f"{part.name} {words.percent(floor.change)}"
         for part in page.workloads

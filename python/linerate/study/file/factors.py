@@ -1,8 +1,9 @@
 """Cases from factors: every combination of their values, or a regular fraction of the two-valued ones.
 
 A fraction 1/2^p of k factors takes all combinations of the first k - p and derives each of the other p as the product
-of some of those (its generator), the largest groups first, so that main effects mix only with interactions of as many
-factors as possible (Box, Hunter and Hunter, Statistics for Experimenters, chapter 6).
+of some of those (its generator; Box, Hunter and Hunter, Statistics for Experimenters, chapter 6). A single generator is
+the product of all. Of several, products of an odd number of factors come first: then every product of generators has
+an even number, and as long as there are such, main effects mix with interactions of three or more factors only.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def _derived(factors: Mapping[str, Sequence[SettingValue]], fraction: int) -> li
         )
     basic = len(factors) - count
     groups = [group for size in range(basic, 1, -1) for group in itertools.combinations(range(basic), size)]
+    if count > 1:
+        groups.sort(key=lambda group: len(group) % 2 == 0)
     if basic < 2 or len(groups) < count:
         raise UserError(
             f"factorial.fraction {fraction}: too few runs would be left to tell {len(factors)} factors apart",

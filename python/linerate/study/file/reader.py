@@ -18,6 +18,7 @@ from linerate.study.file.factors import combinations
 from linerate.study.file.model import CaseTable, RealHostTable, SanTable, StudyFile, WorkloadTable
 from linerate.study.laboratory.settings import check_setting
 from linerate.study.model import Case, ClaimTest, RealHost, Repeat, San, SettingValue, Study, Workload
+from linerate.study.plan import Plan, Step
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
 from linerate.workload.overrides import fill_number
 from linerate.workload.problems import Place, Problems
@@ -110,7 +111,7 @@ class _Reader:
         claims = self._claims(cases)
         if self.problems.errors:
             return None
-        return Study(
+        study = Study(
             name=name,
             title=self.file.title,
             description=self.file.description,
@@ -123,6 +124,20 @@ class _Reader:
             claims=tuple(claims),
             repeat=self._repeat(),
         )
+        self._told_apart(study)
+        return study
+
+    def _told_apart(self, study: Study) -> None:
+        """Steps whose names come to one key would be taken for one step: all but the first would never run."""
+        keys: dict[str, Step] = {}
+        for step in Plan(study).block(1):
+            other = keys.setdefault(step.key, step)
+            if other is not step:
+                self._error(
+                    ("case",),
+                    f"{other.workload}, {other.case} and {step.workload}, {step.case} come to one run name, {step.key}",
+                    "let names differ in letters or digits",
+                )
 
     def _error(self, key: Key, what: str, accepted: str = "") -> None:
         shown_key = key_text(key)
@@ -177,6 +192,10 @@ class _Reader:
                 self._error((*key, "lan"), f"no LAN stream {name}", there)
         if table.file is None and not table.lan:
             self._error(key, "neither a file nor lan", "name a workload file, LAN streams, or both")
+        if table.file is None and table.warm_up == "steady":
+            self._error(
+                (*key, "warm_up"), "LAN traffic alone has no I/O rate to become steady", 'write a time, "10s"'
+            )
         spec = None if table.file is None else self._spec(key, table, san, elapsed_s, warmup_s)
         return Workload(
             name=table.name,

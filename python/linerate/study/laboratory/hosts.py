@@ -2,8 +2,8 @@
 
 Settings of the host are written through `linerate.host` under a journal that lies in the study directory, so that
 `linerate host restore` puts them back if this process is killed. What stands around the host (links, switches) is
-nobody's to change from here: such settings are refused. A study over several hosts by SSH is conducted by the cluster,
-which runs one of these on each of them.
+nobody's to change from here: such settings are refused. A host that is reached by SSH is refused too: a study of it is
+run on that host.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HostLaboratory:
         if len(san.hosts) != 1 or san.hosts[0].ssh is not None:
             raise UserError(
                 f"{san.name} has hosts other than this machine",
-                "run the study on its host; see docs/cluster.md",
+                "run the study on that host, as its only [[san.host]] and without ssh",
             )
         self._host = san.hosts[0]
         journal = self._stack.enter_context(Journal(self._folder / JOURNAL))

@@ -1,0 +1,53 @@
+"""A load does not outlive its step, whatever ends the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from linerate.errors import HostError
+from linerate.results import WorkloadSource
+from linerate.run import Execution, LocalLoad, carry_out
+from linerate.workload import RunSpec
+from linerate.workload.toml_file import parse_toml
+
+WORKLOAD = """\
+name = "idle"
+elapsed = 600
+warm_up = 0.2
+interval = 0.2
+
+[[volume]]
+name = "v1"
+target = "null:1048576"
+
+[[stream]]
+name = "s"
+size = "4k"
+
+[[run]]
+name = "r"
+streams = "s"
+rate = 50
+"""
+
+
+def test_a_counter_that_cannot_be_read_ends_the_load(tmp_path: Path) -> None:
+    loads: list[LocalLoad] = []
+
+    def start(spec: RunSpec) -> LocalLoad:
+        loads.append(LocalLoad(spec))
+        return loads[0]
+
+    def counters() -> Mapping[str, float]:
+        raise HostError("the switch does not answer", "look at it")
+
+    plan = parse_toml(WORKLOAD, "idle.toml", name="idle")
+    source = WorkloadSource(name="idle.toml", text=WORKLOAD)
+    execution = Execution(plan, source, tmp_path / "run", counters=counters, start=start)
+    outcome = carry_out(execution, lambda event: None)
+    assert (outcome.state, outcome.reason) == ("failed", "the switch does not answer")
+    assert outcome.run.manifest.steps[0].state == "failed"
+    while loads[0].next_interval(0.1) is not None:
+        pass
+    assert loads[0].finished
