@@ -10,7 +10,9 @@ settings are restored and the SAN is taken down.
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -37,6 +39,7 @@ from linerate.study.plan import Step, slug
 from linerate.study.repeat import wanted
 from linerate.study.warmup import found, trial
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TRIES = 2
 """A step that failed, or whose figures are void, is run once more before the study goes on without it."""
 FAILURES_IN_A_ROW = 3
@@ -78,6 +81,20 @@ def conduct(
     return StudyDirectory.open(path)
 
 
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C must not stop a study from putting settings back. Signals reach the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 @dataclass(slots=True)
 class _Conductor:
     directory: StudyDirectory
@@ -115,7 +132,8 @@ class _Conductor:
             for steps in self._blocks():
                 self._block(steps)
         finally:
-            self.laboratory.close()
+            with _undisturbed():
+                self.laboratory.close()
         self._note(SessionEnded(state="complete"))
 
     def end(self, entry: SessionEnded) -> None:

@@ -31,6 +31,9 @@ from linerate.analysis.verdict.metric import METRICS
 from linerate.analysis.verdict.model import Attribution, ClaimOutcome, ClaimVerdict, Effect, Judgement
 from linerate.errors import UserError
 
+# Words of a workload's name that put it outside what a finding says in general.
+_SPECIAL = frozenset({"congested"})
+
 
 class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,9 +51,12 @@ class Expectation(_Data):
     value_high: float | None = None
 
     def covers(self, workload: str) -> bool:
-        """Whether it speaks of this workload."""
+        """Whether it speaks of this workload. Of one on a congested SAN only where it says so: a line that is full
+        whatever is set has nothing to say about settings in general.
+        """
         words = set(workload.lower().replace("_", "-").split("-"))
-        return not self.workloads or any(set(wanted.split("-")) <= words for wanted in self.workloads)
+        wanted = [set(each.split("-")) for each in self.workloads] or [set[str]()]
+        return any(each <= words and (words - each).isdisjoint(_SPECIAL) for each in wanted)
 
 
 class Claim(_Data):

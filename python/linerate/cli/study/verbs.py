@@ -97,8 +97,10 @@ def _conduct(directory: StudyDirectory, *, json: bool) -> None:
     from linerate.cli.study.show import progress
     from linerate.study.conduct import conduct
 
-    # SIGTERM ends a study as Ctrl-C does, with its settings restored.
+    # SIGTERM and a terminal that goes away end a study as Ctrl-C does, with its settings restored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants it to go on
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     tell = progress(directory.study, json=json)
     try:
         done = conduct(directory.path, laboratory_for(directory), tell)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from linerate.errors import HostError
-from linerate.host import HostTarget, Journal, apply, restore
+from linerate.host import HostTarget, Journal, apply, read, restore
 from linerate.study.laboratory.base import SetUp
-from linerate.study.model import Settings
+from linerate.study.model import Settings, SettingValue
 
 
 class HostSettings:
@@ -36,10 +38,22 @@ class HostSettings:
             self.restore()
             changed = _set(self._target, settings, self._journal)
         kept = {name: value for name, value in self._done.readback.items() if name not in differs}
+        if differs and kept != self._read_again(kept):
+            # Some adapters reset one setting when another is written.
+            self.restore()
+            changed, kept = _set(self._target, settings, self._journal), {}
         refused = {name: why for name, why in self._done.refused.items() if name not in differs}
         self._asked = dict(settings)
         self._done = SetUp({**kept, **changed.readback}, {**refused, **changed.refused})
         return self._done
+
+    def _read_again(self, names: Iterable[str]) -> Settings:
+        """The first port's values, as `apply` reads them back."""
+        found: dict[str, SettingValue] = {}
+        for one in read(self._target, names):
+            if one.value is not None:
+                found.setdefault(one.setting.name, one.value)
+        return found
 
     def restore(self) -> None:
         """Puts everything back as it was found. Raises HostError when something cannot be put back."""
