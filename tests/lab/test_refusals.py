@@ -12,7 +12,7 @@ import pytest
 from linerate.errors import UserError
 from linerate.lab import Lab, protocol
 
-from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, message, run, unique
+from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, as_user, message, run, unique
 from tests.lab.trace import outer_interfaces
 
 
@@ -82,6 +82,27 @@ def test_names_that_are_no_names_are_refused() -> None:
     with pytest.raises(UserError) as caught:
         Lab.look("../etc")
     assert "is no name for a lab" in message(caught.value)
+
+
+STRANGE_NAMES = """
+import socket
+from linerate.lab import enter, protocol, system
+enter()
+system.unshare(system.CLONE_NEWNET)  # names that no other command of this machine shall meet
+held = []
+labs = [protocol.address(name).encode() for name in ("lab-1", "no lab")]
+for name in (b"\\0two\\n\\nlines", b"\\0no\\xfftext", *labs):
+    held.append(socket.socket(socket.AF_UNIX))
+    held[-1].bind(name)
+print(protocol.names())
+"""
+
+
+def test_sockets_of_others_may_have_any_name() -> None:
+    """Everybody may bind a socket with any bytes in its name, and the kernel lists it beside those of labs."""
+    command = as_user((sys.executable, "-c", STRANGE_NAMES))
+    listed = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert (listed.stdout, listed.stderr) == ("['lab-1']\n", "")
 
 
 STRANGER = """

@@ -43,10 +43,12 @@ def names() -> list[str]:
     """The labs of this user that are up, found in the kernel's own list of sockets."""
     start = f"@{_PREFIX}/{system.outer_uid()}/"
     found = set()
-    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
-        path = line.split(maxsplit=7)[-1]
-        if path.startswith(start):
-            found.add(path.removeprefix(start))
+    # Anybody's socket is listed, and its name may be any bytes: ends of lines, and what is no text at all.
+    for line in Path("/proc/net/unix").read_bytes().decode(errors="replace").split("\n"):
+        path = line.split(" ", maxsplit=7)[-1].lstrip(" ")
+        name = path.removeprefix(start)
+        if name != path and _NAME.fullmatch(name):
+            found.add(name)
     return sorted(found)
 
 
