@@ -76,6 +76,9 @@ class Connection:
         except ConnectionRefusedError as error:
             self._socket.close()
             raise UserError(f"no lab named {name} is up", _known()) from error
+        except OSError as error:
+            self._socket.close()
+            raise HostError(f"the lab {name} cannot be reached: {error}", "try again") from error
         self.keeper_pid, uid = system.peer_of(self._socket)
         if uid != os.geteuid():
             self._socket.close()
@@ -87,6 +90,11 @@ class Connection:
         try:
             self._socket.sendall(json.dumps({"do": verb, **parameters}).encode() + b"\n")
             line = self._input.readline(LINE_BYTES_MAX)
+        except TimeoutError as error:
+            raise HostError(
+                f"the lab's keeper, process {self.keeper_pid}, has not answered in {ANSWER_TIMEOUT_S:.0f} s",
+                f"try again; kill -9 {self.keeper_pid} removes the lab and everything in it",
+            ) from error
         except OSError as error:
             raise _gone() from error
         if not line.endswith(b"\n"):
