@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from linerate.errors import UserError
+from linerate.errors import LinerateError, UserError
 
 if TYPE_CHECKING:
     from linerate.lab import Lab
@@ -213,10 +213,18 @@ def down(
     """Take a lab down; nothing of it stays."""
     from linerate.lab import Lab, protocol
 
+    failed: LinerateError | None = None
     for name in protocol.names() if every else [lab]:
-        with Lab.look(name) as found:
-            found.down()
-            typer.echo(f"{found.name} is down")
+        try:
+            with Lab.look(name) as found:
+                found.down()
+                typer.echo(f"{found.name} is down")
+        except LinerateError as error:  # the others shall go down all the same
+            if every and name not in protocol.names():
+                continue  # it has gone meanwhile
+            failed = failed or error
+    if failed is not None:
+        raise failed
 
 
 @app.command()
