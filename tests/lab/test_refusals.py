@@ -84,6 +84,14 @@ def test_names_that_are_no_names_are_refused() -> None:
     assert "is no name for a lab" in message(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "name"), [("my_san", "my-san"), ("base-san", "base-san"), ("_", "lab"), ("s" * 60, "s" * 39)]
+)
+def test_a_lab_can_be_named_after_any_file(text: str, name: str) -> None:
+    assert protocol.name_after(text) == name
+    assert protocol.checked_name(f"{name}-01234567")
+
+
 STRANGE_NAMES = """
 import socket
 from linerate.lab import enter, protocol, system

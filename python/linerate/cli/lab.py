@@ -48,13 +48,14 @@ def up(
     json: _Json = False,
 ) -> None:
     """Bring up a virtual SAN; it stays until `linerate lab down`."""
-    from linerate.lab import FabricChoice, Lab
+    from linerate.lab import FabricChoice, Lab, protocol
     from linerate.san import load_topology
 
     if fabric not in _FABRICS:
         raise UserError(f"--fabric {fabric}: there is no such fabric", f"choose one of {', '.join(_FABRICS)}")
     wanted = load_topology(topology)
-    with Lab.up(wanted, fabric=cast("FabricChoice", fabric), name=name or wanted.name, detached=True) as lab:
+    called = name or protocol.name_after(wanted.name)
+    with Lab.up(wanted, fabric=cast("FabricChoice", fabric), name=called, detached=True) as lab:
         if json:
             typer.echo(dumps(_about(lab)))
             return

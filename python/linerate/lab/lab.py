@@ -97,7 +97,7 @@ class Lab:
         machine lacks. Nothing is left behind when it fails.
         """
         enter()
-        chosen = protocol.checked_name(name or f"{topology.name}-{system.short_id()}")
+        chosen = protocol.checked_name(name or f"{protocol.name_after(topology.name)}-{system.short_id()}")
         keeper = start_keeper(chosen, topology, fabric=fabric, needs=tuple(needs), detached=detached)
         try:
             return cls(protocol.Connection(chosen), keeper)

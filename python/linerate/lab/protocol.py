@@ -24,6 +24,7 @@ _BY_BLAME: dict[str, type[LinerateError]] = {
 }
 _PREFIX = "linerate-lab"
 NAME_FORM = "letters, digits and hyphens, at most 48, a letter or digit first"
+_STEM_MAX = 39
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,47}")
 
 
@@ -32,6 +33,11 @@ def checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise UserError(f"{name!r} is no name for a lab", f"use {NAME_FORM}")
     return name
+
+
+def name_after(text: str) -> str:
+    """A lab's name made of any text, such as a topology's: `my_san` is my-san. There is room for an ending."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", text)[:_STEM_MAX].strip("-") or "lab"
 
 
 def address(name: str) -> str:
