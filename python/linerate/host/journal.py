@@ -47,6 +47,8 @@ class Change:
     """What its knob needs to put everything back (`linerate.host.linux.knob`)."""
     wanted: Value
     """The value that was to be set."""
+    since_boot_s: float = 0.0
+    """When, on a clock that all journals of one boot share."""
 
 
 class Journal:
@@ -119,7 +121,8 @@ class Journal:
 
     def record(self, change: Change) -> Change:
         """Puts a change on the disk, with the next number; to be called before the knob is turned."""
-        change = replace(change, number=self._next)
+        now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+        change = replace(change, number=self._next, since_boot_s=round(now_s, 6))
         line = asdict(change)
         self._write({"change": line.pop("number"), **line})
         if change.target.namespace is None and not self._pending:
@@ -239,6 +242,7 @@ def _change(entry: dict[str, Any]) -> Change:
         before=entry["before"],
         state=entry["state"],
         wanted=entry["wanted"],
+        since_boot_s=entry.get("since_boot_s", 0.0),
     )
 
 

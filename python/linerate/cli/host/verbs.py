@@ -138,12 +138,19 @@ def restore(
         )
     own = _default_journal()
     every = {*known_journals(), *([own] if own.exists() else [])}
-    journals = sorted(every) if journal is None else [journal]
+    journals = sorted(every, key=_newest_s, reverse=True) if journal is None else [journal]
     outcomes = [_restored(path, last=path == own) for path in journals]
     if refused := [refusal for outcome in outcomes for refusal in outcome.failed]:
         raise HostError("could not be put back: " + _joined(refused), "mend the cause and try again")
     if not any(outcome.restored or outcome.gone for outcome in outcomes):
         typer.echo("everything stands as it was")
+
+
+def _newest_s(path: Path) -> float:
+    """When the last change of a journal was made: what was changed last is put back first."""
+    from linerate.host import read_journal
+
+    return max((change.since_boot_s for change in read_journal(path)), default=0.0)
 
 
 def _restored(path: Path, *, last: bool) -> Restored:
