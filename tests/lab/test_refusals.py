@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from linerate.errors import UserError
+from linerate.errors import HostError, UserError
 from linerate.lab import Lab, protocol
 
 from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, as_user, message, run, unique
@@ -144,3 +144,12 @@ def test_another_user_is_refused(lab: Lab) -> None:
     )
     assert "the lab belongs to another user" in asked.stdout
     assert lab.execute("h1", ["true"]).returncode == 0
+
+
+def test_what_the_kernel_refuses_changes_nothing(lab: Lab) -> None:
+    before = lab.now()
+    with pytest.raises(HostError, match="sw1: the kernel refused"):
+        lab.change_switch("sw1", buffer_bytes=1 << 33)
+    with pytest.raises(HostError, match=r"h1\.p0: the kernel refused"):
+        lab.change_link("h1.p0", mtu=9000, rate_bits_per_s=1)
+    assert lab.now() == before
