@@ -252,3 +252,16 @@ def test_what_is_no_journal_is_not_touched(text: str, tmp_path: Path) -> None:
     with pytest.raises(UserError):
         Journal(path)
     assert path.read_text() == text
+
+
+def test_one_at_a_time_writes_a_journal(tmp_path: Path) -> None:
+    """Else two would give changes the same numbers, or one take away what the other has just begun."""
+    path = tmp_path / "journal"
+    with Journal(path):
+        with pytest.raises(HostError, match="another Linerate"):
+            Journal(path)
+        path.unlink()
+        with Journal(path):
+            pass
+    with Journal(path):
+        pass

@@ -106,6 +106,25 @@ def test_restore_finds_the_journal_of_whoever_was_killed(
     assert linerate("restore").out == "everything stands as it was\n"
 
 
+@pytest.mark.parametrize("study_first", [True, False])
+def test_restore_puts_back_first_what_was_changed_last(
+    study_first: bool, linerate: Verbs, namespace: Namespace, tmp_path: Path
+) -> None:
+    """Two journals hold the same setting: the older one knows what the host came with."""
+
+    def study() -> None:
+        with Journal(tmp_path / "study" / "settings.jsonl") as journal:
+            apply(HostTarget("server", ("p0",)), {"mtu": 4000}, journal)
+
+    if study_first:
+        inside(namespace.target, study)
+    assert linerate("apply", "mtu=9000", "-d", "p0").code == 0
+    if not study_first:
+        inside(namespace.target, study)
+    assert linerate("restore").code == 0
+    assert [one.value for one in read(namespace.target, ["mtu"])] == [1500, 1500]
+
+
 def test_an_interrupted_apply_leaves_nothing_changed(
     linerate: Verbs, namespace: Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

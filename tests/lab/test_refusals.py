@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from linerate.errors import UserError
+from linerate.errors import HostError, UserError
 from linerate.lab import Lab, protocol
 
-from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, message, run, unique
+from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, as_user, message, run, unique
 from tests.lab.trace import outer_interfaces
 
 
@@ -84,6 +84,35 @@ def test_names_that_are_no_names_are_refused() -> None:
     assert "is no name for a lab" in message(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "name"), [("my_san", "my-san"), ("base-san", "base-san"), ("_", "lab"), ("s" * 60, "s" * 39)]
+)
+def test_a_lab_can_be_named_after_any_file(text: str, name: str) -> None:
+    assert protocol.name_after(text) == name
+    assert protocol.checked_name(f"{name}-01234567")
+
+
+STRANGE_NAMES = """
+import socket
+from linerate.lab import enter, protocol, system
+enter()
+system.unshare(system.CLONE_NEWNET)  # names that no other command of this machine shall meet
+held = []
+labs = [protocol.address(name).encode() for name in ("lab-1", "no lab")]
+for name in (b"\\0two\\n\\nlines", b"\\0no\\xfftext", *labs):
+    held.append(socket.socket(socket.AF_UNIX))
+    held[-1].bind(name)
+print(protocol.names())
+"""
+
+
+def test_sockets_of_others_may_have_any_name() -> None:
+    """Everybody may bind a socket with any bytes in its name, and the kernel lists it beside those of labs."""
+    command = as_user((sys.executable, "-c", STRANGE_NAMES))
+    listed = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert (listed.stdout, listed.stderr) == ("['lab-1']\n", "")
+
+
 STRANGER = """
 import socket, sys
 with socket.socket(socket.AF_UNIX) as stranger:
@@ -115,3 +144,12 @@ def test_another_user_is_refused(lab: Lab) -> None:
     )
     assert "the lab belongs to another user" in asked.stdout
     assert lab.execute("h1", ["true"]).returncode == 0
+
+
+def test_what_the_kernel_refuses_changes_nothing(lab: Lab) -> None:
+    before = lab.now()
+    with pytest.raises(HostError, match="sw1: the kernel refused"):
+        lab.change_switch("sw1", buffer_bytes=1 << 33)
+    with pytest.raises(HostError, match=r"h1\.p0: the kernel refused"):
+        lab.change_link("h1.p0", mtu=9000, rate_bits_per_s=1)
+    assert lab.now() == before

@@ -62,7 +62,7 @@ def test_link_changes_and_tells(lab: Lab) -> None:
 
 def test_link_refuses_with_a_way_out(lab: Lab) -> None:
     for words, says in (
-        (("h1.p0", "--delay", "200us"), 'fabric = "user"'),
+        (("h1.p0", "--delay", "200us"), "linerate lab up ... --fabric user"),
         (("h1.p0", "--rate", "fast"), "--rate: 'fast'"),
         (("h7.p0",), "there is no link h7.p0"),
     ):

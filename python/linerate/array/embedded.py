@@ -54,7 +54,7 @@ class EmbeddedArray:
     def __enter__(self) -> Self:
         """Starts the process and waits for its portals."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "linerate.array"],
+            [sys.executable, "-P", "-m", "linerate.array"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

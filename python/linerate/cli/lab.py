@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from linerate.errors import UserError
+from linerate.errors import LinerateError, UserError
 
 if TYPE_CHECKING:
     from linerate.lab import Lab
@@ -48,13 +48,14 @@ def up(
     json: _Json = False,
 ) -> None:
     """Bring up a virtual SAN; it stays until `linerate lab down`."""
-    from linerate.lab import FabricChoice, Lab
+    from linerate.lab import FabricChoice, Lab, protocol
     from linerate.san import load_topology
 
     if fabric not in _FABRICS:
         raise UserError(f"--fabric {fabric}: there is no such fabric", f"choose one of {', '.join(_FABRICS)}")
     wanted = load_topology(topology)
-    with Lab.up(wanted, fabric=cast("FabricChoice", fabric), name=name or wanted.name, detached=True) as lab:
+    called = name or protocol.name_after(wanted.name)
+    with Lab.up(wanted, fabric=cast("FabricChoice", fabric), name=called, detached=True) as lab:
         if json:
             typer.echo(dumps(_about(lab)))
             return
@@ -213,10 +214,18 @@ def down(
     """Take a lab down; nothing of it stays."""
     from linerate.lab import Lab, protocol
 
+    failed: LinerateError | None = None
     for name in protocol.names() if every else [lab]:
-        with Lab.look(name) as found:
-            found.down()
-            typer.echo(f"{found.name} is down")
+        try:
+            with Lab.look(name) as found:
+                found.down()
+                typer.echo(f"{found.name} is down")
+        except LinerateError as error:  # the others shall go down all the same
+            if every and name not in protocol.names():
+                continue  # it has gone meanwhile
+            failed = failed or error
+    if failed is not None:
+        raise failed
 
 
 @app.command()

@@ -47,6 +47,8 @@ class Change:
     """What its knob needs to put everything back (`linerate.host.linux.knob`)."""
     wanted: Value
     """The value that was to be set."""
+    since_boot_s: float = 0.0
+    """When, on a clock that all journals of one boot share."""
 
 
 class Journal:
@@ -60,16 +62,25 @@ class Journal:
         if path.exists() and not path.is_file():
             raise UserError(f"{path}: not a regular file", "give the path of a journal of host settings")
         self._locks: dict[tuple[int, int], int] = {}
-        self._pending = {change.number: change for change in read_journal(path)} if path.exists() else {}
-        self._next = max(self._pending, default=0) + 1
-        self._file = -1
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-            _cut_torn_line(self._file)
-            _sync_folder(path.parent)
+            self._file = _opened(path)
         except OSError as error:
             raise _unwritable(path, error) from error
+        try:
+            self._pending = {change.number: change for change in read_journal(path)}
+            self._next = max(self._pending, default=0) + 1
+            self._begin()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _begin(self) -> None:
+        try:
+            _cut_torn_line(self._file)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
         self._write({"schema": SCHEMA, "boot": boot_id(), "at": _now()})
 
     def __enter__(self) -> Self:
@@ -110,7 +121,8 @@ class Journal:
 
     def record(self, change: Change) -> Change:
         """Puts a change on the disk, with the next number; to be called before the knob is turned."""
-        change = replace(change, number=self._next)
+        now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+        change = replace(change, number=self._next, since_boot_s=round(now_s, 6))
         line = asdict(change)
         self._write({"change": line.pop("number"), **line})
         if change.target.namespace is None and not self._pending:
@@ -136,6 +148,25 @@ class Journal:
             os.fdatasync(self._file)
         except OSError as error:
             raise _unwritable(self.path, error) from error
+
+
+def _opened(path: Path) -> int:
+    """The file, for this journal alone: nobody else writes it, or takes it away, before it is closed."""
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(os.fstat(file), path.stat()):
+                return file
+        except BlockingIOError as error:
+            os.close(file)
+            raise HostError(
+                f"{path}: another Linerate is changing settings under this journal", "wait for it, or end it"
+            ) from error
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)  # whoever had it before has taken it away
 
 
 def _write_whole(file: int, line: bytes) -> None:
@@ -211,6 +242,7 @@ def _change(entry: dict[str, Any]) -> Change:
         before=entry["before"],
         state=entry["state"],
         wanted=entry["wanted"],
+        since_boot_s=entry.get("since_boot_s", 0.0),
     )
 
 

@@ -97,7 +97,7 @@ class Lab:
         machine lacks. Nothing is left behind when it fails.
         """
         enter()
-        chosen = protocol.checked_name(name or f"{topology.name}-{system.short_id()}")
+        chosen = protocol.checked_name(name or f"{protocol.name_after(topology.name)}-{system.short_id()}")
         keeper = start_keeper(chosen, topology, fabric=fabric, needs=tuple(needs), detached=detached)
         try:
             return cls(protocol.Connection(chosen), keeper)
@@ -178,7 +178,7 @@ class Lab:
         The command sees the node's interfaces under /sys, and is killed when the lab goes down.
         """
         path = self.namespace(node).path
-        return (sys.executable, "-m", "linerate.lab.inside", str(self.keeper_pid), path, "--", *command)
+        return (sys.executable, "-P", "-m", "linerate.lab.inside", str(self.keeper_pid), path, "--", *command)
 
     def execute(
         self, node: str, command: Sequence[str], *, text: str = "", timeout_s: float | None = None

@@ -24,6 +24,7 @@ _BY_BLAME: dict[str, type[LinerateError]] = {
 }
 _PREFIX = "linerate-lab"
 NAME_FORM = "letters, digits and hyphens, at most 48, a letter or digit first"
+_STEM_MAX = 39
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,47}")
 
 
@@ -32,6 +33,11 @@ def checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise UserError(f"{name!r} is no name for a lab", f"use {NAME_FORM}")
     return name
+
+
+def name_after(text: str) -> str:
+    """A lab's name made of any text, such as a topology's: `my_san` is my-san. There is room for an ending."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", text)[:_STEM_MAX].strip("-") or "lab"
 
 
 def address(name: str) -> str:
@@ -43,10 +49,12 @@ def names() -> list[str]:
     """The labs of this user that are up, found in the kernel's own list of sockets."""
     start = f"@{_PREFIX}/{system.outer_uid()}/"
     found = set()
-    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
-        path = line.split(maxsplit=7)[-1]
-        if path.startswith(start):
-            found.add(path.removeprefix(start))
+    # Anybody's socket is listed, and its name may be any bytes: ends of lines, and what is no text at all.
+    for line in Path("/proc/net/unix").read_bytes().decode(errors="replace").split("\n"):
+        path = line.split(" ", maxsplit=7)[-1].lstrip(" ")
+        name = path.removeprefix(start)
+        if name != path and _NAME.fullmatch(name):
+            found.add(name)
     return sorted(found)
 
 
@@ -74,6 +82,9 @@ class Connection:
         except ConnectionRefusedError as error:
             self._socket.close()
             raise UserError(f"no lab named {name} is up", _known()) from error
+        except OSError as error:
+            self._socket.close()
+            raise HostError(f"the lab {name} cannot be reached: {error}", "try again") from error
         self.keeper_pid, uid = system.peer_of(self._socket)
         if uid != os.geteuid():
             self._socket.close()
@@ -85,6 +96,11 @@ class Connection:
         try:
             self._socket.sendall(json.dumps({"do": verb, **parameters}).encode() + b"\n")
             line = self._input.readline(LINE_BYTES_MAX)
+        except TimeoutError as error:
+            raise HostError(
+                f"the lab's keeper, process {self.keeper_pid}, has not answered in {ANSWER_TIMEOUT_S:.0f} s",
+                f"try again; kill -9 {self.keeper_pid} removes the lab and everything in it",
+            ) from error
         except OSError as error:
             raise _gone() from error
         if not line.endswith(b"\n"):

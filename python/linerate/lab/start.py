@@ -36,7 +36,7 @@ def start_keeper(
         "needs": list(needs),
         "attached": not detached,
     }
-    keeper = _first_of_namespace([sys.executable, "-m", "linerate.lab.keeper"])
+    keeper = _first_of_namespace([sys.executable, "-P", "-m", "linerate.lab.keeper"])
     try:
         assert keeper.stdin is not None
         keeper.stdin.write(json.dumps(order).encode() + b"\n")

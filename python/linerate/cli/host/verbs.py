@@ -113,9 +113,8 @@ def apply(values: _Values, device: _Device = None, case: _Case = None, journal: 
         except KeyboardInterrupt:
             restore(opened, since=before)
             raise
-        nothing_left = not opened.pending
-    if journal is None and nothing_left:
-        path.unlink()
+        if journal is None and not opened.pending:
+            path.unlink()
     if applied.refused:
         raise HostError("nothing was changed: " + _joined(applied.refused), _WAY_OUT)
     for name, value in applied.readback.items():
@@ -139,21 +138,29 @@ def restore(
         )
     own = _default_journal()
     every = {*known_journals(), *([own] if own.exists() else [])}
-    journals = sorted(every) if journal is None else [journal]
-    outcomes = [_restored(path) for path in journals]
+    journals = sorted(every, key=_newest_s, reverse=True) if journal is None else [journal]
+    outcomes = [_restored(path, last=path == own) for path in journals]
     if refused := [refusal for outcome in outcomes for refusal in outcome.failed]:
         raise HostError("could not be put back: " + _joined(refused), "mend the cause and try again")
     if not any(outcome.restored or outcome.gone for outcome in outcomes):
         typer.echo("everything stands as it was")
-    if own in journals:
-        own.unlink()
 
 
-def _restored(path: Path) -> Restored:
+def _newest_s(path: Path) -> float:
+    """When the last change of a journal was made: what was changed last is put back first."""
+    from linerate.host import read_journal
+
+    return max((change.since_boot_s for change in read_journal(path)), default=0.0)
+
+
+def _restored(path: Path, *, last: bool) -> Restored:
+    """Puts back what a journal holds; `last` takes it away when nothing is left in it."""
     from linerate.host import Journal, restore
 
     with Journal(path) as opened:
         outcome = restore(opened)
+        if last and not opened.pending:
+            path.unlink()
     for change in outcome.restored:
         typer.echo(f"{_place(change.setting, change.device)}: back at {_text(change.setting, change.before)}")
     for change in outcome.gone:

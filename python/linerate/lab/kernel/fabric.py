@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +24,8 @@ _LINK_UNSUPPORTED = ("delay_us", "jitter_us", "loss")
 _SWITCH_SUPPORTED = ("name", "buffer_bytes", "schedule")
 _LEAST_SHARE = 0.01
 """Of a class that has no share: it lives on what the others leave."""
+_REFUSED = (NetlinkError, struct.error, ZeroDivisionError)
+"""By the kernel, or already by its message, which has no room for the number."""
 _NIC_UNSUPPORTED = ("rx_ring_frames", "moderation_us", "rsc")
 
 
@@ -240,11 +244,9 @@ class KernelFabric:
         before = cable.link
         try:
             self._apply(name, cable, link)
-        except NetlinkError as error:
+        except _REFUSED as error:
             self._apply(name, cable, before)
-            raise HostError(
-                f"{name}: the kernel refused the change: {error}", "the link is as before"
-            ) from error
+            raise _refused(name, error) from error
         return self._read(cable)
 
     def _apply(self, name: str, cable: Cable, link: Link) -> None:
@@ -271,19 +273,36 @@ class KernelFabric:
     def change_nic(self, name: str, nic: Nic) -> Nic:
         """Gives an adapter a new transmit ring. Raises HostError for what a veth pair does not have."""
         _refuse(name, self.nics[name], nic, _NIC_UNSUPPORTED)
-        self.nics[name] = nic
-        self._reshape(name, self._cables[name], self._cables[name].link)
+        before, self.nics[name] = self.nics[name], nic
+        try:
+            self._reshape_all([name])
+        except _REFUSED as error:
+            self.nics[name] = before
+            self._reshape_all([name])
+            raise _refused(name, error) from error
         return nic
 
     def change_switch(self, name: str, switch: Switch) -> Switch:
         """Gives a switch new buffers and another schedule. Raises HostError for what bridges and HTB do not have."""
         others = [field for field in Switch.model_fields if field not in _SWITCH_SUPPORTED]
         _refuse(name, self.switches[name], switch, others)
-        self.switches[name] = switch
-        for link, cable in self._cables.items():
-            if name in (cable.near.node.name, cable.far.node.name):
-                self._reshape(link, cable, cable.link)
+        links = [
+            link
+            for link, cable in self._cables.items()
+            if name in (cable.near.node.name, cable.far.node.name)
+        ]
+        before, self.switches[name] = self.switches[name], switch
+        try:
+            self._reshape_all(links)
+        except _REFUSED as error:
+            self.switches[name] = before
+            self._reshape_all(links)
+            raise _refused(name, error) from error
         return switch
+
+    def _reshape_all(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._reshape(name, self._cables[name], self._cables[name].link)
 
     def counters(self) -> dict[str, float]:
         """Traffic of every link, and drops: in the node's own queue, and in the switch's buffer towards it."""
@@ -312,6 +331,12 @@ class KernelFabric:
 
     def stop(self) -> None:
         """Nothing to stop: bridges and links go with their namespaces."""
+
+
+def _refused(name: str, error: Exception) -> HostError:
+    return HostError(
+        f"{name}: the kernel refused the change: {error}", "everything is as before; give another value"
+    )
 
 
 def _refuse(name: str, before: Any, after: Any, fields: Any) -> None:

@@ -30,7 +30,9 @@ class IperfFlow:
         try:
             self._port = inside(self._sink, lambda: _free_port(sink.address))
             port = str(self._port)
-            self._start(sink, ["iperf3", "--server", "--bind", sink.address, "--port", port])
+            # Nobody reads what it says until it ends: a report per second would fill the pipe, and it would stop.
+            server = ["iperf3", "--server", "--bind", sink.address, "--port", port, "--interval", "0"]
+            self._start(sink, server)
             until(
                 self._listens,
                 f"the LAN stream {stream.name}: iperf3 does not listen",

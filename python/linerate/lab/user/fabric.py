@@ -48,7 +48,7 @@ class UserFabric:
     def build(self) -> None:
         """Starts the fabric and waits until all interfaces are there. Raises what the fabric answers."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "linerate.lab.fabric"],
+            [sys.executable, "-P", "-m", "linerate.lab.fabric"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,  # a detached lab may hold nothing of the terminal
