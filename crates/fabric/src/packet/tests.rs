@@ -335,6 +335,17 @@ fn a_mark_reaches_the_host() {
 }
 
 #[test]
+fn a_header_that_is_cut_short_is_not_marked() {
+    let mut bytes = vec![0; VNET_HEADER_BYTES + 34];
+    // IPv4 with 40 bytes of options that are not there, and an ECN field that asks to be marked.
+    bytes[VNET_HEADER_BYTES + 12..VNET_HEADER_BYTES + 16].copy_from_slice(&[0x08, 0x00, 0x4f, 2]);
+    let mut frames: Vec<_> = frames(Packet::parse(bytes.clone()).unwrap()).collect();
+    assert!(!frames[0].ecn_capable);
+    frames[0].marked = true;
+    assert_eq!(deliver(frames, true)[0].frame, bytes[VNET_HEADER_BYTES..]);
+}
+
+#[test]
 fn other_frames_pass_as_they_are() {
     let mut arp = vec![0; VNET_HEADER_BYTES];
     arp.extend([255; 6]);
