@@ -58,7 +58,8 @@ impl Tap {
                 name: interface_name(options.name)?,
             };
             let napi = if options.napi { libc::IFF_NAPI } else { 0 };
-            let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | napi;
+            // Without EXCL a TAP that somebody left behind would be taken over, and would outlive us.
+            let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL | napi;
             let mut request = tap.request(|request| request.ifr_ifru.ifru_flags = flags as i16);
             ioctl(&tap.file, libc::TUNSETIFF, &mut request)?;
             let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
