@@ -91,11 +91,11 @@ impl Tap {
     }
 
     /// Writes one packet: its header, then a frame in any number of pieces. False if the host does not take it: the
-    /// interface is down or gone.
+    /// interface is down or gone, or memory is short.
     pub fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<bool> {
         match rustix::io::writev(&self.file, pieces) {
             Ok(_) => Ok(true),
-            Err(Errno::IO | Errno::AGAIN | Errno::NOBUFS | Errno::BADFD) => Ok(false),
+            Err(Errno::IO | Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::BADFD) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
