@@ -203,6 +203,7 @@ impl<P> Lane<P> {
     pub(crate) fn unplug(&mut self, now: Nanos) {
         self.epoch += 1;
         self.asked = 0;
+        self.last_pause = 0;
         self.pause(u8::MAX, false, now);
     }
 
