@@ -36,7 +36,7 @@ pub(crate) struct HostStats {
     pub(crate) packets_sent: u64,
     /// Packets that it was given.
     pub(crate) packets_received: u64,
-    /// Frames of those that it did not take: the interface was down.
+    /// Frames of those that it did not take: the interface was down, or memory short.
     pub(crate) frames_refused: u64,
     /// Packets whose headers made no sense.
     pub(crate) malformed: u64,

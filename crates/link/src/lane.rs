@@ -153,6 +153,11 @@ impl<P> Lane<P> {
         Some(self.busy_until)
     }
 
+    /// Has frames that only a pause holds back.
+    pub(crate) fn is_held(&self) -> bool {
+        self.backlog & self.paused != 0
+    }
+
     /// When the next frame that is under way arrives, at the earliest.
     pub(crate) fn next_arrival(&self) -> Option<Nanos> {
         let flying = self.flying.front().map(|&(arrival, _)| arrival);
@@ -203,6 +208,7 @@ impl<P> Lane<P> {
     pub(crate) fn unplug(&mut self, now: Nanos) {
         self.epoch += 1;
         self.asked = 0;
+        self.last_pause = 0;
         self.pause(u8::MAX, false, now);
     }
 

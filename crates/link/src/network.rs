@@ -96,16 +96,33 @@ impl<P: Clone> Network<P> {
             return Some(next);
         }
         let due = self.nics.iter().filter_map(Nic::due);
-        due.chain(self.lanes.iter().filter_map(|lane| self.next_from(lane))).min()
+        let sent = self.lanes.iter().filter_map(|lane| self.next_from(lane));
+        due.chain(sent).chain(self.next_from_held()).min()
     }
 
     /// The earliest interrupt that what is on a lane can lead to.
     fn next_from(&self, lane: &Lane<P>) -> Option<Nanos> {
-        let arrival = lane.next_arrival()?;
-        Some(match lane.to {
-            Node::Nic(nic) => arrival + self.nics[nic].patience(),
-            Node::Switch(switch) => arrival + self.switches[switch].passage_ns,
-        })
+        Some(lane.next_arrival()? + self.onward_ns(lane))
+    }
+
+    /// The earliest interrupt that frames held back by a pause can lead to. Before they are let go, a frame must leave a
+    /// switch (or a ring, by an interrupt), and a pause frame must come back.
+    fn next_from_held(&self) -> Option<Nanos> {
+        let held = self.lanes.iter().filter(|lane| lane.is_held());
+        let ways =
+            held.map(|lane| self.lanes[lane.reverse].passage_ns() + lane.passage_ns() + self.onward_ns(lane));
+        let way = ways.min()?;
+        let leaving =
+            self.lanes.iter().filter(|lane| lane.current.is_some() && matches!(lane.from, Node::Switch(_)));
+        leaving.map(|lane| lane.busy_until + way).min()
+    }
+
+    /// Shortest time from a frame's arrival at the end of a lane to an interrupt.
+    fn onward_ns(&self, lane: &Lane<P>) -> Nanos {
+        match lane.to {
+            Node::Nic(nic) => self.nics[nic].patience(),
+            Node::Switch(switch) => self.switches[switch].passage_ns,
+        }
     }
 
     /// All interfaces, in the order in which they were added.

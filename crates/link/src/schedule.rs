@@ -8,6 +8,8 @@ use crate::config::{PRIORITIES, Schedule, ScheduleKind};
 
 /// Tag units per byte at a share of 100 percent.
 const UNITS: u64 = 6_400;
+/// Tag from which on all tags start over: far more than one frame away from the end of the numbers.
+const TAG_MAX: u64 = 1 << 60;
 
 #[derive(Debug)]
 pub(crate) struct Scheduler {
@@ -53,6 +55,11 @@ impl Scheduler {
         let chosen = best?;
         self.present = self.tags[chosen];
         self.tags[chosen] += u64::from(length_of(chosen)) * UNITS * 100 / u64::from(self.shares[chosen]);
+        if self.present > TAG_MAX {
+            // Only what a tag is ahead of the present counts.
+            let present = std::mem::take(&mut self.present);
+            self.tags = self.tags.map(|tag| tag.saturating_sub(present));
+        }
         Some(chosen)
     }
 }
@@ -110,6 +117,16 @@ mod tests {
         let first: Vec<_> = (0..20).map(|_| scheduler.pick(0b1001, |_| 1514).unwrap()).collect();
         let late = first.iter().filter(|&&priority| priority == 3).count();
         assert!((9..=11).contains(&late), "{first:?}");
+    }
+
+    #[test]
+    fn shares_hold_however_long_it_runs() {
+        let mut scheduler = Scheduler::new(&Schedule::ets(&[(3, 25), (0, 75)]));
+        scheduler.present = TAG_MAX;
+        let chosen: Vec<_> = (0..40).map(|_| scheduler.pick(0b1001, |_| 1514).unwrap()).collect();
+        let quarter = chosen.iter().filter(|&&priority| priority == 3).count();
+        assert!((9..=11).contains(&quarter), "{chosen:?}");
+        assert!(scheduler.present < TAG_MAX);
     }
 
     #[test]

@@ -187,12 +187,14 @@ impl Armed {
         let host = system::host_cpu().unwrap_or_default();
         let (alive, ended) = mpsc::channel();
         for begin in &crew.begin {
-            begin
-                .send((start, alive.clone()))
-                .map_err(|_| RunError::Internal("it ended before the start".into()))?;
+            begin.send((start, alive.clone())).map_err(|_| {
+                control.stop();
+                RunError::Internal("it ended before the start".into())
+            })?;
         }
         drop(alive);
-        crew.thread("load-cpu", move || sample_host(start, schedule, &ended, &sender))?;
+        crew.thread("load-cpu", move || sample_host(start, schedule, &ended, &sender))
+            .inspect_err(|_| control.stop())?;
         crew.here = None;
         let merger = Merger::new(&plan, schedule, crew.recycle, facts.tsc_hz, host);
         Ok(Run {

@@ -114,7 +114,7 @@ impl Layout {
         let header = usize::from(ip[0] & 15) * 4;
         // Fragments have no ports, or cannot be judged by those that do.
         let is_fragment = u16::from_be_bytes([ip[6], ip[7]]) & 0x3fff != 0;
-        if ip[0] >> 4 != 4 || header < 20 {
+        if ip[0] >> 4 != 4 || header < 20 || frame.len() < ETHERNET_BYTES + header {
             return None;
         }
         let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));

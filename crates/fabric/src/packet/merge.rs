@@ -10,6 +10,8 @@ use std::{io::IoSlice, ops::Range, rc::Rc};
 
 /// Most bytes of a merged packet after the Ethernet header: what an IPv4 header can say.
 const MERGED_BYTES_MAX: usize = 65_535;
+/// Most ranges of payload in one packet: a write takes 1024 pieces (`IOV_MAX`), and the headers are one.
+const PIECES_MAX: usize = 1023;
 /// Conversations that a NIC merges at the same time.
 const OPEN_MAX: usize = 16;
 const DATA_VALID: [u8; VNET_HEADER_BYTES] = [vnet::DATA_VALID, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -141,6 +143,7 @@ impl<T: Copy> Burst<T> {
             && frame.marked == self.marked
             && bytes <= self.segment_bytes
             && layout.header_bytes + self.bytes + bytes <= MERGED_BYTES_MAX
+            && self.pieces.len() < PIECES_MAX
             && next.sequence() == self.next_sequence
             && (next.flags() ^ self.flags) & !flag::PSH == 0
             && (Rc::ptr_eq(&next.packet, &self.first.packet)

@@ -254,6 +254,18 @@ fn a_merged_packet_ends_where_its_length_field_does() {
 }
 
 #[test]
+fn a_merged_packet_has_no_more_pieces_than_a_write_takes() {
+    let mut all = Vec::new();
+    for index in 0..1500 {
+        all.extend(Tcp { sequence: 7 + index as u32, payload: data(index, 1), ..Tcp::default() }.frames());
+    }
+    let given = deliver(all, true);
+    let segments: Vec<_> = given.iter().map(|given| given.segments).collect();
+    assert_eq!(segments, [1023, 477]);
+    assert_eq!(joined(&given), data(0, 1500));
+}
+
+#[test]
 fn interleaved_conversations_merge_each_for_itself() {
     let flow = |port, start: usize| Tcp {
         ports: [3260, port],
@@ -332,6 +344,17 @@ fn a_mark_reaches_the_host() {
         }
     }
     assert!(!Tcp::default().frames()[0].ecn_capable);
+}
+
+#[test]
+fn a_header_that_is_cut_short_is_not_marked() {
+    let mut bytes = vec![0; VNET_HEADER_BYTES + 34];
+    // IPv4 with 40 bytes of options that are not there, and an ECN field that asks to be marked.
+    bytes[VNET_HEADER_BYTES + 12..VNET_HEADER_BYTES + 16].copy_from_slice(&[0x08, 0x00, 0x4f, 2]);
+    let mut frames: Vec<_> = frames(Packet::parse(bytes.clone()).unwrap()).collect();
+    assert!(!frames[0].ecn_capable);
+    frames[0].marked = true;
+    assert_eq!(deliver(frames, true)[0].frame, bytes[VNET_HEADER_BYTES..]);
 }
 
 #[test]

@@ -58,7 +58,8 @@ impl Tap {
                 name: interface_name(options.name)?,
             };
             let napi = if options.napi { libc::IFF_NAPI } else { 0 };
-            let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | napi;
+            // Without EXCL a TAP that somebody left behind would be taken over, and would outlive us.
+            let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL | napi;
             let mut request = tap.request(|request| request.ifr_ifru.ifru_flags = flags as i16);
             ioctl(&tap.file, libc::TUNSETIFF, &mut request)?;
             let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
@@ -90,11 +91,11 @@ impl Tap {
     }
 
     /// Writes one packet: its header, then a frame in any number of pieces. False if the host does not take it: the
-    /// interface is down or gone.
+    /// interface is down or gone, or memory is short.
     pub fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<bool> {
         match rustix::io::writev(&self.file, pieces) {
             Ok(_) => Ok(true),
-            Err(Errno::IO | Errno::AGAIN | Errno::NOBUFS | Errno::BADFD) => Ok(false),
+            Err(Errno::IO | Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::BADFD) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

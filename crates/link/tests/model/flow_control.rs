@@ -1,6 +1,6 @@
 //! Pause and priority flow control: nothing lost, and what it costs.
 
-use crate::lab::{GBIT, Lab, MS, assert_near, cable, flow, line_bytes, wire};
+use crate::lab::{GBIT, Lab, MS, assert_near, cable, flow, line_bytes, mac, wire};
 use linerate_link::{FlowControl, InterfaceId, NicConfig, Schedule, SwitchConfig, WireConfig};
 
 fn pause() -> SwitchConfig {
@@ -168,4 +168,27 @@ fn a_pause_crosses_a_trunk_and_stops_the_sender_behind_it() {
     assert!(lab.network.port_stats(lab.nics[0]).sent.queues[0].pauses > 5, "and so is the host behind it");
     let held = lab.network.trunk_stats(trunk).a_to_b.queues[0].queued_bytes_max;
     assert!(held <= (64 << 10) + 30_000, "the first switch holds no more than xoff and headroom: {held}");
+}
+
+#[test]
+fn a_sender_that_is_let_go_may_be_heard_before_what_let_it_go() {
+    let mut lab = Lab::new(1);
+    let switch = lab.network.add_switch(SwitchConfig { xoff_bytes: 3000, xon_bytes: 0, ..pause() });
+    let sender = lab.host(switch, wire(GBIT), 0);
+    let far = lab.host(switch, WireConfig { delay_ns: 50 * MS, ..wire(GBIT / 10) }, 0);
+    let near = lab.host(switch, wire(GBIT), 0);
+    lab.introduce();
+    lab.advance(lab.network.now() + 200 * MS);
+    lab.inbox.arrivals.clear();
+    for _ in 0..4 {
+        lab.send(sender, mac(far.index()), 1514, 0);
+    }
+    for _ in 0..40 {
+        lab.send(sender, mac(near.index()), 1514, 0);
+    }
+    for _ in 0..30 {
+        lab.advance(lab.network.now() + 10_000);
+    }
+    lab.advance(lab.network.now() + 200 * MS);
+    assert_eq!((lab.drops(), lab.inbox.arrivals.len()), (0, 44));
 }
