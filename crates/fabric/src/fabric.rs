@@ -38,7 +38,8 @@ impl Fabric {
             match engine {
                 Ok(mut engine) => {
                     drop(ready.send(Ok(engine.poller.waker())));
-                    engine.run(&inbox).inspect_err(|error| log::error!("the fabric stopped: {error}"))
+                    // Nothing is logged here: a logger may wait for whoever waits for this thread.
+                    engine.run(&inbox)
                 }
                 Err(error) => {
                     drop(ready.send(Err(error)));
@@ -95,8 +96,10 @@ impl Fabric {
 
 impl Drop for Fabric {
     fn drop(&mut self) {
-        // Nobody is left to hear what ended it; the log has it.
-        let _ = self.hang_up();
+        // Nobody else is left to hear what ended it.
+        if let Some(Ok(Err(error))) = self.hang_up() {
+            log::error!("the fabric stopped: {error}");
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use linerate_iscsi::transfer::TargetWrite;
 use linerate_scsi::{Extent, Reply, Task};
 
 /// Most slots that a connection without tasks keeps for the next ones.
-const KEPT_SLOTS: usize = 64;
+const KEPT_SLOTS: usize = 96;
 
 /// What a task waits for or does.
 #[derive(Debug)]
