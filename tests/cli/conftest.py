@@ -43,9 +43,10 @@ def linerate(*words: str | Path, cwd: Path | None = None, **env: str) -> Done:
     """Runs `linerate` to its end."""
     argv = list(map(str, words))
     out, err = io.StringIO(), io.StringIO()
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     with contextlib.ExitStack() as stack:
-        stack.callback(signal.signal, signal.SIGTERM, handler)
+        for number, handler in handlers.items():
+            stack.callback(signal.signal, number, handler)
         stack.enter_context(mock.patch.dict(os.environ, environment(**env), clear=True))
         stack.enter_context(mock.patch.object(sys, "argv", ["linerate", *argv]))
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
