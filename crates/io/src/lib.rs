@@ -12,7 +12,7 @@
 //! - [`SocketOptions`], [`TcpInfo`], [`FileOptions`]: settings, and what the kernel says became of them.
 //! - Two drivers that pass the same tests: `epoll` (readiness, a small thread pool for files) and `uring`
 //!   (completions throughout). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
-//! - `net`: TCP sockets, network namespaces, and TAP interfaces in them.
+//! - `net`: TCP sockets, network namespaces, TAP interfaces in them, and how their links and addresses change.
 //! - `system`: facts about processors and time that a load generator reports.
 
 // Clocks are read and threads sleep here and nowhere else, and only here does code talk to the kernel directly.
