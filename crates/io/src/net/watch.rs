@@ -105,9 +105,21 @@ impl NetWatch {
                 Err(Errno::INTR) => {}
                 // What was told meanwhile is lost: the socket had no room.
                 Err(Errno::NOBUFS) => {
+                    self.drop_told()?;
                     let now = list(&self.lister, &mut self.datagram)?;
                     self.view.become_like(now, &mut tell);
                 }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Passes over what has been told: after an overrun it is old, and what would have corrected it is lost.
+    fn drop_told(&mut self) -> io::Result<()> {
+        loop {
+            match recv(&self.socket, &mut self.datagram[..], RecvFlags::empty()) {
+                Ok(_) | Err(Errno::INTR | Errno::NOBUFS) => {}
+                Err(Errno::AGAIN) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
         }
