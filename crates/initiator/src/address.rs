@@ -8,8 +8,9 @@ use linerate_iscsi::send_targets::DEFAULT_PORT;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Host and port of a portal; the host may be a name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Host and port of a portal; the host may be a name. Its written form is that of [`PortalAddress::parse`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(try_from = "String")]
 pub struct PortalAddress {
     /// A name, an IPv4 address, or an IPv6 address without brackets.
     pub host: String,
@@ -71,6 +72,14 @@ impl PortalAddress {
         let fail = |reason: String| AddressError::Resolve { portal: self.to_string(), reason };
         let mut found = (self.host.as_str(), self.port).to_socket_addrs().map_err(|e| fail(e.to_string()))?;
         found.next().ok_or_else(|| fail("no address".to_owned()))
+    }
+}
+
+impl TryFrom<String> for PortalAddress {
+    type Error = AddressError;
+
+    fn try_from(text: String) -> Result<Self, AddressError> {
+        Self::parse(&text)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::device::DeviceId;
 use crate::initiator::SessionId;
+use crate::multipath::PathState;
 use linerate_io::Nanos;
 
 /// Receives what an initiator reports while it handles a completion or the time.
@@ -79,6 +80,9 @@ pub enum IoError {
     /// After a new login the LUN was a different or smaller one; the I/O was not sent to it, or may have been lost (peer).
     #[error("after a new login the LUN is another one or has shrunk")]
     DeviceChanged,
+    /// No path of the device was usable for `no_path_queue_s` (peer or network).
+    #[error("no path to the device within no_path_queue_s")]
+    NoPath,
     /// The device was closed while the I/O waited (us).
     #[error("device closed")]
     Closed,
@@ -146,4 +150,41 @@ pub enum EventKind {
     AsyncMessage(&'static str),
     /// A command was not answered in time and is being aborted.
     CommandTimeout,
+    /// A path of a device failed. Paths are named by their place in [`crate::Initiator::path_facts`].
+    PathFailed {
+        /// Which path.
+        path: usize,
+        /// Why.
+        reason: String,
+        /// I/Os that were in flight on it and are sent again elsewhere.
+        displaced: u32,
+    },
+    /// A path is back: logged in, and the LUN behind it is the right one.
+    PathRestored {
+        /// Which path.
+        path: usize,
+    },
+    /// The array changed the access state of a path (ALUA).
+    PathStateChanged {
+        /// Which path.
+        path: usize,
+        /// The state from now on.
+        state: PathState,
+    },
+    /// The first I/O that a failed path had in flight has been done elsewhere.
+    FailoverDone {
+        /// The path that failed.
+        path: usize,
+        /// The path that did it.
+        to: usize,
+        /// Time since [`Self::PathFailed`].
+        after_ns: Nanos,
+    },
+    /// A device has no usable path left; I/O waits.
+    NoPath,
+    /// A device has a usable path again.
+    PathsBack {
+        /// I/Os that waited for it.
+        waiting: u32,
+    },
 }

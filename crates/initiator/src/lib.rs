@@ -31,6 +31,7 @@ mod commands;
 mod device;
 mod event;
 mod initiator;
+mod multipath;
 mod options;
 mod path;
 mod request;
@@ -42,6 +43,9 @@ pub use address::{AddressError, LunAddress, PortalAddress, Url};
 pub use device::{DeviceFacts, DeviceId, DeviceState};
 pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink, SenseData};
 pub use initiator::{Initiator, SessionFacts, SessionId, Sharing};
+pub use multipath::{
+    Failback, MultipathOptions, PATHS_MAX, PathCounters, PathFacts, PathSpec, PathState, Policy,
+};
 pub use options::{Credentials, DigestChoice, OptionsError, Secret, SessionOptions};
 pub use request::{IoOp, IoRequest, ReadInto, SubmitError};
 pub use session::Random;

@@ -249,6 +249,12 @@ pub enum OptionsError {
         /// Its value in seconds.
         seconds: f64,
     },
+    /// Round robin that never moves on.
+    #[error("ios_per_path and bytes_per_path must be at least 1")]
+    ZeroTurn,
+    /// A list of paths that cannot be used.
+    #[error("paths: {0}")]
+    Paths(String),
     /// Our name or the target's is no iSCSI name.
     #[error("iSCSI name: {0}")]
     Name(#[from] NameError),

@@ -1,0 +1,239 @@
+//! What a user may set on a device with several paths. The words are those of the Windows MPIO control panel and of
+//! multipath.conf.
+
+use crate::address::PortalAddress;
+use crate::options::OptionsError;
+use serde::{Deserialize, Deserializer};
+use std::net::IpAddr;
+
+/// Most paths of one device, its sessions counted one by one.
+pub const PATHS_MAX: usize = 256;
+
+/// One way to a LUN: from where, to where, and how it ranks. An empty list of paths means one path, the address's own.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathSpec {
+    /// Its name in events and results; with several sessions they are called `name#1`, `name#2`, and so on.
+    pub name: String,
+    /// Where it connects; none = the portal of the device's address.
+    #[serde(default)]
+    pub portal: Option<PortalAddress>,
+    /// Local address that it starts from; none = that of the session options.
+    #[serde(default)]
+    pub source_address: Option<IpAddr>,
+    /// Local interface whose link it depends on; see [`crate::Initiator::link_changed`].
+    #[serde(default)]
+    pub interface: Option<String>,
+    /// Sessions on this path; each counts as a path of its own.
+    #[serde(default = "one")]
+    pub sessions: u32,
+    /// Connections per session (MC/S). Only 1 is supported.
+    #[serde(default = "one")]
+    pub connections: u32,
+    /// For [`Policy::WeightedPaths`]: the path with the least weight is used.
+    #[serde(default)]
+    pub weight: u32,
+    /// Used only while no path lives that is not on standby.
+    #[serde(default)]
+    pub standby: bool,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl PathSpec {
+    /// A path with this name over the device's own portal.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            portal: None,
+            source_address: None,
+            interface: None,
+            sessions: 1,
+            connections: 1,
+            weight: 0,
+            standby: false,
+        }
+    }
+}
+
+/// Which of the usable paths an I/O takes. Under every policy the usable paths are the living ones that rank best:
+/// active/optimized before active/non-optimized (ALUA), and then those that are not on standby.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// The first in the list; the others only take over.
+    FailoverOnly,
+    /// Each in turn, for [`MultipathOptions::ios_per_path`] I/Os or [`MultipathOptions::bytes_per_path`] bytes. Every
+    /// path is active: a path on standby is refused.
+    #[default]
+    RoundRobin,
+    /// The same over the paths that are not on standby.
+    RoundRobinSubset,
+    /// The one with the fewest I/Os in flight.
+    LeastQueueDepth,
+    /// The one with the fewest bytes in flight.
+    LeastBlocks,
+    /// The one with the least weight; those that share it take turns.
+    WeightedPaths,
+    /// The one that would be done first, by the measured time per byte and the bytes in flight.
+    ServiceTime,
+}
+
+/// When a path that is back takes its place again, if it ranks better than the paths in use. A path that ranks like
+/// those in use always joins them at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Failback {
+    /// At once.
+    #[default]
+    Immediate,
+    /// When [`crate::Initiator::fail_back`] is called, or no other path is left.
+    Manual,
+    /// After so many seconds without another failure of it, or when no other path is left.
+    Delayed(f64),
+}
+
+impl<'de> Deserialize<'de> for Failback {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Word {
+            Immediate,
+            Manual,
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected \"immediate\", \"manual\" or a number of seconds")]
+        enum Form {
+            Word(Word),
+            Seconds(f64),
+        }
+        Ok(match Form::deserialize(input)? {
+            Form::Word(Word::Immediate) => Failback::Immediate,
+            Form::Word(Word::Manual) => Failback::Manual,
+            Form::Seconds(seconds) => Failback::Delayed(seconds),
+        })
+    }
+}
+
+/// Settings of a device with several paths. Times in seconds.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MultipathOptions {
+    /// How an I/O's path is chosen.
+    pub policy: Policy,
+    /// Round robin moves on after so many I/Os.
+    pub ios_per_path: u32,
+    /// Round robin moves on after so many bytes; none = it counts I/Os.
+    pub bytes_per_path: Option<u64>,
+    /// When a better path that is back is used again.
+    pub failback: Failback,
+    /// A path over which nothing is heard for so long is dead.
+    pub path_timeout_s: f64,
+    /// Longest pause between two attempts to bring a path back, and between two looks at the access state of a path
+    /// that is not in use.
+    pub checker_interval_s: f64,
+    /// How long I/O waits when no path is left; none = for ever, 0 = it fails at once.
+    pub no_path_queue_s: Option<f64>,
+}
+
+impl Default for MultipathOptions {
+    fn default() -> Self {
+        Self {
+            policy: Policy::RoundRobin,
+            ios_per_path: 1,
+            bytes_per_path: None,
+            failback: Failback::Immediate,
+            path_timeout_s: 1.0,
+            checker_interval_s: 1.0,
+            no_path_queue_s: Some(30.0),
+        }
+    }
+}
+
+impl MultipathOptions {
+    /// Refuses settings that make no sense together with `paths`.
+    pub fn check(&self, paths: &[PathSpec]) -> Result<(), OptionsError> {
+        let delay = match self.failback {
+            Failback::Delayed(seconds) => seconds,
+            Failback::Immediate | Failback::Manual => 0.0,
+        };
+        for (key, seconds, least) in [
+            ("path_timeout_s", self.path_timeout_s, 0.05),
+            ("checker_interval_s", self.checker_interval_s, 0.05),
+            ("no_path_queue_s", self.no_path_queue_s.unwrap_or(0.0), 0.0),
+            ("failback", delay, 0.0),
+        ] {
+            if !(least..=1e6).contains(&seconds) {
+                return Err(OptionsError::Time { key, seconds });
+            }
+        }
+        if self.ios_per_path == 0 || self.bytes_per_path == Some(0) {
+            return Err(OptionsError::ZeroTurn);
+        }
+        let sessions = paths.iter().fold(0_usize, |sum, path| sum.saturating_add(path.sessions as usize));
+        if sessions > PATHS_MAX {
+            return Err(OptionsError::Paths(format!(
+                "{sessions} sessions; at most {PATHS_MAX} are possible"
+            )));
+        }
+        for (at, path) in paths.iter().enumerate() {
+            let refuse = |problem: &str| Err(OptionsError::Paths(format!("path {:?}: {problem}", path.name)));
+            if paths[..at].iter().any(|other| other.name == path.name) {
+                return refuse("the name is used twice");
+            }
+            if path.sessions == 0 {
+                return refuse("sessions must be at least 1");
+            }
+            if path.connections != 1 {
+                return refuse("several connections per session (MC/S) are not supported; use sessions");
+            }
+            if path.standby && self.policy == Policy::RoundRobin {
+                return refuse("round_robin uses every path; choose round_robin_subset for one on standby");
+            }
+        }
+        if !paths.is_empty() && paths.iter().all(|path| path.standby) {
+            return Err(OptionsError::Paths("all of them are on standby".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_as_they_are_written() {
+        let text = r#"{ "policy": "least_blocks", "failback": 2.5, "no_path_queue_s": null }"#;
+        let options: MultipathOptions = serde_json::from_str(text).unwrap();
+        assert_eq!(options.policy, Policy::LeastBlocks);
+        assert_eq!((options.failback, options.no_path_queue_s), (Failback::Delayed(2.5), None));
+        for (text, failback) in [(r#""immediate""#, Failback::Immediate), (r#""manual""#, Failback::Manual)] {
+            assert_eq!(serde_json::from_str::<Failback>(text).unwrap(), failback);
+        }
+        assert!(serde_json::from_str::<Failback>(r#""later""#).is_err());
+        let path: PathSpec = serde_json::from_str(r#"{ "name": "a", "portal": "10.1.0.10:3261" }"#).unwrap();
+        assert_eq!(path.portal.map(|portal| portal.port), Some(3261));
+        assert!(serde_json::from_str::<PathSpec>(r#"{ "name": "a", "portal": "10.1.0.10:x" }"#).is_err());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        let refused = |change: &dyn Fn(&mut MultipathOptions, &mut Vec<PathSpec>)| {
+            let mut options = MultipathOptions::default();
+            let mut paths = vec![PathSpec::named("left"), PathSpec::named("right")];
+            options.check(&paths).unwrap();
+            change(&mut options, &mut paths);
+            options.check(&paths).unwrap_err().to_string()
+        };
+        assert!(refused(&|_, paths| paths[1].name = "left".into()).contains("\"left\""));
+        assert!(refused(&|_, paths| paths[1].connections = 2).contains("MC/S"));
+        assert!(refused(&|_, paths| paths[0].sessions = 0).contains("at least 1"));
+        assert!(refused(&|_, paths| paths[0].sessions = u32::MAX).contains("at most"));
+        assert!(refused(&|_, paths| paths[1].standby = true).contains("round_robin_subset"));
+        assert!(refused(&|options, _| options.ios_per_path = 0).contains("ios_per_path"));
+        assert!(refused(&|options, _| options.path_timeout_s = f64::NAN).contains("path_timeout_s"));
+        assert!(refused(&|options, _| options.failback = Failback::Delayed(-1.0)).contains("failback"));
+    }
+}
