@@ -36,6 +36,16 @@ def test_a_tree_shows_what_is_particular() -> None:
         assert part in text
 
 
+def test_a_tree_shows_teams_groups_and_controllers() -> None:
+    assert "team0  10.231.1.1  - sw1  4 x 1gbit" in tree(load_topology("mpio-team"))
+    rows = [row for row in tree(load_topology("two-controllers")).splitlines() if "controller" in row]
+    assert rows[1].endswith("controller A, portal group 1, optimized")
+    assert rows[4].endswith("controller B, portal group 2, non-optimized")
+    assert "portal group" not in tree(
+        load_topology("mpio-1gbe")
+    )  # where all are alike there is nothing to tell
+
+
 @pytest.mark.parametrize("name", shipped_topologies())
 def test_a_picture_names_everything_and_refers_to_nothing_outside(name: str) -> None:
     san = load_topology(name)
@@ -77,6 +87,7 @@ def test_text_from_a_file_cannot_break_a_picture() -> None:
 def test_what_needs_the_user_fabric_is_named() -> None:
     assert beyond_kernel(load_topology("base-san")) == ()
     assert "wan: delay" in beyond_kernel(load_topology("two-sites"))
+    assert beyond_kernel(load_topology("mpio-team")) == ("h1.team0: a team of 4 links",)
     reasons = beyond_kernel(load_topology("converged"))
     assert "sw1: flow control" in reasons
     assert len(reasons) == 1  # its VLANs and its ETS the kernel has

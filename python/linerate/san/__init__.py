@@ -3,17 +3,22 @@
 Open this file first. `load_topology` reads a TOML file (or a shipped topology by name) into a frozen `Topology`: hosts
 and arrays with ports, each port's link to a switch, trunks between switches, VLANs, priorities, volumes, LAN traffic.
 Names, counts, defaults and addresses are resolved there, so that the lab, the fabric and the report need no rules of
-their own; a mistake is told with file, line and key. `paths` and `volume_urls` say how a host reaches the volumes,
-`beyond_kernel` why a topology needs the user-space fabric; `tree` and `picture` show it.
+their own; a mistake is told with file, line and key. `paths`, `layout` and `volume_urls` say how a host reaches the
+volumes, `beyond_kernel` why a topology needs the user-space fabric; `faults` is what may break; `tree` and `picture`
+show it.
 """
 
+from linerate.san.faults import Fault, FaultKind, FaultTable, links_hit, parse_fault
 from linerate.san.model import (
     ISCSI_PORT,
     PREFIX_LENGTH,
+    AluaState,
     Array,
+    ArrayPort,
     Host,
     Interface,
     LanStream,
+    Layout,
     Link,
     Network,
     Nic,
@@ -26,7 +31,7 @@ from linerate.san.model import (
     Trunk,
     Volume,
 )
-from linerate.san.paths import beyond_kernel, paths, volume_urls
+from linerate.san.paths import LAYOUTS, asked_paths, beyond_kernel, layout, paths, volume_urls
 from linerate.san.picture import picture
 from linerate.san.reader import load_topology, parse_topology, shipped_topologies, topology_schema
 from linerate.san.tree import tree
@@ -41,11 +46,18 @@ from linerate.san.units import (
 
 __all__ = [
     "ISCSI_PORT",
+    "LAYOUTS",
     "PREFIX_LENGTH",
+    "AluaState",
     "Array",
+    "ArrayPort",
+    "Fault",
+    "FaultKind",
+    "FaultTable",
     "Host",
     "Interface",
     "LanStream",
+    "Layout",
     "Link",
     "Network",
     "Nic",
@@ -57,10 +69,14 @@ __all__ = [
     "Topology",
     "Trunk",
     "Volume",
+    "asked_paths",
     "beyond_kernel",
     "delay_text",
+    "layout",
+    "links_hit",
     "load_topology",
     "parse_delay_us",
+    "parse_fault",
     "parse_rate",
     "parse_share",
     "parse_topology",

@@ -30,7 +30,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, PositiveInt, WithJsonSchema
 
-from linerate.san.model import Mtu, Priority, Vlan
+from linerate.san.model import TEAM_LINKS_MAX, AluaState, Layout, Mtu, Priority, Vlan
+from linerate.san.paths import PATHS_FORM, asked_paths
 from linerate.san.units import (
     DELAY_FORM,
     RATE_FORM,
@@ -72,6 +73,11 @@ Loss = Annotated[
     float,
     PlainValidator(_written(parse_share, SHARE_FORM, number=False)),
     _schema(["string"], SHARE_FORM),
+]
+PathsField = Annotated[
+    Layout | tuple[str, ...],
+    PlainValidator(asked_paths),
+    WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}, "description": PATHS_FORM}),
 ]
 
 
@@ -130,7 +136,7 @@ class InterfaceTable(Frozen):
 
 
 class PortTable(LinkKeys):
-    """[[host.port]], [[array.port]]: a port, and its link to a switch."""
+    """[[host.port]]: a port, and its link to a switch."""
 
     name: Name
     switch: Name
@@ -140,8 +146,21 @@ class PortTable(LinkKeys):
     priority: Priority = 0
     """Of the frames that the port sends. Only without `interface`."""
     nic: NicTable = NicTable()
+    links: int = Field(default=1, ge=1, le=TEAM_LINKS_MAX)
+    """A team of this many links with one address: each connection takes the link that its flow hash says."""
     interface: tuple[InterfaceTable, ...] = ()
     """Several IP interfaces on this port; one of the port's own name if not given."""
+
+
+class ArrayPortTable(PortTable):
+    """[[array.port]]: a port of an array."""
+
+    portal_group: int | None = Field(default=None, ge=1, le=65535)
+    """Tag of its iSCSI target portal group. If not given, ports of one controller and one ALUA state share one."""
+    controller: str = Field(default="A", pattern=r"^[A-Za-z0-9]{1,8}$")
+    """The controller that it belongs to."""
+    alua: AluaState = "active_optimized"
+    """What its paths may be used for (asymmetric logical unit access)."""
 
 
 class HostTable(Frozen):
@@ -163,6 +182,8 @@ class VolumeTable(Frozen):
     """Number of volumes, numbered from 1."""
     size: PositiveBytes = 64 << 20
     """Capacity of each."""
+    paths: PathsField | None = None
+    """How hosts reach it; over one path if not given."""
 
 
 class ArrayTable(Frozen):
@@ -171,7 +192,7 @@ class ArrayTable(Frozen):
     name: Name
     target: str | None = Field(default=None, min_length=1, max_length=223)
     """iSCSI name; iqn.2026-11.lab.linerate:NAME if not given."""
-    port: tuple[PortTable, ...] = Field(min_length=1)
+    port: tuple[ArrayPortTable, ...] = Field(min_length=1)
     volume: tuple[VolumeTable, ...] = Field(min_length=1)
 
 

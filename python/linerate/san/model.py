@@ -22,6 +22,12 @@ Mtu = Annotated[int, Field(ge=576, le=9216)]
 PREFIX_LENGTH = 24
 """Of every network."""
 ISCSI_PORT = 3260
+TEAM_LINKS_MAX = 16
+
+Layout = Literal["one-to-one", "mesh", "partial"]
+"""How a host's ports and an array's are joined to paths; see `linerate.san.paths.layout`."""
+AluaState = Literal["active_optimized", "active_non_optimized", "standby", "unavailable"]
+"""What a path may be used for (SPC-5, asymmetric logical unit access)."""
 
 
 class Link(Frozen):
@@ -74,7 +80,20 @@ class Port(Frozen):
     switch: str
     link: Link = Link()
     nic: Nic = Nic()
+    links: Annotated[int, Field(ge=1, le=TEAM_LINKS_MAX)] = 1
+    """Several links form a team: one address, and each connection takes the link that its flow hash says."""
     interfaces: tuple[Interface, ...] = Field(min_length=1)
+
+
+class ArrayPort(Port):
+    """A port of an array."""
+
+    portal_group: Annotated[int, Field(ge=1, le=65535)] = 1
+    """Tag of the iSCSI target portal group: portals of one group may serve one session, and share an ALUA state."""
+    controller: str = "A"
+    """The array's controller that the port belongs to; with it all its ports fail at once."""
+    alua: AluaState = "active_optimized"
+    """Of all the array's volumes through this port."""
 
 
 class Node(Frozen):
@@ -101,14 +120,23 @@ class Volume(Frozen):
     name: str
     lun: NonNegativeInt
     size_bytes: PositiveInt
+    paths: Layout | tuple[str, ...] | None = None
+    """How hosts reach it: a layout, or paths such as "h1.p0 -> a1.p1"; over one path if not given."""
 
 
 class Array(Node):
     """A storage array: one iSCSI target that is reached through all its ports."""
 
+    ports: tuple[ArrayPort, ...] = Field(min_length=1)
     target: str
     """iSCSI qualified name."""
     volumes: tuple[Volume, ...]
+
+    @property
+    def controllers(self) -> dict[str, tuple[str, ...]]:
+        """Controller -> the names of its ports."""
+        names = dict.fromkeys(port.controller for port in self.ports)
+        return {name: tuple(port.name for port in self.ports if port.controller == name) for name in names}
 
 
 class Schedule(Frozen):
@@ -181,6 +209,20 @@ class Path(Frozen):
     array: str
     array_interface: str
     array_address: str
+    standby: bool = False
+    """Used only while no other path lives."""
+    weight: NonNegativeInt = 0
+    """Of the policy `weighted_paths`: the lowest that lives is used."""
+
+    @property
+    def name(self) -> str:
+        """As results and events call it: `h1.p0-a1.p1`."""
+        return f"{self.host}.{self.host_interface}-{self.array}.{self.array_interface}"
+
+    @property
+    def portal(self) -> str:
+        """Address and port of the array's end."""
+        return f"{self.array_address}:{ISCSI_PORT}"
 
 
 class Topology(Frozen):

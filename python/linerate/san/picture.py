@@ -15,8 +15,7 @@ from linerate.san.words import (
     array_words,
     interface_words,
     lan_words,
-    link_words,
-    nic_words,
+    port_words,
     switch_words,
     trunk_words,
 )
@@ -93,7 +92,7 @@ class _Box:
 class _End:
     """The end of a link at a host's or an array's port, and where it meets the switch."""
 
-    node: str
+    node: Node
     port: Port
     x: float
     """Edge of the box."""
@@ -104,7 +103,7 @@ class _End:
 
     @property
     def name(self) -> str:
-        return f"{self.node}.{self.port.name}"
+        return f"{self.node.name}.{self.port.name}"
 
 
 @dataclass(slots=True)
@@ -184,13 +183,13 @@ def _node_box(node: Node, used: Mapping[str, float]) -> _Box:
 
 def _port_height(node: Node, port: Port, used: Mapping[str, float]) -> float:
     inside = _INSIDE * len(port.interfaces) if _shared(port) else 0.0
-    return _ROW + max(inside, _SECOND if len(_words(node.name, port, used)) > 2 else 0.0)
+    return _ROW + max(inside, _SECOND if len(_words(node, port, used)) > 2 else 0.0)
 
 
-def _words(node: str, port: Port, used: Mapping[str, float]) -> list[str]:
+def _words(node: Node, port: Port, used: Mapping[str, float]) -> list[str]:
     """What stands at a link: rate and MTU, then what is particular."""
-    words = [*link_words(port.link), *nic_words(port.nic)]
-    if (share := used.get(f"{node}.{port.name}")) is not None:
+    words = port_words(node, port)
+    if (share := used.get(f"{node.name}.{port.name}")) is not None:
         words.insert(2, f"{share:.0%} used")
     return words if _shared(port) else [*words, *interface_words(port.interfaces[0])]
 
@@ -229,7 +228,7 @@ def _ends(topology: Topology, drawing: _Drawing, left: list[_Box], right: list[_
         y = box.y + box.head
         for port in node.ports:
             edge = box.x + box.width if is_left else box.x
-            ends.append(_End(node.name, port, edge, y + _ROW / 2, is_left))
+            ends.append(_End(node, port, edge, y + _ROW / 2, is_left))
             drawing.text(box.x + 10, y + _ROW / 2 + 4, port.name)
             if not _shared(port):
                 drawing.text(box.x + box.width - 10, y + _ROW / 2 + 4, port.interfaces[0].address, "s e")

@@ -13,6 +13,7 @@ from typing import Any
 
 from linerate.errors import UserError
 from linerate.san.file_model import (
+    ArrayPortTable,
     ArrayTable,
     HostTable,
     InterfaceTable,
@@ -27,6 +28,7 @@ from linerate.san.file_model import (
 from linerate.san.model import (
     PREFIX_LENGTH,
     Array,
+    ArrayPort,
     Host,
     Interface,
     LanStream,
@@ -40,6 +42,7 @@ from linerate.san.model import (
     Trunk,
     Volume,
 )
+from linerate.san.paths import layout
 from linerate.workload.problems import Place, Problems
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text
@@ -124,7 +127,7 @@ class _Reader:
         self.problems.raise_if_any()
         lan = tuple(self._lan(index, table, hosts) for index, table in enumerate(self.file.lan))
         self.problems.raise_if_any()
-        return Topology(
+        topology = Topology(
             name=name,
             description=self.file.description,
             fabric=self.file.fabric,
@@ -139,6 +142,27 @@ class _Reader:
             lan=lan,
             control_subnet=f"{_PREFIX}.{_CONTROL}.0/{PREFIX_LENGTH}",
         )
+        self._volume_paths(topology)
+        return topology
+
+    def _volume_paths(self, topology: Topology) -> None:
+        """Paths that volumes name must lead from a host to their own array."""
+        for index, table in enumerate(self.file.array):
+            for number, volume in enumerate(table.volume):
+                if volume.paths is None:
+                    continue
+                key: Key = ("array", index, "volume", number, "paths")
+                try:
+                    reached = [
+                        f"{table.name}.{name}" in layout(topology, host.name, volume.paths)
+                        for host in topology.hosts
+                        for name in _counted(volume.name, volume.count)[:1]
+                    ]
+                except UserError as error:
+                    self._error(key, error.message, error.hint)
+                    continue
+                if not any(reached):
+                    self._error(key, f"no path leads to {table.name}")
 
     def _error(self, key: Key, what: str, accepted: str = "") -> None:
         place = Place(self.shown, line_of(self.lines, key))
@@ -197,9 +221,7 @@ class _Reader:
     def _hosts(self, index: int, table: HostTable) -> Iterator[Host]:
         for name in _counted(table.name, table.count):
             control = self._control(("host", index))
-            yield Host(
-                name=name, ports=self._ports(("host", index), table.port, False), control_address=control
-            )
+            yield Host(name=name, ports=self._ports(("host", index), table.port), control_address=control)
 
     def _array(self, index: int, table: ArrayTable) -> Array:
         control = self._control(("array", index))
@@ -209,7 +231,7 @@ class _Reader:
         return Array(
             name=table.name,
             target=table.target or f"iqn.2026-11.lab.linerate:{table.name}",
-            ports=self._ports(("array", index), table.port, True),
+            ports=self._array_ports(("array", index), table.port),
             volumes=_volumes(table.volume),
             control_address=control,
         )
@@ -220,7 +242,22 @@ class _Reader:
             self._error(key, "more than 250 hosts and arrays")
         return f"{_PREFIX}.{_CONTROL}.{self.nodes + 1}"
 
-    def _ports(self, key: Key, tables: Sequence[PortTable], array: bool) -> tuple[Port, ...]:
+    def _array_ports(self, key: Key, tables: Sequence[ArrayPortTable]) -> tuple[ArrayPort, ...]:
+        ports = self._ports(key, tables)
+        groups: dict[int, ArrayPort] = {}
+        found = []
+        for index, (port, table, group) in enumerate(zip(ports, tables, _portal_groups(tables), strict=True)):
+            one = ArrayPort(**dict(port), portal_group=group, controller=table.controller, alua=table.alua)
+            first = groups.setdefault(group, one)
+            if (first.controller, first.alua) != (one.controller, one.alua):
+                what = f"{one.name} and {first.name} share the portal group {group}, but not controller and ALUA state"
+                self._error((*key, "port", index, "portal_group"), what, "give each its own portal_group")
+            found.append(one)
+        self.problems.raise_if_any()
+        return tuple(found)
+
+    def _ports(self, key: Key, tables: Sequence[PortTable]) -> tuple[Port, ...]:
+        array = key[0] == "array"
         ports = []
         names: list[str] = []
         for index, table in enumerate(tables):
@@ -242,6 +279,7 @@ class _Reader:
                     switch=table.switch,
                     link=self._link(table),
                     nic=self._nic(table.nic),
+                    links=table.links,
                     interfaces=tuple(self._interface(at, table.switch, one, array) for one in inside),
                 )
             )
@@ -350,8 +388,25 @@ def _counted(pattern: str, count: int) -> list[str]:
 
 
 def _volumes(tables: Sequence[VolumeTable]) -> tuple[Volume, ...]:
-    named = [(name, table.size) for table in tables for name in _counted(table.name, table.count)]
-    return tuple(Volume(name=name, lun=lun, size_bytes=size) for lun, (name, size) in enumerate(named))
+    named = [(name, table) for table in tables for name in _counted(table.name, table.count)]
+    return tuple(
+        Volume(name=name, lun=lun, size_bytes=table.size, paths=table.paths)
+        for lun, (name, table) in enumerate(named)
+    )
+
+
+def _portal_groups(tables: Sequence[ArrayPortTable]) -> list[int]:
+    """Of each port: its own, else one for each pair of controller and ALUA state, in the order of the file."""
+    taken = {table.portal_group for table in tables}
+    free = (tag for tag in range(1, 65536) if tag not in taken)
+    shared: dict[tuple[str, str], int] = {}
+    groups = []
+    for table in tables:
+        alike = (table.controller, table.alua)
+        if table.portal_group is None and alike not in shared:
+            shared[alike] = next(free)
+        groups.append(shared[alike] if table.portal_group is None else table.portal_group)
+    return groups
 
 
 def _thresholds(table: SwitchTable) -> tuple[int, int]:

@@ -10,8 +10,7 @@ from linerate.san.words import (
     array_words,
     interface_words,
     lan_words,
-    link_words,
-    nic_words,
+    port_words,
     switch_words,
     trunk_words,
 )
@@ -70,7 +69,7 @@ def _node_part(node: Node, used: Mapping[str, float]) -> tuple[str, list[_Row]]:
 
 def _port_rows(node: Node, port: Port, used: Mapping[str, float]) -> list[_Row]:
     name = f"{node.name}.{port.name}"
-    link = _link([*link_words(port.link), *nic_words(port.nic)], name, used)
+    link = _link(port_words(node, port), name, used)
     first, *others = port.interfaces
     if first.name == port.name and not others:
         remark = ", ".join([link, *interface_words(first)])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from linerate.san.model import Array, Interface, LanStream, Link, Nic, Switch, Trunk
+from linerate.san.model import Array, ArrayPort, Interface, LanStream, Link, Nic, Node, Port, Switch, Trunk
 from linerate.san.units import delay_text, rate_text, share_text
 from linerate.workload.units import number_text, size_text
+
+_USUAL = ArrayPort.model_fields["alua"].default
 
 
 def link_words(link: Link) -> list[str]:
@@ -26,6 +28,26 @@ def trunk_words(trunk: Trunk) -> list[str]:
     words = link_words(trunk.link)
     if trunk.links > 1:
         words[0] = f"{trunk.links} x {words[0]}"
+    return words
+
+
+def port_words(node: Node, port: Port) -> list[str]:
+    """Its link, a team as so many times that; its adapter; what an array's port is to multipathing."""
+    words = link_words(port.link)
+    if port.links > 1:
+        words[0] = f"{port.links} x {words[0]}"
+    words += nic_words(port.nic)
+    return [*words, *_array_port_words(node, port)] if isinstance(node, Array) else words
+
+
+def _array_port_words(array: Array, port: Port) -> list[str]:
+    """Controller, portal group and ALUA state, each where the ports of the array differ in it."""
+    mine = next(one for one in array.ports if one.name == port.name)
+    words = [f"controller {mine.controller}"] if len({one.controller for one in array.ports}) > 1 else []
+    if len({one.portal_group for one in array.ports}) > 1:
+        words.append(f"portal group {mine.portal_group}")
+    if {one.alua for one in array.ports} != {_USUAL}:
+        words.append(mine.alua.replace("active_", "").replace("_", "-"))
     return words
 
 
