@@ -39,11 +39,9 @@ def test_a_tree_shows_what_is_particular() -> None:
 def test_a_tree_shows_teams_groups_and_controllers() -> None:
     assert "team0  10.231.1.1  - sw1  4 x 1gbit" in tree(load_topology("mpio-team"))
     rows = [row for row in tree(load_topology("two-controllers")).splitlines() if "controller" in row]
-    assert rows[1].endswith("controller A, portal group 1, optimized")
-    assert rows[4].endswith("controller B, portal group 2, non-optimized")
-    assert "portal group" not in tree(
-        load_topology("mpio-1gbe")
-    )  # where all are alike there is nothing to tell
+    assert rows[1].endswith("optimized, controller A, group 1")
+    assert rows[4].endswith("non-optimized, controller B, group 2")
+    assert "group" not in tree(load_topology("mpio-1gbe"))  # where all are alike there is nothing to tell
 
 
 @pytest.mark.parametrize("name", shipped_topologies())

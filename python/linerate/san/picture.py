@@ -15,6 +15,7 @@ from linerate.san.words import (
     array_words,
     interface_words,
     lan_words,
+    place_words,
     port_words,
     switch_words,
     trunk_words,
@@ -30,6 +31,8 @@ _NOTE = 15.0
 _ROW = 26.0
 """Height of a port, and what a second line at its link adds."""
 _SECOND = 10.0
+_PLACE = 40.0
+"""Where controller and portal group stand in the row of an array's port."""
 _INSIDE = 17.0
 """Height of an interface that shares a port."""
 _GAP = 22.0
@@ -230,6 +233,8 @@ def _ends(topology: Topology, drawing: _Drawing, left: list[_Box], right: list[_
             edge = box.x + box.width if is_left else box.x
             ends.append(_End(node, port, edge, y + _ROW / 2, is_left))
             drawing.text(box.x + 10, y + _ROW / 2 + 4, port.name)
+            if place := place_words(node, port):
+                drawing.text(box.x + _PLACE, y + _ROW / 2 + 4, ", ".join(place), "s")
             if not _shared(port):
                 drawing.text(box.x + box.width - 10, y + _ROW / 2 + 4, port.interfaces[0].address, "s e")
             for number, inside in enumerate(port.interfaces if _shared(port) else ()):

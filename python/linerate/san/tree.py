@@ -10,6 +10,7 @@ from linerate.san.words import (
     array_words,
     interface_words,
     lan_words,
+    place_words,
     port_words,
     switch_words,
     trunk_words,
@@ -69,7 +70,7 @@ def _node_part(node: Node, used: Mapping[str, float]) -> tuple[str, list[_Row]]:
 
 def _port_rows(node: Node, port: Port, used: Mapping[str, float]) -> list[_Row]:
     name = f"{node.name}.{port.name}"
-    link = _link(port_words(node, port), name, used)
+    link = _link([*port_words(node, port), *place_words(node, port)], name, used)
     first, *others = port.interfaces
     if first.name == port.name and not others:
         remark = ", ".join([link, *interface_words(first)])

@@ -32,23 +32,28 @@ def trunk_words(trunk: Trunk) -> list[str]:
 
 
 def port_words(node: Node, port: Port) -> list[str]:
-    """Its link, a team as so many times that; its adapter; what an array's port is to multipathing."""
+    """Its link, a team as so many times that; its adapter; its ALUA state where the array's ports differ in it."""
     words = link_words(port.link)
     if port.links > 1:
         words[0] = f"{port.links} x {words[0]}"
     words += nic_words(port.nic)
-    return [*words, *_array_port_words(node, port)] if isinstance(node, Array) else words
-
-
-def _array_port_words(array: Array, port: Port) -> list[str]:
-    """Controller, portal group and ALUA state, each where the ports of the array differ in it."""
-    mine = next(one for one in array.ports if one.name == port.name)
-    words = [f"controller {mine.controller}"] if len({one.controller for one in array.ports}) > 1 else []
-    if len({one.portal_group for one in array.ports}) > 1:
-        words.append(f"portal group {mine.portal_group}")
-    if {one.alua for one in array.ports} != {_USUAL}:
-        words.append(mine.alua.replace("active_", "").replace("_", "-"))
+    if isinstance(node, Array) and {one.alua for one in node.ports} != {_USUAL}:
+        words.append(_of_array(node, port).alua.replace("active_", "").replace("_", "-"))
     return words
+
+
+def place_words(node: Node, port: Port) -> list[str]:
+    """Controller and portal group of an array's port, each where the array has several."""
+    if not isinstance(node, Array):
+        return []
+    mine = _of_array(node, port)
+    words = [f"controller {mine.controller}"] if len(node.controllers) > 1 else []
+    several = len({one.portal_group for one in node.ports}) > 1
+    return [*words, f"group {mine.portal_group}"] if several else words
+
+
+def _of_array(array: Array, port: Port) -> ArrayPort:
+    return next(one for one in array.ports if one.name == port.name)
 
 
 def nic_words(nic: Nic) -> list[str]:
