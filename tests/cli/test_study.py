@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,54 @@ def test_mistakes_end_with_2_and_say_what_is_wrong(words: tuple[str, ...], messa
     done = linerate(*words)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_a_study_that_lacks_a_run_is_called_incomplete_everywhere(file: Path, tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    linerate("run", file, "--output", place)
+    journal = place / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    lost = next(line for line in lines if line["type"] == "step" and line["case"] == "deep")
+    lost |= {"state": "failed", "reason": "the array went away", "values": {}}
+    lines[-1] |= {"state": "incomplete", "reason": f"no run of {lost['key']}: the array went away"}
+    journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    verdict = linerate("study", "verdict", place)
+    assert verdict.returncode == 1
+    assert f"no run of {lost['key']}: the array went away" in verdict.stderr
+    shown = json.loads(linerate("study", "verdict", place, "--json").stdout)
+    assert (shown["state"], shown["missing"]) == (
+        "incomplete",
+        [f"{lost['key']}: the array went away"],
+    )
+    status = json.loads(linerate("study", "status", place, "--json").stdout)
+    assert (status["state"], list(status["missing"])) == ("incomplete", [lost["key"]])
+    check = linerate("study", "check", place)
+    assert (check.returncode, "no run of it" in check.stdout) == (1, True)
+    assert linerate("study", "resume", place).returncode == 0
+    assert linerate("study", "check", place).returncode == 0
+
+
+def test_check_names_a_run_directory_that_is_gone(file: Path, tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    linerate("run", file, "--output", place)
+    shutil.rmtree(next((place / "runs").iterdir()))
+    done = linerate("study", "check", place)
+    assert done.returncode == 1
+    assert "its run directory is gone" in done.stdout
+    assert json.loads(linerate("study", "check", place, "--json").stdout)["damaged"]
+
+
+def test_check_of_a_study_that_has_measured_nothing_says_so(file: Path, tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    linerate("run", file, "--output", place)
+    (place / "journal.jsonl").write_text("")
+    done = linerate("study", "check", place)
+    assert done.returncode == 1
+    assert "nothing has been measured" in done.stdout
+
+
+def test_blocks_are_as_many_as_asked_for(file: Path) -> None:
+    plan = json.loads(linerate("run", "--dry-run", "--blocks", "5", "--json", file).stdout)
+    assert len(plan["blocks"]) == 5
+    assert linerate("run", "--blocks", "5", "x.vdb").returncode == 2

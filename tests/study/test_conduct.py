@@ -5,18 +5,23 @@ from __future__ import annotations
 import errno
 import itertools
 import json
+import math
 import os
 import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from linerate.errors import HostError, PeerError, UserError
 from linerate.study import Plan, Study, StudyDirectory, parse_study
 from linerate.study.conduct import conduct, spent_s
-from linerate.study.journal import Journal
+from linerate.study.journal import CaseSkipped, Journal
+from linerate.study.judge import judged
+from linerate.study.laboratory import SetUp
+from linerate.study.repeat import missing
 
 from tests.study.conftest import TEXT
 from tests.study.simulated import SimulatedLaboratory
@@ -54,6 +59,88 @@ def test_a_case_that_cannot_be_had_is_named_with_its_reason_and_not_run(place: P
         ("congested-san", "offload"): "toe: no adapter with it",
     }
     assert not any("offload" in line for line in laboratory.log)
+
+
+class Busy(SimulatedLaboratory):
+    """Refuses a value of a setting a few times before it can be had."""
+
+    def __init__(self, value: object, times: int) -> None:
+        super().__init__()
+        self.value, self.left, self.asked = value, times, 0
+
+    def apply(self, settings):  # type: ignore[no-untyped-def]
+        done = super().apply(settings)
+        if self.value not in settings.values():
+            return done
+        self.asked += 1
+        if self.asked > self.left:
+            return done
+        return SetUp(done.readback, {name: "busy" for name, at in settings.items() if at == self.value})
+
+
+def test_a_refusal_that_passes_costs_no_case_and_no_run(place: Path, study: Study) -> None:
+    done = run(place, Busy(1500, times=1))
+    assert done.state == "complete"
+    assert done.not_applicable == {}
+    assert set(planned(study, 3, without="")) <= set(keys(done))
+    assert len([entry for entry in done.entries if isinstance(entry, CaseSkipped)]) == 1
+
+
+def test_a_case_that_is_refused_in_two_blocks_running_is_not_asked_for_again(place: Path) -> None:
+    laboratory = Busy(1500, times=1000)
+    done = run(place, laboratory)
+    assert done.state == "complete"
+    assert set(done.not_applicable) == {("base-san", "default"), ("congested-san", "default")}
+    assert laboratory.asked == 4
+
+
+def test_a_run_that_fails_whenever_it_is_tried_leaves_the_study_incomplete_until_it_is_made_up(
+    place: Path, study: Study
+) -> None:
+    fault = PeerError("a1 went away", "see its log")
+    done = run(place, SimulatedLaboratory(lacking={"toe": "no"}, faults={4: fault, 5: fault}))
+    (key,) = set(planned(study, 3)) - set(keys(done))
+    assert (done.state, done.is_complete) == ("incomplete", False)
+    assert done.reason == f"no run of {key}: a1 went away"
+    assert missing(done) == {key: "a1 went away"}
+    assert judged(done).missing == (f"{key}: a1 went away",)
+
+    made_up = run(place, SimulatedLaboratory(lacking={"toe": "no"}))
+    assert (made_up.state, missing(made_up)) == ("complete", {})
+    assert set(planned(study, 3)) <= set(keys(made_up))
+
+
+def test_a_figure_that_is_no_number_does_not_spoil_the_journal(place: Path) -> None:
+    class Odd(SimulatedLaboratory):
+        def measure(self, workload, directory, record):  # type: ignore[no-untyped-def]
+            done = super().measure(workload, directory, record)
+            return replace(done, values={**done.values, "response_ms": math.nan, "p99_ms": math.inf})
+
+    done = run(place, Odd())
+    assert {"response_ms", "p99_ms"}.isdisjoint(done.steps[0].values)
+    assert len(StudyDirectory.open(place).measured) == len(keys(done))
+
+
+def test_a_setting_that_a_san_is_named_for_ends_the_study_where_it_cannot_be_had(tmp_path: Path) -> None:
+    text = TEXT.replace(
+        'topology = "congested-san"', 'topology = "congested-san"\nsettings = { link.delay = "1ms" }'
+    )
+    place = StudyDirectory.create(tmp_path / "study", parse_study(text)).path
+    with pytest.raises(UserError, match=r"congested-san cannot have its link\.delay: no"):
+        run(place, SimulatedLaboratory(lacking={"link.delay": "no"}))
+
+
+def test_a_san_has_settings_of_its_own_under_every_case_that_leaves_them(tmp_path: Path) -> None:
+    text = TEXT.replace('topology = "congested-san"', 'topology = "congested-san"\nsettings = { mtu = 4000 }')
+    study = parse_study(text)
+    place = StudyDirectory.create(tmp_path / "study", study).path
+    done = run(place, SimulatedLaboratory())
+    mtus = {
+        (step.san, step.case): done.run(step).manifest.steps[0].san["settings"]["mtu"] for step in done.steps
+    }
+    assert mtus["base-san", "baseline"] == 9000
+    assert mtus["congested-san", "baseline"] == mtus["congested-san", "offload"] == 4000
+    assert mtus["congested-san", "default"] == 1500
 
 
 def test_a_setting_that_every_case_lacks_takes_no_case_with_it(place: Path) -> None:

@@ -41,6 +41,40 @@ def test_quick_shortens_times_and_blocks(study: Study) -> None:
     assert quick.workload("random").elapsed_s == 1.0
 
 
+def test_quick_may_leave_workloads_out_with_what_only_they_need() -> None:
+    text = TEXT + '[quick]\nworkloads = ["rand*"]\n'
+    quick, full = parse_study(text, quick=True), parse_study(text)
+    assert [workload.name for workload in quick.workloads] == ["random"]
+    assert [san.name for san in quick.sans] == ["base-san"]
+    assert quick.case("default").workloads == ("random",)
+    assert len(full.workloads) == 3
+    with pytest.raises(UserError, match=r"quick.workloads: 'slow': there is no such workload"):
+        parse_study(text.replace("rand*", "slow"), quick=True)
+
+
+def test_a_workload_may_be_for_some_cases_only() -> None:
+    text = TEXT.replace('san = "congested-san"', 'san = "congested-san"\ncases = ["def*"]')
+    study = parse_study(text)
+    runs = {case.name for case in study.cases if "congested" in case.workloads}
+    assert runs == {"baseline", "default"}
+    with pytest.raises(UserError, match=r"workload\[2\].cases: 'fast': there is no such case"):
+        parse_study(text.replace("def*", "fast"))
+
+
+def test_the_number_of_blocks_can_be_asked_for() -> None:
+    for quick in (False, True):
+        repeat = parse_study(TEXT, quick=quick, blocks=7).repeat
+        assert (repeat.blocks_min, repeat.blocks_max) == (7, 7)
+    assert parse_study(TEXT, blocks=7).repeat.settle_s == parse_study(TEXT).repeat.settle_s
+
+
+def test_a_san_of_its_own_settings_is_checked_and_kept() -> None:
+    text = TEXT.replace('topology = "congested-san"', 'topology = "congested-san"\nsettings = { mtu = 4000 }')
+    assert parse_study(text).settings("congested-san", "nagle on") == {"mtu": 4000, "nagle": True}
+    with pytest.raises(UserError, match=r"san\[1\].settings: mtu"):
+        parse_study(text.replace("4000", "40"))
+
+
 def test_factors_give_every_combination_with_the_first_values_as_baseline() -> None:
     study = parse_study(FACTORS + "[factors]\nmtu = [1500, 9000]\nnagle = [false, true]\n")
     assert [case.name for case in study.cases] == ["baseline", "nagle=on", "mtu=9000", "mtu=9000 nagle=on"]

@@ -43,6 +43,7 @@ def run(
     workers: flags.Workers = None,
     dry_run: flags.DryRun = False,
     quick: flags.Quick = False,
+    blocks: flags.Blocks = None,
     hosts: flags.Hosts = None,
     hosts_python: flags.HostsPython = "python3",
     hosts_address: flags.HostsAddress = None,
@@ -53,10 +54,11 @@ def run(
 ) -> None:
     """Run a workload file (vdbench, Linerate TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
     if words and preset is None and study_file(words[0]):
-        _study(words, dry_run=dry_run, quick=quick, seed=seed, output=output, json=json)
+        _study(words, dry_run=dry_run, quick=quick, blocks=blocks, seed=seed, output=output, json=json)
         return
-    if quick:
-        raise UserError("--quick goes with a study", "use --elapsed and --warmup for a workload")
+    if quick or blocks is not None:
+        named = "--quick" if quick else "--blocks"
+        raise UserError(f"{named} goes with a study", "use --elapsed and --warmup for a workload")
     from linerate.cli.job import options
     from linerate.workload import Overrides
 
@@ -92,15 +94,22 @@ def run(
 
 
 def _study(
-    words: list[str], *, dry_run: bool, quick: bool, seed: int | None, output: Path | None, json: bool
+    words: list[str],
+    *,
+    dry_run: bool,
+    quick: bool,
+    blocks: int | None,
+    seed: int | None,
+    output: Path | None,
+    json: bool,
 ) -> None:
     """Run a study. The other options are the study file's to say."""
     if len(words) > 1:
         raise UserError(f"{words[0]} is a study, and {words[1]} goes with workloads", "give the study alone")
     if dry_run:
-        verbs.plan(words[0], quick=quick, seed=seed, json=json)
+        verbs.plan(words[0], quick=quick, blocks=blocks, seed=seed, json=json)
     else:
-        verbs.run(words[0], quick=quick, seed=seed, output=output, json=json)
+        verbs.run(words[0], quick=quick, blocks=blocks, seed=seed, output=output, json=json)
 
 
 def _show_runs(asked: Asked, overrides: Overrides, lenient: Lenient) -> None:

@@ -9,12 +9,13 @@ settings are restored and the SAN is taken down.
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,9 @@ from linerate.study.journal import (
     disk_error,
 )
 from linerate.study.laboratory import Laboratory, Measured, SetUp
-from linerate.study.model import Workload
+from linerate.study.model import San, Workload
 from linerate.study.plan import Step, slug
-from linerate.study.repeat import wanted
+from linerate.study.repeat import missing, wanted
 from linerate.study.warmup import found, trial
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -129,12 +130,20 @@ class _Conductor:
         self.began = len(directory.entries)
         self._note(SessionBegan(resumed=self.began > 0))
         try:
-            for steps in self._blocks():
+            # The second time round only what a refusal that passed has kept from its block is left.
+            for steps in chain(self._blocks(), self._blocks()):
                 self._block(steps)
         finally:
             with _undisturbed():
                 self.laboratory.close()
-        self._note(SessionEnded(state="complete"))
+        self._note(self._ended())
+
+    def _ended(self) -> SessionEnded:
+        if not (lacks := missing(self.directory)):
+            return SessionEnded(state="complete")
+        key, why = next(iter(lacks.items()))
+        more = f", and {len(lacks) - 1} more" if len(lacks) > 1 else ""
+        return SessionEnded(state="incomplete", reason=f"no run of {key}: {why}{more}")
 
     def end(self, entry: SessionEnded) -> None:
         """Writes down why the study was left, if the disk still takes it."""
@@ -169,7 +178,7 @@ class _Conductor:
             for at, one in enumerate(entries)
             if isinstance(one, StepDone) and one.key == step.key and (one.state == "void" or at >= self.began)
         )
-        return self.directory.is_done(step) or tries >= TRIES
+        return step.key in self.directory.measured or tries >= TRIES
 
     def _beyond_budget(self, steps: Sequence[Step]) -> bool:
         """Whether a block that has not begun would end too late. The first one always fits."""
@@ -182,14 +191,14 @@ class _Conductor:
         seconds = self.directory.plan.seconds(steps)
         self.tell(BlockBegan(block=steps[0].block, steps=len(steps), seconds=seconds))
         number = 0
-        for (san, case, _), visit in groupby(steps, lambda step: (step.san, step.case, step.replica)):
+        for _, visit in groupby(steps, lambda step: (step.san, step.case, step.replica)):
             of_case = list(visit)
-            set_up = self._prepared(san, case)
+            set_up = self._prepared(of_case[0])
             for step in of_case:
                 number += 1
                 if set_up is not None and self._warms_up_by_rule(step.workload):
                     self._find_warmup(step)
-                    set_up = self._prepared(san, case)
+                    set_up = self._prepared(step)
                 if set_up is not None:
                     self.tell(
                         StepBegan(
@@ -203,23 +212,33 @@ class _Conductor:
                     )
                     set_up = self._step(step, set_up)
 
-    def _prepared(self, san: str, case: str) -> SetUp | None:
-        """Brings the SAN up if another one is, and makes the case's settings hold. None: they cannot be had."""
+    def _prepared(self, step: Step) -> SetUp | None:
+        """Brings the step's SAN up if another one is, and makes its case's settings hold. None: they cannot be had."""
         study = self.directory.study
-        if self.up != san:
+        san = study.san(step.san)
+        if self.up != san.name:
             self.up = None
-            on_san = {workload.name for workload in study.workloads if workload.san == san}
-            cases = [one.settings for one in study.cases if on_san & set(one.workloads)]
-            facts = self.laboratory.bring_up(study.san(san), cases)
-            self.beyond_baseline = self.laboratory.apply(study.baseline.settings).refused
-            self.up = san
-            self._note(SanFacts(san=san, facts=dict(facts), lacking=dict(self.beyond_baseline)))
-        set_up = self.laboratory.apply(study.case(case).settings)
-        if reason := self._lacking(case, set_up):
-            self._note(CaseSkipped(san=san, case=case, reason=reason))
+            self._bring_up(san)
+        set_up = self.laboratory.apply(study.settings(step.san, step.case))
+        if reason := self._lacking(step.case, set_up):
+            self._note(CaseSkipped(block=step.block, san=step.san, case=step.case, reason=reason))
             return None
         self.settle(study.repeat.settle_s)
         return set_up
+
+    def _bring_up(self, san: San) -> None:
+        """Raises UserError for a setting of the SAN's own that it cannot have: it would be another SAN than the file
+        says."""
+        study = self.directory.study
+        on_san = {workload.name for workload in study.workloads if workload.san == san.name}
+        cases = [study.settings(san.name, one.name) for one in study.cases if on_san & set(one.workloads)]
+        facts = self.laboratory.bring_up(san, cases)
+        self.beyond_baseline = self.laboratory.apply(study.settings(san.name, study.baseline.name)).refused
+        for name, why in self.beyond_baseline.items():
+            if name in san.settings:
+                raise UserError(f"{san.name} cannot have its {name}: {why}", "see `linerate lab probe`")
+        self.up = san.name
+        self._note(SanFacts(san=san.name, facts=dict(facts), lacking=dict(self.beyond_baseline)))
 
     def _lacking(self, case: str, set_up: SetUp) -> str:
         """Why a case cannot be had: a setting of its own was refused, or it differs from the baseline in nothing that
@@ -241,7 +260,7 @@ class _Conductor:
         """Runs the baseline until it is steady, and writes down how long that took."""
         study = self.directory.study
         workload = study.workload(step.workload)
-        set_up = self.laboratory.apply(study.baseline.settings)
+        set_up = self.laboratory.apply(study.settings(step.san, study.baseline.name))
         self.settle(study.repeat.settle_s)
         place = self._new_place(f"warm-up-{slug(step.workload)}")
         record = {
@@ -283,7 +302,7 @@ class _Conductor:
         """The SAN built anew after a failure: nobody knows what state it is in."""
         self.laboratory.close()
         self.up = None
-        return self._prepared(step.san, step.case)
+        return self._prepared(step)
 
     def _tried(self, step: Step, set_up: SetUp) -> tuple[StepDone, LinerateError | None]:
         place = self._new_place(step.key)
@@ -310,13 +329,12 @@ class _Conductor:
             state=state,
             reason=error.message if error else measured.reason if measured else "",
             stamp=measured.stamp if measured else None,
-            values=dict(measured.values) if measured else {},
+            values=_finite(measured.values) if measured else {},
         )
         return entry, error
 
     def _record(self, step: Step, set_up: SetUp) -> dict[str, Any]:
         """What the manifest says about the network under test."""
-        case = self.directory.study.case(step.case)
         return {
             "study": self.directory.study.name,
             "san": step.san,
@@ -324,7 +342,7 @@ class _Conductor:
             "workload": step.workload,
             "block": step.block,
             "position": step.position,
-            "settings_asked": dict(case.settings),
+            "settings_asked": dict(self.directory.study.settings(step.san, step.case)),
             "settings": dict(set_up.readback),
             "settings_refused": dict(set_up.refused),
         }
@@ -335,6 +353,11 @@ class _Conductor:
         first = [path.name.split("-", 1)[0] for path in runs.iterdir()] if runs.is_dir() else []
         numbers = [int(number) for number in first if number.isdecimal()]  # others' files may lie there too
         return f"{RUNS}/{max(numbers, default=0) + 1:03d}-{key}"
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float]:
+    """JSON has no other numbers, and a journal that cannot be read again is worth nothing."""
+    return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
 def spent_s(entries: Sequence[Entry]) -> float:

@@ -47,7 +47,10 @@ REPORT = "report.html"
 
 FORMAT_VERSION = 1
 
-StudyState = Literal["running", "interrupted", "failed", "complete"]
+StudyState = Literal["running", "interrupted", "failed", "incomplete", "complete"]
+
+REFUSALS_MOST = 2
+"""A case that could not be had in so many blocks running is given up; once may pass."""
 
 
 class StudyRecord(BaseModel):
@@ -92,6 +95,8 @@ class Verdicts:
     """Case -> why it could not be had."""
     void: tuple[str, ...]
     """Runs that ran but are not counted, with the reason."""
+    missing: tuple[str, ...] = ()
+    """Runs that the study wants and has not, each with the reason."""
 
 
 VERDICTS_JSON: TypeAdapter[Verdicts] = TypeAdapter(Verdicts)
@@ -134,7 +139,7 @@ class StudyDirectory:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Raises UserError when it is no study directory, or of a newer format."""
+        """Raises UserError when it is no study directory, damaged, or of a newer format."""
         try:
             record = StudyRecord.model_validate_json((path / STUDY).read_bytes())
         except OSError as error:
@@ -153,7 +158,9 @@ class StudyDirectory:
                 f"{path} has study format {record.format_version}; this version reads up to {FORMAT_VERSION}",
                 "read it with the Linerate that wrote it, or a newer one",
             )
-        return cls(path, record, read_journal(path / JOURNAL))
+        entries = read_journal(path / JOURNAL)
+        _check_names(path / JOURNAL, record.study, entries)
+        return cls(path, record, entries)
 
     @property
     def study(self) -> Study:
@@ -175,7 +182,7 @@ class StudyDirectory:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether it came to its end and nothing is left to do."""
         last = self.entries[-1] if self.entries else None
         return isinstance(last, SessionEnded) and last.state == "complete"
 
@@ -195,12 +202,27 @@ class StudyDirectory:
         """By key, the steps whose figures count."""
         return {step.key: step for step in self.steps if step.state == "complete"}
 
+    @cached_property
+    def refusals(self) -> Mapping[tuple[str, str], tuple[CaseSkipped, ...]]:
+        """(SAN, case) -> the blocks in which it could not be had there, since a run of it was last tried."""
+        found: dict[tuple[str, str], tuple[CaseSkipped, ...]] = {}
+        for entry in self.entries:
+            if isinstance(entry, CaseSkipped):
+                earlier = found.get((entry.san, entry.case), ())
+                found[entry.san, entry.case] = (*earlier, entry)
+            elif isinstance(entry, StepDone):
+                found.pop((entry.san, entry.case), None)
+        return found
+
     @property
     def not_applicable(self) -> Mapping[tuple[str, str], str]:
-        """(SAN, case) -> why it cannot be had there."""
-        return {
-            (entry.san, entry.case): entry.reason for entry in self.entries if isinstance(entry, CaseSkipped)
-        }
+        """(SAN, case) -> why it cannot be had there. One that was measured there once can be had."""
+        had = {(step.san, step.case) for step in self.measured.values()}
+        return {place: last[-1].reason for place, last in self.refusals.items() if place not in had}
+
+    def is_given_up(self, step: Step) -> bool:
+        """Whether its case is not asked for again on its SAN."""
+        return len(self.refusals.get((step.san, step.case), ())) >= REFUSALS_MOST
 
     @property
     def warmups_s(self) -> Mapping[str, float]:
@@ -223,10 +245,6 @@ class StudyDirectory:
         """The run directory of a step. Raises NotARunError when it is gone."""
         return RunDirectory.open(self.path / step.directory)
 
-    def is_done(self, step: Step) -> bool:
-        """Whether a planned step needs no further run: it was measured, or it cannot be had."""
-        return step.key in self.measured or (step.san, step.case) in self.not_applicable
-
     @property
     def verdicts(self) -> Verdicts | None:
         """What was concluded; None before `judge` has written it. Raises UserError when the file is damaged."""
@@ -238,3 +256,20 @@ class StudyDirectory:
             raise UserError(
                 f"{self.path / VERDICTS}: damaged", f"linerate study verdict {self.path} makes it again"
             ) from error
+
+
+def _check_names(path: Path, study: Study, entries: tuple[Entry, ...]) -> None:
+    """Raises UserError for an entry that speaks of what the study does not have: they are not of one study."""
+    known = {
+        "san": {san.name for san in study.sans},
+        "case": {case.name for case in study.cases},
+        "workload": {workload.name for workload in study.workloads},
+    }
+    for number, entry in enumerate(entries, start=1):
+        for kind, names in known.items():
+            name = getattr(entry, kind, None)
+            if name is not None and name not in names:
+                raise UserError(
+                    f"{path}:{number}: {kind} {name!r} is not in {STUDY}",
+                    "the two files are not of one study: take the study directory from a backup",
+                )

@@ -1,6 +1,6 @@
 """The journal of a study: one JSON line for everything that has happened, on disk before anything follows from it.
 
-A line that a crash tore is dropped when the journal is opened for writing again; what it told of is done again.
+A last line that a crash tore is dropped when the journal is opened for writing again; what it told of is done again.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ class WarmUpFound(_Entry):
 
 
 class CaseSkipped(_Entry):
-    """A case that cannot be had on this SAN: which setting, and why."""
+    """A case that could not be had on this SAN in this block: which setting, and why."""
 
     type: Literal["not_applicable"] = "not_applicable"
+    block: int = 1
     san: str
     case: str
     reason: str
@@ -89,10 +90,10 @@ class StepDone(_Entry):
 
 
 class SessionEnded(_Entry):
-    """The study has come to its end, or was left."""
+    """The study has come to its end, or was left. `incomplete`: to its end, but runs are missing."""
 
     type: Literal["ended"] = "ended"
-    state: Literal["complete", "failed", "interrupted"]
+    state: Literal["complete", "incomplete", "failed", "interrupted"]
     reason: str = ""
 
 
@@ -103,13 +104,12 @@ _ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
 
 
 def read_journal(path: Path) -> tuple[Entry, ...]:
-    """All whole lines. Raises UserError for a line that is no entry."""
+    """All whole lines. Raises UserError for a line that is no entry and not the last one: that one was torn."""
     try:
-        text = path.read_bytes()
+        data = path.read_bytes()
     except FileNotFoundError:
         return ()
-    lines = text[: text.rfind(b"\n") + 1].splitlines()
-    return tuple(_entries(path, lines))
+    return tuple(_entries(path, data[: _whole(data)].splitlines()))
 
 
 def _entries(path: Path, lines: list[bytes]) -> Iterator[Entry]:
@@ -121,6 +121,17 @@ def _entries(path: Path, lines: list[bytes]) -> Iterator[Entry]:
                 f"{path}:{number}: no entry of a study's journal",
                 "take the study directory from a backup, or begin a new study",
             ) from error
+
+
+def _whole(data: bytes) -> int:
+    """Where the whole lines end. After a power cut the last line may be there at its length, but not in its content."""
+    end = data.rfind(b"\n") + 1
+    last = data[data.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end]
+    try:
+        _ENTRY.validate_json(last)
+    except ValueError:
+        return end - len(last)
+    return end
 
 
 class Journal:
@@ -152,8 +163,7 @@ class Journal:
             raise disk_error(self._path, error) from error
 
     def _drop_torn_line(self) -> None:
-        data = self._path.read_bytes()
-        os.ftruncate(self._file, data.rfind(b"\n") + 1)
+        os.ftruncate(self._file, _whole(self._path.read_bytes()))
 
     def __enter__(self) -> Self:
         """Nothing to do: it is open."""

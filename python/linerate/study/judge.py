@@ -18,7 +18,7 @@ from linerate.analysis.verdict import (
 from linerate.errors import UserError
 from linerate.results.files import write_atomically
 from linerate.study.directory import VERDICTS, VERDICTS_JSON, StudyDirectory, Verdicts
-from linerate.study.repeat import repeated
+from linerate.study.repeat import missing, repeated
 
 
 def judged(directory: StudyDirectory) -> Verdicts:
@@ -42,6 +42,7 @@ def judged(directory: StudyDirectory) -> Verdicts:
         repeated=repeated(study, directory.steps),
         not_applicable=not_applicable,
         void=tuple(f"{step.directory}: {step.reason}" for step in directory.steps if step.state == "void"),
+        missing=tuple(f"{key}: {why}" for key, why in missing(directory).items()),
     )
 
 

@@ -37,6 +37,8 @@ class San(Frozen):
     topology: Topology | None = None
     hosts: tuple[RealHost, ...] = ()
     fabric: Literal["auto", "kernel", "user"] = "auto"
+    settings: Settings = Field(default_factory=dict)
+    """What is particular about it: these replace the baseline's and hold for every case that does not change them."""
 
 
 class Workload(Frozen):
@@ -138,6 +140,12 @@ class Study(Frozen):
     def case(self, name: str) -> Case:
         """The case of that name. Raises KeyError."""
         return _named(self.cases, name)
+
+    def settings(self, san: str, case: str) -> Settings:
+        """All settings of a case on a SAN. Raises KeyError."""
+        configuration = self.case(case)
+        own = {name: configuration.settings[name] for name in configuration.changed}
+        return {**configuration.settings, **self.san(san).settings, **own}
 
 
 _Named = TypeVar("_Named", San, Workload, Case)

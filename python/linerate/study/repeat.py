@@ -49,8 +49,11 @@ def wanted(directory: StudyDirectory, block: Sequence[Step]) -> tuple[Step, ...]
 
     The baseline comes along wherever a case is repeated: a case is compared with the baseline of its own block.
     """
+    return _asked(directory, [step for step in block if not directory.is_given_up(step)])
+
+
+def _asked(directory: StudyDirectory, block: Sequence[Step]) -> tuple[Step, ...]:
     study = directory.study
-    block = [step for step in block if (step.san, step.case) not in directory.not_applicable]
     if not block or block[0].block <= study.repeat.blocks_min:
         return tuple(block)
     earlier = [step for step in directory.steps if step.block < block[0].block]
@@ -63,3 +66,26 @@ def wanted(directory: StudyDirectory, block: Sequence[Step]) -> tuple[Step, ...]
         for step in block
         if (step.case, step.workload) in again or (step.case == baseline and step.workload in workloads)
     )
+
+
+def missing(directory: StudyDirectory) -> dict[str, str]:
+    """Key -> reason of the steps that the rule asked for in blocks that were begun, and that have no run.
+
+    They failed whenever they were tried, or a refusal that passed has kept them from their block. A run that is void is
+    there: it says why it does not count.
+    """
+    last = {step.key: step for step in directory.steps}
+    begun = {step.block for step in directory.steps}
+    lost = directory.not_applicable
+    found: dict[str, str] = {}
+    for block in directory.plan.blocks():
+        if block[0].block not in begun:
+            continue
+        for step in _asked(directory, [step for step in block if (step.san, step.case) not in lost]):
+            tried = last.get(step.key)
+            if tried is None:
+                refused = directory.refusals.get((step.san, step.case), ())
+                found[step.key] = refused[-1].reason if refused else "it was not run"
+            elif tried.state == "failed":
+                found[step.key] = tried.reason
+    return found

@@ -61,6 +61,9 @@ DryRun = Annotated[
 Quick = Annotated[
     bool, Option("--quick", help="A study with its times and blocks scaled down; says what it costs.")
 ]
+Blocks = Annotated[
+    int | None, Option(metavar="N", min=1, help="A study in so many blocks, whatever its file says.")
+]
 
 _HOSTS = "Load from these hosts at once, by SSH: [user@]host,..."
 Hosts = Annotated[str | None, Option(metavar="LIST", help=_HOSTS)]

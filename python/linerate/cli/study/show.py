@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from json import dumps
 
 import typer
 
 from linerate.analysis.verdict import find_metric
 from linerate.cli.console import console
+from linerate.errors import UserError
 from linerate.study import Plan, Study, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import CaseSkipped, SanFacts, StepDone, WarmUpFound
+from linerate.study.repeat import missing
 
 _NAMES_WIDTH = 44
 
@@ -154,17 +157,19 @@ def show_status(directory: StudyDirectory, *, json: bool) -> None:
     """How far it is, block by block."""
     study = directory.study
     done = Counter(step.block for step in directory.measured.values())
+    lost = directory.not_applicable
     planned = {
-        block[0].block: sum((step.san, step.case) not in directory.not_applicable for step in block)
+        block[0].block: sum((step.san, step.case) not in lost for step in block)
         for block in directory.plan.blocks()
     }
     failed = [step for step in directory.steps if step.state == "failed"]
+    lacks = missing(directory) if directory.state == "incomplete" else {}
     if json:
         blocks = [
             {"block": number, "measured": done[number], "planned": of} for number, of in planned.items()
         ]
         state = {"state": directory.state, "reason": directory.reason, "failed": len(failed)}
-        typer.echo(dumps({"name": study.name, **state, "blocks": blocks}))
+        typer.echo(dumps({"name": study.name, **state, "missing": lacks, "blocks": blocks}))
         return
     typer.echo(f"{study.name}: {directory.state}" + (f" ({directory.reason})" if directory.reason else ""))
     for number, of in planned.items():
@@ -174,47 +179,76 @@ def show_status(directory: StudyDirectory, *, json: bool) -> None:
         typer.echo(f"  {case} on {san}: not applicable: {reason}")
     for step in failed:
         typer.echo(f"  {step.directory}: failed: {step.reason}")
-    if directory.state in ("interrupted", "failed"):
+    for key, reason in lacks.items():
+        typer.echo(f"  missing: {key}: {reason}")
+    if directory.state in ("interrupted", "failed", "incomplete"):
         typer.echo(f"  go on with: linerate study resume {directory.path}")
 
 
 def show_check(directory: StudyDirectory, *, json: bool) -> bool:
-    """What speaks against the study; True when nothing grave does."""
+    """What speaks against the study; True when it came to its end, lacks no run, and each that counts is unharmed."""
+    found = _doubts(directory)
+    sound = directory.is_complete and not found.harmed
+    if json:
+        typer.echo(
+            dumps(
+                {
+                    "state": directory.state,
+                    "runs": found.runs,
+                    "unsteady": found.unsteady,
+                    "doubts": found.doubts,
+                    "damaged": found.harmed,
+                }
+            )
+        )
+        return sound
+    typer.echo(f"{directory.study.name}: {directory.state}")
+    if found.runs:
+        typer.echo("runs: " + ", ".join(f"{count} {stamp}" for stamp, count in sorted(found.runs.items())))
+    limit = directory.study.repeat.rsd_percent
+    if found.unsteady:
+        typer.echo(f"results of the last three runs not within {limit:g} %:")
+        for line in found.unsteady:
+            typer.echo(f"  {line}")
+    for line in found.doubts:
+        typer.echo(f"doubt: {line}")
+    return sound
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubts:
+    """`runs` counts them by stamp; `harmed` are run directories that are gone or not as they were closed."""
+
+    runs: Mapping[str, int]
+    unsteady: Sequence[str]
+    doubts: Sequence[str]
+    harmed: Sequence[str]
+
+
+def _doubts(directory: StudyDirectory) -> _Doubts:
     from linerate.study.judge import judged
 
-    steps = directory.steps
+    runs: Counter[str] = Counter(step.stamp or step.state for step in directory.steps)
+    if not directory.measured:
+        return _Doubts(runs, [], ["nothing has been measured"], [])
     verdicts = judged(directory)
-    counts = Counter(step.stamp or step.state for step in steps)
     unsteady = [
         f"{one.case}, {one.workload}: "
         + (f"{one.rsd_percent:.1f} % apart" if one.rsd_percent is not None else f"{one.runs} runs")
         for one in verdicts.repeated
         if not one.agrees
     ]
+    harm = {step.directory: _harm(directory, step) for step in directory.measured.values()}
+    harmed = {place: what for place, what in harm.items() if what}
     doubts = [*verdicts.judgement.warnings, *verdicts.void]
-    damaged = [step.directory for step in directory.measured.values() if directory.run(step).damage()]
-    doubts += [f"{place}: changed or damaged since it was measured" for place in damaged]
-    sound = not damaged and directory.is_complete
-    if json:
-        typer.echo(
-            dumps(
-                {
-                    "state": directory.state,
-                    "runs": counts,
-                    "unsteady": unsteady,
-                    "doubts": doubts,
-                    "damaged": damaged,
-                }
-            )
-        )
-        return sound
-    typer.echo(f"{directory.study.name}: {directory.state}")
-    typer.echo("runs: " + ", ".join(f"{count} {stamp}" for stamp, count in sorted(counts.items())))
-    limit = directory.study.repeat.rsd_percent
-    if unsteady:
-        typer.echo(f"results of the last three runs not within {limit:g} %:")
-        for line in unsteady:
-            typer.echo(f"  {line}")
-    for line in doubts:
-        typer.echo(f"doubt: {line}")
-    return sound
+    doubts += [f"{line}: no run of it" for line in verdicts.missing]
+    doubts += [f"{place}: {what}" for place, what in harmed.items()]
+    return _Doubts(runs, unsteady, doubts, list(harmed))
+
+
+def _harm(directory: StudyDirectory, step: StepDone) -> str:
+    """What became of a run since it was measured. Empty: nothing."""
+    try:
+        return "changed or damaged since it was measured" if directory.run(step).damage() else ""
+    except UserError as error:
+        return f"its run directory is gone or unreadable: {error.message}"

@@ -22,30 +22,40 @@ app = typer.Typer(name="study", help="Compare configurations of a SAN.", no_args
 File = Annotated[str, typer.Argument(metavar="FILE", help="A study file, or the name of a shipped study.")]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A study directory.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Scale times and blocks down, and say what it costs.")]
+Blocks = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Run so many blocks, whatever the file says.")
+]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Another order of the runs.")]
 Output = Annotated[Path | None, typer.Option(metavar="DIR", help="The study directory.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text, one object per line.")]
 
 
 @app.command()
-def plan(file: File, quick: Quick = False, seed: Seed = None, json: Json = False) -> None:
+def plan(
+    file: File, quick: Quick = False, blocks: Blocks = None, seed: Seed = None, json: Json = False
+) -> None:
     """Show what a study would do and how long it takes; nothing is started."""
     from linerate.cli.study.show import show_plan
     from linerate.study import load_study
 
-    show_plan(load_study(file, quick=quick, seed=seed), json=json)
+    show_plan(load_study(file, quick=quick, seed=seed, blocks=blocks), json=json)
 
 
 @app.command()
 def run(
-    file: File, quick: Quick = False, seed: Seed = None, output: Output = None, json: Json = False
+    file: File,
+    quick: Quick = False,
+    blocks: Blocks = None,
+    seed: Seed = None,
+    output: Output = None,
+    json: Json = False,
 ) -> None:
     """Run a study file: build or find its SAN, measure every case, judge, write the report."""
     path = study_file(file) or Path(file)
     prepare(path)
     from linerate.study import StudyDirectory, load_study
 
-    study = load_study(path, quick=quick, seed=seed)
+    study = load_study(path, quick=quick, seed=seed, blocks=blocks)
     place = output or RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{study.name}"
     source = path.read_text(encoding="utf-8-sig")
     directory = StudyDirectory.create(place, study, source=source, source_name=path.name)
@@ -85,7 +95,7 @@ def check(directory: Directory, json: Json = False) -> None:
 
 @app.command()
 def verdict(directory: Directory, json: Json = False) -> None:
-    """Judge what has been measured so far, and write the report anew."""
+    """Judge what has been measured so far, and write the report anew. Exit code 1 when runs are missing."""
     from linerate.study import StudyDirectory
 
     _judge(StudyDirectory.open(directory), json=json)
@@ -120,14 +130,19 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
     from linerate.study.judge import write_verdicts
 
     try:
-        write_verdicts(directory)
+        verdicts = write_verdicts(directory)
         judged = StudyDirectory.open(directory.path)
         report = write_study_report(judged)
     except OSError as error:
         raise disk_error(directory.path / "report.html", error) from error
     page = study_page(judged)
     if json:
-        typer.echo(dumps({"type": "verdicts", **verdict_object(page)}))
+        typer.echo(dumps({"type": "verdicts", **verdict_object(page), "missing": verdicts.missing}))
     else:
         show_verdicts(page)
         typer.echo(f"report: {report}")
+    if judged.state == "incomplete":
+        typer.echo(
+            f"incomplete: {judged.reason}\ntry again: linerate study resume {directory.path}", err=True
+        )
+        raise typer.Exit(1)

@@ -34,13 +34,16 @@ Name = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,_%=
 
 
 def _flat(value: Any) -> Any:
-    """`switch.flow_control = "pfc"` as written in TOML is a table in a table; here it is one name with a dot."""
+    """`switch.flow_control = "pfc"` as written in TOML is a table in a table; here it is one name with a dot. A list
+    (of paths) is one text."""
     if not isinstance(value, dict):
         return value
     flat: dict[str, Any] = {}
     for name, one in value.items():
-        inner = _flat(one) if isinstance(one, dict) else None
-        flat |= {name: one} if inner is None else {f"{name}.{key}": what for key, what in inner.items()}
+        if isinstance(one, dict):
+            flat |= {f"{name}.{key}": what for key, what in _flat(one).items()}
+        else:
+            flat[name] = ", ".join(map(str, one)) if isinstance(one, list) else one
     return flat
 
 
@@ -73,6 +76,8 @@ class SanTable(Frozen):
     topology: str | None = None
     """A shipped topology by name, or the path of a topology file."""
     fabric: Literal["auto", "kernel", "user"] = "auto"
+    settings: SettingsField = Field(default_factory=dict)
+    """What is particular about it: these replace the baseline's; a case's own changes replace them."""
     host: tuple[RealHostTable, ...] = ()
 
 
@@ -93,6 +98,8 @@ class WorkloadTable(Frozen):
     """Used part of each volume; as the file says, or all of a smaller volume, if not given."""
     lan: Names = ()
     """LAN streams of the topology that run beside it."""
+    cases: Names = ("*",)
+    """Cases that run under it beside the baseline, a trailing * as wildcard; all if not given."""
     metric: str
     """What decides: iops, mib_s, response_ms, lan_mib_s, ..."""
     elapsed: PositiveSeconds = 60.0
@@ -155,6 +162,9 @@ class RepeatTable(Frozen):
 
 class QuickTable(Frozen):
     """[quick]: what `--quick` makes of it."""
+
+    workloads: Names = ("*",)
+    """Those that it keeps, a trailing * as wildcard; all if not given."""
 
     elapsed: PositiveSeconds = 2.0
     warm_up: Seconds = 0.5

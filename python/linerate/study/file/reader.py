@@ -15,7 +15,13 @@ from linerate.analysis.verdict import find_metric, shipped_claims
 from linerate.errors import UserError
 from linerate.san import Topology, load_topology, volume_urls
 from linerate.study.file.factors import combinations
-from linerate.study.file.model import CaseTable, RealHostTable, SanTable, StudyFile, WorkloadTable
+from linerate.study.file.model import (
+    CaseTable,
+    RealHostTable,
+    SanTable,
+    StudyFile,
+    WorkloadTable,
+)
 from linerate.study.laboratory.settings import check_setting
 from linerate.study.model import Case, ClaimTest, RealHost, Repeat, San, SettingValue, Study, Workload
 from linerate.study.plan import Plan, Step
@@ -51,11 +57,13 @@ def study_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **StudyFile.model_json_schema()}
 
 
-def load_study(name_or_path: str | Path, *, quick: bool = False, seed: int | None = None) -> Study:
+def load_study(
+    name_or_path: str | Path, *, quick: bool = False, seed: int | None = None, blocks: int | None = None
+) -> Study:
     """A study file, or a shipped study by its name.
 
-    `quick` scales its times and its number of blocks down as the file's [quick] says; `seed` replaces the file's.
-    Raises UserError with everything that is wrong.
+    `quick` scales its times and its number of blocks down as the file's [quick] says; `seed` replaces the file's;
+    `blocks` are run, no fewer and no more, whatever the file says. Raises UserError with everything that is wrong.
     """
     path = Path(name_or_path)
     if not path.exists():
@@ -65,7 +73,9 @@ def load_study(name_or_path: str | Path, *, quick: bool = False, seed: int | Non
             )
         path = STUDIES / f"{path.stem}{_SUFFIX}"
     text = read_text(path, _KIND)
-    return parse_study(text, str(path), name=path.stem, folder=path.parent, quick=quick, seed=seed)
+    return parse_study(
+        text, str(path), name=path.stem, folder=path.parent, quick=quick, seed=seed, blocks=blocks
+    )
 
 
 def parse_study(
@@ -76,11 +86,12 @@ def parse_study(
     folder: Path = STUDIES,
     quick: bool = False,
     seed: int | None = None,
+    blocks: int | None = None,
 ) -> Study:
     """The study of a text; `shown` stands for the file in messages, `name` is used if it has none."""
     problems = Problems()
     file = checked(text, shown, StudyFile, _KIND, problems)
-    reader = _Reader(file, shown, key_lines(text), problems, folder, quick)
+    reader = _Reader(file, shown, key_lines(text), problems, folder, quick, blocks)
     study = reader.study(file.name or name, file.seed if seed is None else seed)
     problems.raise_if_any()
     assert study is not None
@@ -95,22 +106,35 @@ class _Reader:
     problems: Problems
     folder: Path
     quick: bool
+    blocks: int | None
     sans: list[San] = field(default_factory=list)
+    kept: tuple[str, ...] = ()
+    """Workloads that are run."""
 
     def study(self, name: str, seed: int) -> Study | None:
         self.sans = [self._san(("san", index), table) for index, table in enumerate(self.file.san)]
         self._once("san", [san.name for san in self.sans])
         if len({bool(san.hosts) for san in self.sans}) > 1:
             self._error(("san",), "topologies and hosts in one study", "compare like with like: two studies")
-        workloads = [
-            self._workload(("workload", index), table) for index, table in enumerate(self.file.workload)
-        ]
-        self._once("workload", [table.name for table in self.file.workload])
-        cases = self._cases()
-        self._once("case", [case.name for case in cases])
-        claims = self._claims(cases)
+        known = [table.name for table in self.file.workload]
+        patterns = self.file.quick.workloads if self.quick else ("*",)
+        self.kept = self._pick(("quick", "workloads"), patterns, known, "workload")
+        tables = enumerate(self.file.workload)
+        read = [self._workload(("workload", index), one) for index, one in tables if one.name in self.kept]
+        workloads = [workload for workload in read if workload is not None]
+        self._once("workload", known)
+        every = self._cases()
+        self._once("case", [case.name for case in every])
+        for index, one in enumerate(self.file.workload):
+            self._pick(("workload", index, "cases"), one.cases, [case.name for case in every], "case")
+        claims = self._claims(every)
         if self.problems.errors:
             return None
+        cases = [case for case in every if case.workloads]
+        if len(cases) < 2:
+            self._error(("quick", "workloads"), "no case runs under any of these", "keep more of them")
+            return None
+        names = {case.name for case in cases}
         study = Study(
             name=name,
             title=self.file.title,
@@ -118,10 +142,10 @@ class _Reader:
             margin=self.file.margin_percent / 100,
             seed=seed,
             quick=self.quick,
-            sans=tuple(self.sans),
-            workloads=tuple(workload for workload in workloads if workload is not None),
+            sans=tuple(san for san in self.sans if any(one.san == san.name for one in workloads)),
+            workloads=tuple(workloads),
             cases=tuple(cases),
-            claims=tuple(claims),
+            claims=tuple(test for test in claims if {test.case, test.against} <= names),
             repeat=self._repeat(),
         )
         self._told_apart(study)
@@ -162,7 +186,8 @@ class _Reader:
         elif table.topology is not None:
             topology = self._topology((*key, "topology"), table.topology)
         name = table.name or (topology.name if topology else "hosts")
-        return San(name=name, topology=topology, hosts=hosts, fabric=table.fabric)
+        self._check_settings((*key, "settings"), table.settings)
+        return San(name=name, topology=topology, hosts=hosts, fabric=table.fabric, settings=table.settings)
 
     def _topology(self, key: Key, name: str) -> Topology | None:
         beside = self.folder / name
@@ -351,32 +376,38 @@ class _Reader:
             title=table.title or table.name,
             settings=dict(settings),
             changed=changed,
-            workloads=self._pick((*key, "workloads"), table.workloads),
+            workloads=self._workloads_of((*key, "workloads"), table),
             source=table.source,
         )
 
-    def _pick(self, key: Key, patterns: Sequence[str]) -> tuple[str, ...]:
-        known = [table.name for table in self.file.workload]
+    def _workloads_of(self, key: Key, table: CaseTable) -> tuple[str, ...]:
+        """Those that the case names, are kept, and name the case; the baseline runs under all that it names."""
+        tables = self.file.workload
+        named = self._pick(key, table.workloads, [one.name for one in tables], "workload")
+        asked = {one.name for one in tables if any(_fits(table.name, pattern) for pattern in one.cases)}
+        if table.name == self.file.baseline.name:
+            asked.update(named)
+        return tuple(name for name in named if name in asked and name in self.kept)
+
+    def _pick(self, key: Key, patterns: Sequence[str], known: Sequence[str], kind: str) -> tuple[str, ...]:
         picked: list[str] = []
         for pattern in patterns:
-            prefix = pattern[:-1] if pattern.endswith("*") else None
-            found = [
-                name for name in known if (name == pattern if prefix is None else name.startswith(prefix))
-            ]
+            found = [name for name in known if _fits(name, pattern)]
             if not found:
-                self._error(key, f"{pattern!r}: there is no such workload", f"there is {', '.join(known)}")
+                self._error(key, f"{pattern!r}: there is no such {kind}", f"there is {', '.join(known)}")
             picked += [name for name in found if name not in picked]
         return tuple(picked)
 
     def _repeat(self) -> Repeat:
         table = self.file.repeat
-        if self.quick:
-            blocks = self.file.quick.blocks
+        if self.quick or self.blocks is not None:
+            blocks = self.blocks or self.file.quick.blocks
+            settle_s = min(self.file.quick.settle, table.settle) if self.quick else table.settle
             return Repeat(
                 blocks_min=blocks,
                 blocks_max=blocks,
                 rsd_percent=table.rsd_percent,
-                settle_s=min(self.file.quick.settle, table.settle),
+                settle_s=settle_s,
                 baselines=table.baselines,
             )
         if table.blocks_max < table.blocks_min:
@@ -389,6 +420,11 @@ class _Reader:
             settle_s=table.settle,
             baselines=table.baselines,
         )
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a name is the pattern, or begins like it where it ends in `*`."""
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
 def _urls(host: RealHostTable) -> Iterator[str]:
