@@ -239,8 +239,11 @@ class Fabric:
     def stats(self) -> dict[str, Any]:
         """Counters since the start."""
 
-    def change(self, change_json: str, /) -> None:
-        """Changes what a ChangeSpec names while packets flow. If anything in it is wrong nothing changes."""
+    def change(self, change_json: str, /) -> int:
+        """Changes what a ChangeSpec names while packets flow. If anything in it is wrong nothing changes.
+
+        Returns when it took effect: nanoseconds as of `time.monotonic_ns`.
+        """
 
     def stop(self) -> None:
         """Ends it and removes its TAPs. A second call does nothing."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from linerate._core import Fabric
 from linerate.lab import system
 from linerate.lab.fabric.change import ChangeSpec
-from linerate.lab.fabric.spec import FabricSpec, Interface, Nic, Port, Switch, SwitchSettings, Wire
+from linerate.lab.fabric.spec import FabricSpec, Interface, Nic, Port, Switch, SwitchSettings, Trunk, Wire
 
 T = TypeVar("T")
 
@@ -70,7 +70,10 @@ class Host:
 
 
 class Net:
-    """Hosts on one switch, each with a port `h1`, `h2`, ... of the same kind."""
+    """Hosts on one switch, each with a port `h1`, `h2`, ... of the same kind.
+
+    With `trunk_links` there are two switches joined by a trunk `isl`, and hosts of even numbers are on the second.
+    """
 
     def __init__(
         self,
@@ -80,12 +83,15 @@ class Net:
         switch: SwitchSettings | None = None,
         mtu: int = 1500,
         vlans: Mapping[int, int] | None = None,
+        links: int = 1,
+        trunk_links: int = 0,
     ) -> None:
         self.hosts = [Host(number) for number in range(1, hosts + 1)]
         ports = tuple(
             Port(
                 name=f"h{host.number}",
-                switch="sw1",
+                switch="sw2" if trunk_links and host.number % 2 == 0 else "sw1",
+                links=links,
                 wire=wire or Wire(),
                 nic=nic or Nic(),
                 interfaces=(
@@ -96,8 +102,10 @@ class Net:
             )
             for host in self.hosts
         )
-        switches = (Switch(name="sw1", settings=switch or SwitchSettings()),)
-        self.spec = FabricSpec(switches=switches, ports=ports, seed=1)
+        names = ("sw1", "sw2") if trunk_links else ("sw1",)
+        switches = tuple(Switch(name=name, settings=switch or SwitchSettings()) for name in names)
+        trunks = (Trunk(name="isl", a="sw1", b="sw2", links=trunk_links),) if trunk_links else ()
+        self.spec = FabricSpec(switches=switches, ports=ports, trunks=trunks, seed=1)
         self.fabric = Fabric.start(self.spec.model_dump_json())
         for host in self.hosts:
             host.command("ip", "address", "add", f"{host.address}/24", "dev", "p0")
@@ -109,21 +117,28 @@ class Net:
     def __exit__(self, *_: object) -> None:
         self.fabric.stop()
 
-    def change(self, change: ChangeSpec) -> None:
-        """Changes the fabric while it runs."""
-        self.fabric.change(change.model_dump_json(exclude_unset=True))
+    def change(self, change: ChangeSpec) -> int:
+        """Changes the fabric while it runs; when it did, as of `time.monotonic_ns`."""
+        return self.fabric.change(change.model_dump_json(exclude_unset=True))
 
     def port(self, number: int) -> dict[str, Any]:
         """Counters of a host's port."""
         return dict(self.fabric.stats()["ports"][f"h{number}"])
 
-    def echo(self, size: int = 100) -> Callable[[], float | None]:
-        """A function that sends a datagram from host 1 to host 2 and back: seconds, or None if nothing came back."""
+    def trunk(self) -> dict[str, Any]:
+        """Counters of the trunk."""
+        return dict(self.fabric.stats()["trunks"]["isl"])
+
+    def echo(self) -> Callable[..., float | None]:
+        """A function that sends a datagram (of 100 bytes, or so many) from host 1 to host 2 and back.
+
+        It gives the seconds, or None if nothing came back.
+        """
         near, far = (host.socket(socket.SOCK_DGRAM) for host in self.hosts[:2])
         far.bind((self.hosts[1].address, 7))
         near.settimeout(1.0)
         threading.Thread(target=_echo, args=(far,), daemon=True).start()
-        return lambda: _ask(near, (self.hosts[1].address, 7), b"x" * size)
+        return lambda size=100: _ask(near, (self.hosts[1].address, 7), b"x" * size)
 
     def transfer(self, data: bytes, sender: int = 1, receiver: int = 2) -> bytes:
         """Sends bytes over TCP; what has arrived."""

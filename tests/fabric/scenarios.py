@@ -7,10 +7,20 @@ import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
-from linerate.lab.fabric.change import ChangeSpec, NicChange, PortChange, SwitchChange, WireChange
+from linerate.lab.fabric.change import (
+    ChangeSpec,
+    Fault,
+    LinkChange,
+    NicChange,
+    PortChange,
+    SwitchChange,
+    TrunkChange,
+    WireChange,
+)
 from linerate.lab.fabric.spec import Nic, SwitchSettings, Wire
 from pyroute2.ethtool.ioctl import IoctlEthtool
 
@@ -101,6 +111,93 @@ def links_go_down_and_up() -> None:
         assert any(answers)
 
 
+def one_direction_fails_unseen() -> None:
+    """What host 2 sends to host 1 is lost; both see their cables plugged in, and the fabric tells what it was told."""
+    with Net() as net:
+        ask = net.echo()
+        assert ask() is not None
+        deaf = LinkChange(inbound=Fault(loss=1.0))
+        net.change(ChangeSpec(ports={"h1": PortChange(links={0: deaf})}))
+        assert ask() is None
+        assert "NO-CARRIER" not in net.hosts[0].command("ip", "link", "show", "p0")
+        port = net.port(1)
+        assert port["received"]["drops"]["loss"] > 0
+        assert port["sent"]["drops"]["loss"] == 0
+        assert port["settings"]["links"][0]["inbound"] == {"loss": 1.0, "mtu": 0}
+        net.change(ChangeSpec(ports={"h1": PortChange(links={0: LinkChange(inbound=Fault())})}))
+        assert any(ask() for _ in range(5))
+
+
+def a_hop_swallows_long_frames() -> None:
+    """One link was left at MTU 1500 where both hosts have 9000: short datagrams pass, long ones vanish."""
+    with Net(mtu=9000) as net:
+        ask = net.echo()
+        assert ask(100) is not None
+        assert ask(4000) is not None
+        net.change(ChangeSpec(ports={"h2": PortChange(links={0: LinkChange(outbound=Fault(mtu=1500))})}))
+        assert ask(100) is not None
+        assert ask(4000) is None
+        assert net.port(2)["sent"]["drops"]["mtu"] > 0
+
+
+def a_team_loses_its_carrier_with_its_last_link() -> None:
+    """Conversations move to the link that is left; the host sees nothing until that is gone, too."""
+    with Net(links=2) as net:
+        data = random.Random(3).randbytes(300_000)
+        assert all(net.transfer(data) == data for _ in range(6))
+        frames = [link["outbound"]["frames"] for link in net.port(1)["links"]]
+        assert min(frames) > 100, frames
+        for link, carrier in ((1, True), (0, False)):
+            net.change(ChangeSpec(ports={"h1": PortChange(links={link: LinkChange(up=False)})}))
+            shown = net.hosts[0].command("ip", "link", "show", "p0")
+            assert ("NO-CARRIER" not in shown) == carrier
+            assert net.port(1)["carrier"] == carrier
+            if carrier:
+                assert all(net.transfer(data) == data for _ in range(3))
+        assert [link["up"] for link in net.port(1)["links"]] == [False, False]
+        net.change(ChangeSpec(ports={"h1": PortChange(links={1: LinkChange(up=True)})}))
+        assert net.transfer(data) == data
+
+
+def a_switch_without_power_takes_every_carrier() -> None:
+    """All of its hosts see it at the instant that the change answers with, and all come back."""
+    with Net(hosts=3) as net:
+        before = time.monotonic_ns()
+        at = net.change(ChangeSpec(switches={"sw1": SwitchChange(up=False)}))
+        assert before <= at <= time.monotonic_ns()
+        shown = [host.command("ip", "link", "show", "p0") for host in net.hosts]
+        assert all("NO-CARRIER" in link for link in shown)
+        net.change(ChangeSpec(switches={"sw1": SwitchChange(up=True)}))
+        assert net.transfer(b"again", 1, 3) == b"again"
+
+
+def congestion_is_marked_for_those_who_understand() -> None:
+    """ECN: a queue above its threshold marks, and the sender slows down instead of losing frames."""
+    switch = SwitchSettings(ecn_threshold_bytes=20_000, queue_bytes=400_000)
+    with Net(hosts=3, switch=switch, wire=Wire(rate_bits_per_s=50_000_000)) as net:
+        for host in net.hosts:
+            host.command("sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+        _both_into_the_third(net, bytes(1_500_000))
+        received = net.port(3)["received"]
+        assert received["queues"]["0"]["marked"] > 0
+        assert sum(received["drops"].values()) == 0
+        third = net.hosts[2].inside(lambda: Path("/proc/thread-self/net/netstat").read_text())
+        names, values = (line.split() for line in third.splitlines() if line.startswith("IpExt:"))
+        assert int(values[names.index("InCEPkts")]) > 0
+
+
+def two_switches_joined_by_a_lag() -> None:
+    """A trunk of two links carries on with one, and hosts on different switches hear each other."""
+    with Net(trunk_links=2) as net:
+        data = random.Random(4).randbytes(300_000)
+        assert all(net.transfer(data) == data for _ in range(6))
+        frames = [link["outbound"]["frames"] for link in net.trunk()["links"]]
+        assert min(frames) > 100, frames
+        net.change(ChangeSpec(trunks={"isl": TrunkChange(links={0: LinkChange(up=False)})}))
+        assert all(net.transfer(data) == data for _ in range(3))
+        assert net.trunk()["settings"]["links"][0]["up"] is False
+
+
 def an_interface_that_is_deleted_takes_nobody_along() -> None:
     """Somebody removes the interface of host 2; the others go on."""
     with Net(hosts=3) as net:
@@ -164,7 +261,7 @@ def counters_are_there_and_nothing_is_left() -> None:
     with Net() as net:
         net.echo()()
         stats = net.fabric.stats()
-        assert set(stats["lag"]) == {"max_ns", "recent_max_ns", "late_turns", "given_up_ns"}
+        assert set(stats["lag"]) == {"max_ns", "recent_max_ns", "late_turns", "late_ns", "given_up_ns"}
         assert stats["elapsed_ns"] > 0
         assert stats["cpu_us"] > 0
         assert stats["switches"]["sw1"]["addresses"] == 2
@@ -184,6 +281,12 @@ SCENARIOS: dict[str, Callable[[], None]] = {
         delay_is_added_both_ways,
         vlans_are_apart,
         links_go_down_and_up,
+        one_direction_fails_unseen,
+        a_hop_swallows_long_frames,
+        a_team_loses_its_carrier_with_its_last_link,
+        a_switch_without_power_takes_every_carrier,
+        congestion_is_marked_for_those_who_understand,
+        two_switches_joined_by_a_lag,
         an_interface_that_is_deleted_takes_nobody_along,
         changes_are_all_or_nothing,
         pause_keeps_a_shallow_switch_lossless,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,10 @@ def test_the_process_answers_line_by_line() -> None:
     process = Process()
     assert process.ask(small("tap0")) == {"ready": {}}
     assert process.ask({"stats": {}})["stats"]["ports"]["h1"]["sent"]["frames"] == 0
-    assert process.ask({"change": {"ports": {"h1": {"wire": {"delay_ns": 5}}}}}) == {"changed": {}}
+    before = time.monotonic_ns()
+    changed = process.ask({"change": {"ports": {"h1": {"wire": {"delay_ns": 5}}}}})["changed"]
+    assert before <= changed["monotonic_ns"] <= time.monotonic_ns()
+    assert process.ask({"stats": {}})["stats"]["ports"]["h1"]["settings"]["wire"]["delay_ns"] == 5
     refusal = process.ask({"change": {"ports": {"h7": {}}}})["error"]
     assert refusal["blame"] == "user"
     assert "h7" in refusal["message"]

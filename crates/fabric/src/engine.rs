@@ -40,14 +40,13 @@ const TURN_NS_MAX: Nanos = 1_000_000;
 const LAG_NS_MAX: Nanos = 20_000_000;
 /// Most that a sleep is cut short by, and so the most that is spent looking.
 const LATE_NS_MAX: Nanos = 40_000;
-/// Lag from which on a measurement is to be doubted.
-const LATE_NS: Nanos = 1_000_000;
 
 /// What a fabric's owner asks of its thread.
 #[derive(Debug)]
 pub(crate) enum Request {
     Stats(SyncSender<FabricStats>),
-    Change(ChangeSpec, SyncSender<Result<(), ChangeFailure>>),
+    /// Answered by the monotonic time at which it took effect.
+    Change(ChangeSpec, SyncSender<Result<Nanos, ChangeFailure>>),
 }
 
 pub(crate) struct Engine {
@@ -85,20 +84,28 @@ impl Engine {
     /// Runs until the owner hangs up.
     pub(crate) fn run(&mut self, requests: &Receiver<Request>) -> io::Result<()> {
         loop {
-            let due = self.network.next_interrupt();
-            let began = self.begin(due);
-            let until = due.map_or(began, |due| began.min(due + TURN_NS_MAX));
-            self.network.advance(until, &mut self.hosts);
-            if let Some(error) = self.hosts.failure.take() {
-                return Err(error);
-            }
-            let more = self.hosts.read(&mut self.network)?;
-            let behind = until < began || more;
+            let (began, behind) = self.turn()?;
             let woken = if behind { self.wait(Some(0))? } else { self.sleep(began)? };
-            if woken && !self.answer(requests)? {
-                return Ok(());
+            if woken {
+                // The last turn may be long ago: what is asked is about now.
+                self.turn()?;
+                if !self.answer(requests)? {
+                    return Ok(());
+                }
             }
         }
+    }
+
+    /// Lets happen what is due, and takes what hosts have sent. Returns when it began, and whether there is more to do.
+    fn turn(&mut self) -> io::Result<(Nanos, bool)> {
+        let due = self.network.next_interrupt();
+        let (began, until) = self.begin(due);
+        self.network.advance(until, &mut self.hosts);
+        if let Some(error) = self.hosts.failure.take() {
+            return Err(error);
+        }
+        let more = self.hosts.read(&mut self.network)?;
+        Ok((began, until < began || more))
     }
 
     /// Waits for what comes next. Returns whether the owner wants something.
@@ -129,17 +136,19 @@ impl Engine {
         system::now_ns() - self.epoch
     }
 
-    /// The time, and how late it is for what should have been done by now. Time that cannot be made up is given up.
-    fn begin(&mut self, due: Option<Nanos>) -> Nanos {
+    /// The time, and up to when a turn goes that has something to do since `due`. Time that cannot be made up is given up.
+    fn begin(&mut self, due: Option<Nanos>) -> (Nanos, Nanos) {
         let now = self.clock();
-        let lag = due.map_or(0, |due| now.saturating_sub(due));
-        self.lag.note(lag, LATE_NS);
+        let Some(due) = due.filter(|&due| due < now) else { return (now, now) };
+        let until = now.min(due + TURN_NS_MAX);
+        self.lag.note(due, until, now);
+        let lag = now - due;
         if lag <= LAG_NS_MAX {
-            return now;
+            return (now, until);
         }
         self.epoch += lag;
         self.lag.given_up_ns += lag;
-        now - lag
+        (due, due)
     }
 
     /// Serves all requests that wait. False once the owner has hung up.

@@ -7,6 +7,7 @@ use crate::{
     spec::{ChangeSpec, FabricSpec, SpecError},
 };
 use linerate_io::Waker;
+use linerate_link::Nanos;
 use std::{
     io,
     sync::mpsc::{Sender, channel, sync_channel},
@@ -60,12 +61,13 @@ impl Fabric {
         answer.recv().map_err(|_| FabricError::Died)
     }
 
-    /// Changes what is named while packets flow. If anything in it is wrong nothing changes.
-    pub fn change(&self, change: ChangeSpec) -> Result<(), FabricError> {
+    /// Changes what is named while packets flow, and returns the monotonic time at which it took effect. If anything in it
+    /// is wrong nothing changes.
+    pub fn change(&self, change: ChangeSpec) -> Result<Nanos, FabricError> {
         let (reply, answer) = sync_channel(1);
         self.ask(Request::Change(change, reply))?;
         match answer.recv().map_err(|_| FabricError::Died)? {
-            Ok(()) => Ok(()),
+            Ok(at) => Ok(at),
             Err(ChangeFailure::Spec(error)) => Err(error.into()),
             Err(ChangeFailure::Host(at, error)) => Err(FabricError::Tap { at, error }),
         }

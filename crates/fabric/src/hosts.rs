@@ -24,6 +24,9 @@ pub(crate) struct Host {
     pub(crate) tap: Tap,
     pub(crate) name: String,
     pub(crate) mac: [u8; 6],
+    /// What the fabric last gave it.
+    pub(crate) mtu: u32,
+    carrier: bool,
     /// The kernel may have more for us.
     pub(crate) readable: bool,
     pub(crate) stats: HostStats,
@@ -56,7 +59,7 @@ pub(crate) struct Hosts {
 
 impl Host {
     /// Makes the TAP that the specification asks for.
-    pub(crate) fn open(spec: &InterfaceSpec, mac: Option<[u8; 6]>, up: bool) -> io::Result<Self> {
+    pub(crate) fn open(spec: &InterfaceSpec, mac: Option<[u8; 6]>, carrier: bool) -> io::Result<Self> {
         let options = TapOptions {
             name: &spec.interface,
             mac,
@@ -65,12 +68,21 @@ impl Host {
             napi: spec.napi,
         };
         let tap = Tap::open(spec.netns.as_deref().map(Path::new), &options)?;
-        if !up {
-            tap.set_carrier(false)?;
-        }
         let mac = tap.mac()?;
-        let name = spec.interface.clone();
-        Ok(Self { tap, name, mac, readable: true, stats: HostStats::default() })
+        let (name, mtu) = (spec.name().to_owned(), spec.mtu);
+        let mut host =
+            Self { tap, name, mac, mtu, carrier: true, readable: true, stats: HostStats::default() };
+        host.set_carrier(carrier)?;
+        Ok(host)
+    }
+
+    /// Lets the host's stack see its cable plugged in or pulled out.
+    pub(crate) fn set_carrier(&mut self, carrier: bool) -> io::Result<()> {
+        if self.carrier != carrier {
+            self.tap.set_carrier(carrier)?;
+            self.carrier = carrier;
+        }
+        Ok(())
     }
 }
 

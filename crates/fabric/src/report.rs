@@ -3,9 +3,9 @@
 use crate::{
     hosts::{HostStats, Hosts},
     packet::Segment,
-    plan::Plan,
+    plan::{Plan, PortSettings, TrunkSettings},
 };
-use linerate_link::{Nanos, Network, PortStats, SwitchStats, TrunkStats};
+use linerate_link::{Nanos, Network, PortStats, SwitchConfig, SwitchStats, TrunkStats};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -21,10 +21,13 @@ pub struct FabricStats {
     /// Ports of hosts and arrays.
     pub ports: BTreeMap<String, NamedPortStats>,
     /// Cables between switches.
-    pub trunks: BTreeMap<String, TrunkStats>,
+    pub trunks: BTreeMap<String, NamedTrunkStats>,
     /// Switches.
-    pub switches: BTreeMap<String, SwitchStats>,
+    pub switches: BTreeMap<String, NamedSwitchStats>,
 }
+
+/// Lag from which on a measurement is to be doubted.
+const LATE_NS: Nanos = 1_000_000;
 
 /// How late things were done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -35,6 +38,8 @@ pub struct LagStats {
     pub recent_max_ns: Nanos,
     /// Turns that began more than a millisecond late.
     pub late_turns: u64,
+    /// Of the network's time, what was settled more than a millisecond after it.
+    pub late_ns: Nanos,
     /// Time that was not caught up with: the network stood still.
     pub given_up_ns: Nanos,
 }
@@ -45,8 +50,32 @@ pub struct NamedPortStats {
     /// The cable, both ways, and the NIC.
     #[serde(flatten)]
     pub port: PortStats,
+    /// Whether the host sees a carrier.
+    pub carrier: bool,
+    /// What is in force.
+    pub settings: PortSettings,
     /// TAPs by name.
     pub interfaces: BTreeMap<String, InterfaceStats>,
+}
+
+/// A trunk.
+#[derive(Clone, Debug, Serialize)]
+pub struct NamedTrunkStats {
+    /// Both ways.
+    #[serde(flatten)]
+    pub trunk: TrunkStats,
+    /// What is in force.
+    pub settings: TrunkSettings,
+}
+
+/// A switch.
+#[derive(Clone, Debug, Serialize)]
+pub struct NamedSwitchStats {
+    /// As a whole.
+    #[serde(flatten)]
+    pub switch: SwitchStats,
+    /// What is in force.
+    pub settings: SwitchConfig,
 }
 
 /// One TAP.
@@ -54,16 +83,23 @@ pub struct NamedPortStats {
 pub struct InterfaceStats {
     /// Its address.
     pub mac: String,
+    /// The MTU that the fabric last gave it.
+    pub mtu: u32,
     /// Packets between the host's stack and the NIC.
     #[serde(flatten)]
     pub(crate) packets: HostStats,
 }
 
 impl LagStats {
-    pub(crate) fn note(&mut self, lag: Nanos, late: Nanos) {
+    /// Takes down a turn: what was due since `due` is settled up to `until`, at the time `now`.
+    pub(crate) fn note(&mut self, due: Nanos, until: Nanos, now: Nanos) {
+        let lag = now.saturating_sub(due);
         self.max_ns = self.max_ns.max(lag);
         self.recent_max_ns = self.recent_max_ns.max(lag);
-        self.late_turns += u64::from(lag > late);
+        if lag > LATE_NS {
+            self.late_turns += 1;
+            self.late_ns += until.min(now - LATE_NS) - due;
+        }
     }
 }
 
@@ -79,14 +115,25 @@ impl FabricStats {
             let interfaces = hosts.list[port.hosts.clone()].iter();
             let interfaces = interfaces.map(|host| {
                 let mac = host.mac.map(|byte| format!("{byte:02x}")).join(":");
-                (host.name.clone(), InterfaceStats { mac, packets: host.stats })
+                (host.name.clone(), InterfaceStats { mac, mtu: host.mtu, packets: host.stats })
             });
-            let stats =
-                NamedPortStats { port: network.port_stats(port.nic), interfaces: interfaces.collect() };
+            let stats = NamedPortStats {
+                port: network.port_stats(port.nic),
+                carrier: network.carrier(port.nic),
+                settings: port.settings.clone(),
+                interfaces: interfaces.collect(),
+            };
             (name.clone(), stats)
         });
-        let trunks = plan.trunks.iter().map(|(name, trunk)| (name.clone(), network.trunk_stats(trunk.id)));
-        let switches = plan.switches.iter().map(|(name, (id, _))| (name.clone(), network.switch_stats(*id)));
+        let trunks = plan.trunks.iter().map(|(name, trunk)| {
+            let stats =
+                NamedTrunkStats { trunk: network.trunk_stats(trunk.id), settings: trunk.settings.clone() };
+            (name.clone(), stats)
+        });
+        let switches = plan.switches.iter().map(|(name, (id, settings))| {
+            let stats = NamedSwitchStats { switch: network.switch_stats(*id), settings: settings.clone() };
+            (name.clone(), stats)
+        });
         Self {
             elapsed_ns: network.now(),
             cpu_us,

@@ -2,7 +2,7 @@
 //!
 //! A **port** is a physical NIC port, cabled to a switch; each of its **interfaces** is a TAP in some network
 //! namespace, with a VLAN and a priority of its own. **Trunks** join switches, which must form a tree. A port or trunk
-//! with several `links` is a LAG: every flow takes one of them. Unknown keys are refused.
+//! with several `links` is a LAG, or a host's team: every flow takes one of those that are up. Unknown keys are refused.
 
 mod change;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use thiserror::Error;
 
-pub use change::{ChangeSpec, NicChange, PortChange, SwitchChange, TrunkChange, WireChange};
+pub use change::{ChangeSpec, LinkChange, NicChange, PortChange, SwitchChange, TrunkChange, WireChange};
 
 /// The version of the JSON form that this crate reads.
 pub const SPEC_VERSION: u32 = 1;
@@ -80,6 +80,9 @@ pub struct InterfaceSpec {
     pub netns: Option<String>,
     /// Name of the interface there, at most 15 bytes.
     pub interface: String,
+    /// What counters and changes call it, unique on its port; none = as the interface.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Address, for example `02:00:00:00:01:00`; none = one that the kernel makes up.
     #[serde(default)]
     pub mac: Option<String>,
@@ -199,6 +202,14 @@ impl PortSpec {
         check_cable(at, self.links, &self.wire, self.queue_bytes)?;
         self.nic.check().map_err(|error| SpecError::at(&format!("{at}.nic"), error))?;
         require(!self.interfaces.is_empty(), at, "interfaces", "a port needs at least one")?;
+        let mut names = HashSet::new();
+        let named = self.interfaces.iter().all(|interface| names.insert(interface.name()));
+        require(
+            named,
+            at,
+            "interfaces",
+            "two interfaces of one port have the same name; give them a `name` each",
+        )?;
         let mut vlans = HashSet::new();
         let apart = self.interfaces.iter().all(|interface| vlans.insert(interface.vlan));
         require(apart, at, "interfaces", "the interfaces of one port need different VLANs")?;
@@ -209,9 +220,15 @@ impl PortSpec {
 }
 
 impl InterfaceSpec {
+    /// What counters and changes call it.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.interface)
+    }
+
     fn check(&self, at: &str) -> Result<(), SpecError> {
         let length = self.interface.len();
         require((1..=15).contains(&length), at, "interface", "expected a name of 1 to 15 bytes")?;
+        require(!self.name().is_empty(), at, "name", "expected a name, or none")?;
         let mac_is_good = self.mac.as_ref().is_none_or(|mac| parse_mac(mac).is_some());
         require(mac_is_good, at, "mac", "expected a unicast address like 02:00:00:00:01:00")?;
         check_mtu(at, self.mtu)?;

@@ -41,9 +41,11 @@ pub fn thread_id() -> u32 {
 pub fn hurry_thread() -> io::Result<bool> {
     const SLICE_NS: u64 = 100_000;
     let ask = |nice: i32| {
-        // SAFETY: all-zero is a valid sched_attr, and one of an ordinary thread.
+        // SAFETY: all-zero is a valid sched_attr.
         let mut wish: libc::sched_attr = unsafe { std::mem::zeroed() };
         wish.size = size_of::<libc::sched_attr>() as u32;
+        // Without, all-zero would say SCHED_OTHER: whoever runs us under another policy meant it.
+        wish.sched_flags = libc::SCHED_FLAG_KEEP_POLICY as u64;
         wish.sched_nice = nice;
         wish.sched_runtime = SLICE_NS;
         // SAFETY: the kernel reads one sched_attr; 0 is the calling thread.

@@ -38,6 +38,28 @@ pub struct WireConfig {
     pub up: bool,
 }
 
+/// One link of a cable, beside what all its links have in common ([`WireConfig`]).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkConfig {
+    /// Whether it is plugged in. It carries frames if the whole cable is, too. true.
+    pub up: bool,
+    /// What is wrong with it from the NIC to the switch, or from a trunk's `a` to its `b`. Nothing.
+    pub outbound: FaultConfig,
+    /// What is wrong with it the other way. Nothing.
+    pub inbound: FaultConfig,
+}
+
+/// What one direction of a link does to frames while both of its ends take it for sound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FaultConfig {
+    /// Probability that a frame is lost, beside the wire's own; 1 = nothing gets through. 0.
+    pub loss: f64,
+    /// Longest payload (L3) that gets through, as where one station was set to another MTU; 0 = any. 0.
+    pub mtu: u32,
+}
+
 /// A network interface card: one physical port of a host or an array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -64,6 +86,8 @@ pub struct NicConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SwitchConfig {
+    /// Whether it has power; without, all its links are down. true.
+    pub up: bool,
     /// Most bytes that one priority of one egress port may have waiting; more are dropped. 512 KiB.
     pub queue_bytes: u64,
     /// Most bytes that all queues together may have waiting; more are dropped. 16 MiB.
@@ -139,6 +163,12 @@ impl Default for WireConfig {
     }
 }
 
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self { up: true, outbound: FaultConfig::default(), inbound: FaultConfig::default() }
+    }
+}
+
 impl Default for NicConfig {
     fn default() -> Self {
         Self {
@@ -157,6 +187,7 @@ impl Default for NicConfig {
 impl Default for SwitchConfig {
     fn default() -> Self {
         Self {
+            up: true,
             queue_bytes: 512 << 10,
             buffer_bytes: 16 << 20,
             mtu: 9216,
@@ -177,10 +208,17 @@ impl WireConfig {
         within("rate_bits_per_s", self.rate_bits_per_s, 1_000, 1_000_000_000_000)?;
         within("delay_ns", self.delay_ns, 0, DELAY_NS_MAX)?;
         within("jitter_ns", self.jitter_ns, 0, DELAY_NS_MAX)?;
-        if (0.0..=1.0).contains(&self.loss) {
-            return Ok(());
-        }
-        Err(ConfigError::new("loss", format!("{} is no probability (0 to 1)", self.loss)))
+        probability("loss", self.loss)
+    }
+}
+
+impl LinkConfig {
+    /// Holds the figures against their bounds.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        probability("outbound.loss", self.outbound.loss)?;
+        within("outbound.mtu", self.outbound.mtu, 0, FRAME_BYTES_MAX - 14)?;
+        probability("inbound.loss", self.inbound.loss)?;
+        within("inbound.mtu", self.inbound.mtu, 0, FRAME_BYTES_MAX - 14)
     }
 }
 
@@ -258,6 +296,13 @@ fn yes() -> bool {
     true
 }
 
+fn probability(key: &str, value: f64) -> Result<(), ConfigError> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError::new(key, format!("{value} is no probability (0 to 1)")))
+}
+
 /// An error unless `low <= value <= high`.
 pub(crate) fn within<T: Copy + PartialOrd + std::fmt::Display>(
     key: &str,
@@ -280,12 +325,16 @@ mod tests {
         WireConfig::default().check().unwrap();
         NicConfig::default().check().unwrap();
         SwitchConfig::default().check().unwrap();
+        LinkConfig::default().check().unwrap();
     }
 
     #[test]
     fn nonsense_is_refused_with_its_key() {
         let wire = WireConfig { loss: f64::NAN, ..WireConfig::default() };
         assert_eq!(wire.check().unwrap_err().key, "loss");
+        let deaf = FaultConfig { loss: 1.5, mtu: 0 };
+        let link = LinkConfig { inbound: deaf, ..LinkConfig::default() };
+        assert_eq!(link.check().unwrap_err().key, "inbound.loss");
         let switch = SwitchConfig { xon_bytes: 1 << 20, ..SwitchConfig::default() };
         assert_eq!(switch.check().unwrap_err().key, "xon_bytes");
         for shares in [vec![], vec![(3, 60), (0, 50)], vec![(8, 10)], vec![(1, 0)]] {

@@ -5,8 +5,8 @@
 //! jitter.
 
 use crate::{
-    config::{PRIORITIES, Schedule, WireConfig},
-    frame::{Nanos, Tagged, wire_bytes},
+    config::{FaultConfig, PRIORITIES, Schedule, WireConfig},
+    frame::{HEADER_BYTES, Nanos, Tagged, wire_bytes},
     rng::Rng,
     schedule::Scheduler,
     stats::LaneStats,
@@ -56,6 +56,11 @@ pub(crate) struct Lane<P> {
     /// The other direction of the same cable.
     pub(crate) reverse: usize,
     pub(crate) wire: WireConfig,
+    /// Whether this link of the cable is plugged in.
+    pub(crate) plugged: bool,
+    pub(crate) fault: FaultConfig,
+    /// The cable and the link are plugged in, and both ends have power.
+    pub(crate) up: bool,
     pub(crate) scheduler: Scheduler,
     rng: Rng,
     queues: [VecDeque<Waiting<P>>; PRIORITIES],
@@ -93,6 +98,9 @@ impl<P> Lane<P> {
             bond,
             reverse,
             wire,
+            plugged: true,
+            fault: FaultConfig::default(),
+            up: wire.up,
             scheduler: Scheduler::new(schedule),
             rng,
             queues: std::array::from_fn(|_| VecDeque::new()),
@@ -177,12 +185,16 @@ impl<P> Lane<P> {
     }
 
     /// What becomes of a frame that has been sent: when it arrives, or none. Order is kept: no frame overtakes another.
-    pub(crate) fn fate(&mut self, now: Nanos) -> Option<Nanos> {
-        if !self.wire.up {
+    pub(crate) fn fate(&mut self, length: u32, now: Nanos) -> Option<Nanos> {
+        if !self.up {
             self.stats.drops.down += 1;
             return None;
         }
-        if self.rng.chance(self.wire.loss) {
+        if self.fault.mtu > 0 && length > self.fault.mtu + HEADER_BYTES {
+            self.stats.drops.mtu += 1;
+            return None;
+        }
+        if self.rng.chance(self.wire.loss) || self.rng.chance(self.fault.loss) {
             self.stats.drops.loss += 1;
             return None;
         }
@@ -212,12 +224,13 @@ impl<P> Lane<P> {
         self.pause(u8::MAX, false, now);
     }
 
-    /// Bytes that may still come in by this lane after its receiver has asked for a pause: the frames that are under way
-    /// on either side when the pause is due, and what the wire holds during the round trip.
+    /// Bytes beyond `xoff` that may still come in by this lane: the frame that goes beyond it, one for as long as the pause
+    /// waits for the other direction's frame to be sent, the one that the pause finds under way, and what the wire holds
+    /// during the round trip.
     pub(crate) fn headroom_bytes(&self, mtu: u32) -> u64 {
         let round_trip_ns = 2 * self.wire.delay_ns + self.wire.jitter_ns;
         let on_the_wire = u128::from(round_trip_ns) * u128::from(self.wire.rate_bits_per_s) / 8_000_000_000;
-        on_the_wire as u64 + 2 * wire_bytes(mtu + 14) + 2 * wire_bytes(60)
+        on_the_wire as u64 + 3 * wire_bytes(mtu + HEADER_BYTES) + 2 * wire_bytes(60)
     }
 
     /// Stops or releases priorities.

@@ -12,7 +12,7 @@ use crate::{
     frame::{Frame, HEADER_BYTES, Nanos, Tagged},
     lane::{Account, Lane, Node, Waiting},
     nic::{Arrived, Interface, InterfaceConfig, InterfaceId, Nic, Receiver},
-    stats::{LaneStats, PortStats, SwitchStats, TrunkStats},
+    stats::{LaneStats, LinkStats, PortStats, SwitchStats, TrunkStats},
     switch::Switch,
 };
 pub use build::Cable;
@@ -53,8 +53,16 @@ pub struct Network<P> {
 #[derive(Debug)]
 struct Bond {
     lanes: Vec<usize>,
+    /// Those that are up.
+    usable: Vec<usize>,
     /// Most bytes of a queue; none = what the switch says.
     queue_bytes: Option<u64>,
+}
+
+impl Bond {
+    fn is_up(&self) -> bool {
+        !self.usable.is_empty()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -194,7 +202,7 @@ impl<P: Clone> Network<P> {
     fn sent(&mut self, index: usize, receiver: &mut impl Receiver<P>) {
         let lane = &mut self.lanes[index];
         let Some(Waiting { tagged, account }) = lane.current.take() else { return };
-        let fate = lane.fate(self.now);
+        let fate = lane.fate(tagged.frame.length, self.now);
         let from = lane.from;
         self.release(account, u64::from(tagged.frame.length), from);
         self.start(index);
@@ -209,7 +217,7 @@ impl<P: Clone> Network<P> {
     }
 
     fn arrive(&mut self, lane: usize, tagged: Tagged<P>, receiver: &mut impl Receiver<P>) {
-        if !self.lanes[lane].wire.up {
+        if !self.lanes[lane].up {
             self.lanes[lane].stats.drops.down += 1;
             return;
         }
@@ -264,7 +272,7 @@ impl<P: Clone> Network<P> {
     /// The receiver of a lane asks its sender to pause or to go on.
     fn ask(&mut self, lane: usize, priorities: u8, stop: bool) {
         let reverse = &self.lanes[self.lanes[lane].reverse];
-        if reverse.wire.up {
+        if reverse.up {
             let arrival = reverse.pause_arrival(self.now);
             let at = self.lanes[lane].after_last_pause(arrival);
             let epoch = self.lanes[lane].epoch;
@@ -280,20 +288,27 @@ impl<P: Clone> Network<P> {
             Node::Nic(nic) => self.nics[nic].config.pause_rx,
             Node::Switch(_) => true,
         };
-        if lane.wire.up && (obeys || !stop) {
+        if lane.up && (obeys || !stop) {
             lane.pause(priorities, stop, self.now);
             self.start(index);
         }
     }
 
-    /// The link of a bond that a flow takes: always the same one while no link goes up or down.
+    /// The link of a bond that a flow takes: always the same one while no link goes up or down. If all are down it does
+    /// not matter which one loses it.
     fn link_for(&self, bond: usize, flow: u32) -> usize {
-        let lanes = &self.bonds[bond].lanes;
-        lanes[flow as usize % lanes.len()]
+        let Bond { lanes, usable, .. } = &self.bonds[bond];
+        let links = if usable.is_empty() { lanes } else { usable };
+        links[flow as usize % links.len()]
     }
 }
 
 impl<P: Clone> Network<P> {
+    /// Whether a NIC sees a carrier: one of its links is up.
+    pub fn carrier(&self, nic: NicId) -> bool {
+        self.bonds[self.nics[nic.0].bond].is_up()
+    }
+
     /// Counters of a NIC and its cable.
     pub fn port_stats(&self, nic: NicId) -> PortStats {
         let bond = self.nics[nic.0].bond;
@@ -303,18 +318,31 @@ impl<P: Clone> Network<P> {
             received: self.bond_stats(bond, true),
             nic: self.nics[nic.0].stats,
             pauses_asked,
+            links: self.link_stats(bond),
         }
     }
 
     /// Counters of a trunk.
     pub fn trunk_stats(&self, trunk: TrunkId) -> TrunkStats {
         let (a, b) = self.trunks[trunk.0];
-        TrunkStats { a_to_b: self.bond_stats(a, false), b_to_a: self.bond_stats(b, false) }
+        TrunkStats {
+            a_to_b: self.bond_stats(a, false),
+            b_to_a: self.bond_stats(b, false),
+            links: self.link_stats(a),
+        }
     }
 
     /// Counters of a switch.
     pub fn switch_stats(&self, switch: SwitchId) -> SwitchStats {
         self.switches[switch.0].stats
+    }
+
+    fn link_stats(&self, bond: usize) -> Vec<LinkStats> {
+        let of = |&index: &usize| {
+            let (lane, reverse) = (&self.lanes[index], &self.lanes[self.lanes[index].reverse]);
+            LinkStats { up: lane.up, outbound: lane.snapshot(self.now), inbound: reverse.snapshot(self.now) }
+        };
+        self.bonds[bond].lanes.iter().map(of).collect()
     }
 
     fn bond_stats(&self, bond: usize, reverse: bool) -> LaneStats {

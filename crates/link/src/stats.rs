@@ -1,7 +1,18 @@
-//! Counters, cumulative since the start. A level (`queued`, `asked`) is the state of the moment.
+//! Counters, cumulative since the start. A level (`queued`, `up`) is the state of the moment.
 
 use crate::config::PRIORITIES;
 use serde::{Serialize, Serializer};
+
+/// One link of a cable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkStats {
+    /// Whether it carries frames now.
+    pub up: bool,
+    /// From the NIC to the switch, or from a trunk's `a` to its `b`.
+    pub outbound: LaneStats,
+    /// The other way.
+    pub inbound: LaneStats,
+}
 
 /// Frames that did not arrive, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -12,11 +23,11 @@ pub struct Drops {
     pub buffer: u64,
     /// Lossless frames beyond an ingress port's headroom: the pause came too late or was not obeyed.
     pub headroom: u64,
-    /// Longer than the switch or the receiving interface takes.
+    /// Longer than the link, the switch or the receiving interface takes.
     pub mtu: u64,
-    /// Lost on the wire by chance.
+    /// Lost on the wire by chance, or by a fault that nobody sees.
     pub loss: u64,
-    /// The cable was not plugged in.
+    /// The link was down.
     pub down: u64,
     /// The NIC's receive ring was full.
     pub ring: u64,
@@ -85,6 +96,8 @@ pub struct PortStats {
     pub nic: ReceiveStats,
     /// Times that the switch asked the NIC to pause.
     pub pauses_asked: u64,
+    /// Each link by itself.
+    pub links: Vec<LinkStats>,
 }
 
 /// A trunk: both directions of its cable.
@@ -94,6 +107,8 @@ pub struct TrunkStats {
     pub a_to_b: LaneStats,
     /// From `b` to `a`.
     pub b_to_a: LaneStats,
+    /// Each link by itself.
+    pub links: Vec<LinkStats>,
 }
 
 /// A switch as a whole.

@@ -36,6 +36,12 @@ impl Switch {
         }
     }
 
+    /// It has lost power, and with it what it knew.
+    pub(crate) fn forget(&mut self) {
+        self.addresses.clear();
+        self.stats.addresses = 0;
+    }
+
     /// The address is behind this bond.
     pub(crate) fn learn(&mut self, source: Mac, vlan: u16, bond: usize) {
         if source.is_group() {

@@ -56,9 +56,9 @@ impl Fabric {
         loaded(py, &stats)
     }
 
-    /// Changes what a `ChangeSpec` names while packets flow.
+    /// Changes what a `ChangeSpec` names while packets flow. Returns when: nanoseconds of the monotonic clock.
     #[pyo3(signature = (change_json, /))]
-    fn change(&self, py: Python<'_>, change_json: &str) -> PyResult<()> {
+    fn change(&self, py: Python<'_>, change_json: &str) -> PyResult<u64> {
         let change = ChangeSpec::from_json(change_json).map_err(|error| fabric_error(&error.into()))?;
         self.ask(py, move |fabric| fabric.change(change))
     }

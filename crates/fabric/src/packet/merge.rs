@@ -10,8 +10,8 @@ use std::{io::IoSlice, ops::Range, rc::Rc};
 
 /// Most bytes of a merged packet after the Ethernet header: what an IPv4 header can say.
 const MERGED_BYTES_MAX: usize = 65_535;
-/// Most ranges of payload in one packet: a write takes 1024 pieces (`IOV_MAX`), and the headers are one.
-const PIECES_MAX: usize = 1023;
+/// Most ranges of payload in one packet: 64 KiB in frames of MTU 1500 that their host cut itself, and some.
+const PIECES_MAX: usize = 63;
 /// Conversations that a NIC merges at the same time.
 const OPEN_MAX: usize = 16;
 const DATA_VALID: [u8; VNET_HEADER_BYTES] = [vnet::DATA_VALID, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -20,7 +20,12 @@ const DATA_VALID: [u8; VNET_HEADER_BYTES] = [vnet::DATA_VALID, 0, 0, 0, 0, 0, 0,
 #[derive(Debug)]
 pub(crate) struct Merger<T> {
     open: Vec<Burst<T>>,
+    /// Lists of pieces that are used again.
+    spare: Vec<Vec<Piece>>,
 }
+
+/// Payload: a range in a frame.
+type Piece = (Segment, Range<usize>);
 
 /// Segments that become one packet.
 #[derive(Debug)]
@@ -28,10 +33,11 @@ struct Burst<T> {
     to: T,
     flow: u32,
     marked: bool,
-    /// The first segment, whose headers are used.
+    /// The first segment, whose headers are used, and its payload with what follows it in the same packet.
     first: Segment,
-    /// Payload: ranges in frames, neighbours joined.
-    pieces: Vec<(Segment, Range<usize>)>,
+    range: Range<usize>,
+    /// Further payload, neighbours joined.
+    more: Vec<Piece>,
     segments: usize,
     bytes: usize,
     /// Payload of the first segment: all but the last have as much.
@@ -44,7 +50,7 @@ struct Burst<T> {
 
 impl<T: Copy + PartialEq> Merger<T> {
     pub(crate) fn new() -> Self {
-        Self { open: Vec::with_capacity(OPEN_MAX) }
+        Self { open: Vec::with_capacity(OPEN_MAX), spare: Vec::with_capacity(OPEN_MAX) }
     }
 
     /// Takes a frame. Whatever is complete by now goes to `out`: the packet's pieces, and the number of frames in it.
@@ -62,21 +68,32 @@ impl<T: Copy + PartialEq> Merger<T> {
                 self.open[position].append(frame.payload);
                 return;
             }
-            self.open.remove(position).emit(out);
+            self.emit(position, out);
         }
-        let burst = Burst::new(to, frame);
         if !may_merge {
-            return burst.emit(out);
+            // An empty list takes no memory.
+            return Burst::new(to, frame, Vec::new()).emit(out);
         }
         if self.open.len() == OPEN_MAX {
-            self.open.remove(0).emit(out);
+            self.emit(0, out);
         }
-        self.open.push(burst);
+        let more = self.spare.pop().unwrap_or_default();
+        self.open.push(Burst::new(to, frame, more));
     }
 
     /// The interrupt is over: everything goes.
     pub(crate) fn finish(&mut self, out: &mut impl FnMut(T, &[IoSlice<'_>], usize)) {
-        self.open.drain(..).for_each(|burst| burst.emit(out));
+        while !self.open.is_empty() {
+            self.emit(0, out);
+        }
+    }
+
+    fn emit(&mut self, position: usize, out: &mut impl FnMut(T, &[IoSlice<'_>], usize)) {
+        let burst = self.open.remove(position);
+        burst.emit(out);
+        let mut more = burst.more;
+        more.clear();
+        self.spare.push(more);
     }
 }
 
@@ -112,7 +129,7 @@ impl Segment {
 }
 
 impl<T: Copy> Burst<T> {
-    fn new(to: T, frame: Frame<Segment>) -> Self {
+    fn new(to: T, frame: Frame<Segment>, more: Vec<Piece>) -> Self {
         let first = frame.payload;
         let payload = first.payload();
         let (flags, next_sequence) = if first.packet.layout.is_tcp {
@@ -130,8 +147,9 @@ impl<T: Copy> Burst<T> {
             next_sequence,
             flags,
             closed: flags & flag::PSH != 0,
-            pieces: vec![(first.clone(), payload)],
             first,
+            range: payload,
+            more,
         }
     }
 
@@ -143,7 +161,7 @@ impl<T: Copy> Burst<T> {
             && frame.marked == self.marked
             && bytes <= self.segment_bytes
             && layout.header_bytes + self.bytes + bytes <= MERGED_BYTES_MAX
-            && self.pieces.len() < PIECES_MAX
+            && self.more.len() + 1 < PIECES_MAX
             && next.sequence() == self.next_sequence
             && (next.flags() ^ self.flags) & !flag::PSH == 0
             && (Rc::ptr_eq(&next.packet, &self.first.packet)
@@ -159,15 +177,18 @@ impl<T: Copy> Burst<T> {
         self.segments += 1;
         self.bytes += payload.len();
         self.next_sequence = self.next_sequence.wrapping_add(payload.len() as u32);
-        match self.pieces.last_mut() {
-            Some((last, range)) if Rc::ptr_eq(&last.packet, &next.packet) && range.end == payload.start => {
-                range.end = payload.end;
-            }
-            _ => self.pieces.push((next, payload)),
+        let (last, range) = match self.more.last_mut() {
+            Some((last, range)) => (&*last, range),
+            None => (&self.first, &mut self.range),
+        };
+        if Rc::ptr_eq(&last.packet, &next.packet) && range.end == payload.start {
+            range.end = payload.end;
+        } else {
+            self.more.push((next, payload));
         }
     }
 
-    fn emit(self, out: &mut impl FnMut(T, &[IoSlice<'_>], usize)) {
+    fn emit(&self, out: &mut impl FnMut(T, &[IoSlice<'_>], usize)) {
         let packet = &self.first.packet;
         let is_whole = self.segments == 1 && packet.segment_bytes == 0;
         if is_whole {
@@ -190,12 +211,13 @@ impl<T: Copy> Burst<T> {
             header_bytes: layout.header_bytes,
         });
         vnet::write(header, layout.transport, gso);
-        let mut slices = Vec::with_capacity(self.pieces.len() + 1);
-        slices.push(IoSlice::new(&head[..VNET_HEADER_BYTES + layout.header_bytes]));
-        slices.extend(
-            self.pieces.iter().map(|(segment, range)| IoSlice::new(&segment.packet.frame()[range.clone()])),
-        );
-        out(self.to, &slices, self.segments);
+        let mut slices = [IoSlice::new(&[]); PIECES_MAX + 1];
+        slices[0] = IoSlice::new(&head[..VNET_HEADER_BYTES + layout.header_bytes]);
+        slices[1] = IoSlice::new(&packet.frame()[self.range.clone()]);
+        for (slice, (segment, range)) in slices[2..].iter_mut().zip(&self.more) {
+            *slice = IoSlice::new(&segment.packet.frame()[range.clone()]);
+        }
+        out(self.to, &slices[..self.more.len() + 2], self.segments);
     }
 
     /// A frame as its host handed it over: only a mark has to be written into it.

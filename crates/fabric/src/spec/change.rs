@@ -1,7 +1,7 @@
 //! What may change while a fabric runs: only the keys that are given do.
 
 use super::SpecError;
-use linerate_link::{FlowControl, NicConfig, Schedule, SwitchConfig, WireConfig};
+use linerate_link::{FaultConfig, FlowControl, LinkConfig, NicConfig, Schedule, SwitchConfig, WireConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,8 +27,10 @@ pub struct PortChange {
     pub nic: NicChange,
     /// See [`super::PortSpec::queue_bytes`].
     pub queue_bytes: Option<u64>,
-    /// Interface -> MTU. The fabric changes it on the interface as well.
+    /// Interface (by its name on this port) -> MTU. The fabric changes it on the interface as well.
     pub mtu: BTreeMap<String, u32>,
+    /// Link of the cable, counted from 0 -> what changes. The host loses its carrier when the last one goes down.
+    pub links: BTreeMap<u32, LinkChange>,
 }
 
 /// Changes of one trunk.
@@ -39,6 +41,8 @@ pub struct TrunkChange {
     pub wire: WireChange,
     /// See [`super::TrunkSpec::queue_bytes`].
     pub queue_bytes: Option<u64>,
+    /// Link of the cable, counted from 0 -> what changes.
+    pub links: BTreeMap<u32, LinkChange>,
 }
 
 /// Generates the changes of a configuration: every field optional, and `apply` that overlays them.
@@ -75,6 +79,11 @@ change_of! {
 }
 
 change_of! {
+    /// Changes of one link. Each direction's faults change as a whole.
+    LinkChange of LinkConfig { up: bool, outbound: FaultConfig, inbound: FaultConfig }
+}
+
+change_of! {
     /// Changes of a card.
     NicChange of NicConfig {
         tx_ring_frames: u32,
@@ -91,6 +100,7 @@ change_of! {
 change_of! {
     /// Changes of a switch.
     SwitchChange of SwitchConfig {
+        up: bool,
         queue_bytes: u64,
         buffer_bytes: u64,
         mtu: u32,

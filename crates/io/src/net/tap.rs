@@ -115,11 +115,14 @@ impl Tap {
         ioctl(&self.control, libc::SIOCSIFMTU, &mut request)
     }
 
-    /// Plugs the cable in or out, as the host sees it.
+    /// Plugs the cable in or out, as the host sees it. If the interface is gone nobody is there to see it.
     pub fn set_carrier(&self, up: bool) -> io::Result<()> {
         let mut up = c_int::from(up);
         // SAFETY: the kernel reads one int.
-        check(unsafe { libc::ioctl(self.file.as_raw_fd(), libc::TUNSETCARRIER, &raw mut up) })
+        match check(unsafe { libc::ioctl(self.file.as_raw_fd(), libc::TUNSETCARRIER, &raw mut up) }) {
+            Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Ok(()),
+            result => result,
+        }
     }
 
     fn set_mac(&self, mac: [u8; 6]) -> io::Result<()> {

@@ -90,7 +90,7 @@ impl<P: Clone> Network<P> {
     /// Both directions of a cable: the bonds of its ends.
     fn add_cable(&mut self, a: Node, b: Node, cable: Cable, schedules: &[Schedule; 2]) -> (usize, usize) {
         let first = self.bonds.len();
-        let bond = || Bond { lanes: Vec::new(), queue_bytes: cable.queue_bytes };
+        let bond = || Bond { lanes: Vec::new(), usable: Vec::new(), queue_bytes: cable.queue_bytes };
         self.bonds.extend([bond(), bond()]);
         for _ in 0..cable.links.max(1) {
             let index = self.lanes.len();
@@ -104,6 +104,7 @@ impl<P: Clone> Network<P> {
                 self.bonds[first + offset].lanes.push(index + offset);
             }
         }
+        self.settle_links(first);
         (first, first + 1)
     }
 }

@@ -25,7 +25,7 @@ impl<P: Clone> Network<P> {
         switch.stats.flooded += 1;
         for position in 0..self.switches[index].bonds.len() {
             let bond = self.switches[index].bonds[position];
-            if bond != came_by && self.carries(bond, tagged.vlan) {
+            if bond != came_by && self.bonds[bond].is_up() && self.carries(bond, tagged.vlan) {
                 self.enqueue(index, bond, ingress, tagged.clone());
             }
         }

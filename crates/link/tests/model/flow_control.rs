@@ -49,6 +49,25 @@ fn pause_makes_incast_lossless_and_keeps_the_line_full() {
     }
 }
 
+/// A pause has to wait while the switch sends a long frame the other way.
+#[test]
+fn pause_is_lossless_in_both_directions_at_once() {
+    for seed in 0..20 {
+        let mut lab = Lab::new(seed);
+        let config = SwitchConfig { xoff_bytes: 16 << 10, xon_bytes: 8 << 10, ..pause() };
+        let switch = lab.network.add_switch(config);
+        let hosts: Vec<_> = (0..5).map(|_| lab.host(switch, wire(GBIT / 4), 0)).collect();
+        lab.introduce();
+        let flows = (1..5).flat_map(|other| {
+            let length = 9014 - 101 * ((seed as u32 + other as u32) % 9);
+            [flow(hosts[other], hosts[0], length), flow(hosts[0], hosts[other], 9014)]
+        });
+        let flows: Vec<_> = flows.collect();
+        lab.saturate(&flows, 100 * MS);
+        assert_eq!(lab.drops(), 0, "seed {seed}");
+    }
+}
+
 #[test]
 fn the_senders_of_an_incast_get_equal_shares() {
     let (mut lab, _, hosts) = Lab::star(pause(), 5);

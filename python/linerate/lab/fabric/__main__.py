@@ -3,7 +3,7 @@
 The first line is a FabricSpec. Once all TAPs exist the answer is `{"ready": {}}`. Then, in any order:
 
 - `{"stats": {}}` is answered by `{"stats": {...}}`, the counters so far,
-- `{"change": ChangeSpec}` by `{"changed": {}}`,
+- `{"change": ChangeSpec}` by `{"changed": {"monotonic_ns": ...}}`, the instant at which it took effect,
 - `{"stop": {}}`, or the end of the input, ends the process: the TAPs vanish with it.
 
 A refusal is answered by `{"error": {"blame": ..., "message": ..., "hint": ...}}`; after the first line the fabric goes
@@ -89,8 +89,7 @@ def _stats(fabric: Fabric, _: object) -> dict[str, Any]:
 
 
 def _change(fabric: Fabric, body: object) -> dict[str, Any]:
-    fabric.change(json.dumps(body))
-    return {"changed": {}}
+    return {"changed": {"monotonic_ns": fabric.change(json.dumps(body))}}
 
 
 _REQUESTS: dict[str, Callable[[Fabric, object], dict[str, Any]]] = {"stats": _stats, "change": _change}

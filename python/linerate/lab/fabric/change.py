@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from linerate.lab.fabric.spec import (
+    LINKS_MAX,
     BufferBytes,
     DelayNs,
     FlowControl,
@@ -23,6 +24,8 @@ from linerate.lab.fabric.spec import (
     Schedule,
 )
 
+LinkNumber = Annotated[int, Field(ge=0, lt=LINKS_MAX)]
+
 
 class WireChange(Frozen):
     """Changes of a cable; see `Wire`."""
@@ -32,6 +35,26 @@ class WireChange(Frozen):
     jitter_ns: DelayNs | None = None
     loss: Probability | None = None
     up: bool | None = None
+
+
+class Fault(Frozen):
+    """What one direction of a link does to frames while both of its ends take it for sound."""
+
+    loss: Probability = 0.0
+    """Probability that a frame is lost, beside the wire's own; 1 = nothing gets through."""
+    mtu: Annotated[int, Field(ge=0, le=16_370)] = 0
+    """Longest payload (L3) that gets through, as where one station was set to another MTU; 0 = any."""
+
+
+class LinkChange(Frozen):
+    """Changes of one link of a cable. Each direction's faults change as a whole."""
+
+    up: bool | None = None
+    """Whether it is plugged in. It carries frames if the whole cable (`Wire.up`) is, too."""
+    outbound: Fault | None = None
+    """From the node to the switch, or from a trunk's `a` to its `b`."""
+    inbound: Fault | None = None
+    """The other way."""
 
 
 class NicChange(Frozen):
@@ -54,7 +77,9 @@ class PortChange(Frozen):
     nic: NicChange = NicChange()
     queue_bytes: BufferBytes | None = None
     mtu: dict[str, Mtu] = Field(default_factory=dict)
-    """Interface -> MTU; the fabric changes it on the interface as well."""
+    """Interface (by its name on this port) -> MTU; the fabric changes it on the interface as well."""
+    links: dict[LinkNumber, LinkChange] = Field(default_factory=dict)
+    """Link of the cable, counted from 0 -> what changes. The host loses its carrier when the last one goes down."""
 
 
 class TrunkChange(Frozen):
@@ -62,11 +87,14 @@ class TrunkChange(Frozen):
 
     wire: WireChange = WireChange()
     queue_bytes: BufferBytes | None = None
+    links: dict[LinkNumber, LinkChange] = Field(default_factory=dict)
+    """Link of the cable, counted from 0 -> what changes."""
 
 
 class SwitchChange(Frozen):
     """Changes of one switch; see `SwitchSettings`."""
 
+    up: bool | None = None
     queue_bytes: BufferBytes | None = None
     buffer_bytes: BufferBytes | None = None
     mtu: Mtu | None = None

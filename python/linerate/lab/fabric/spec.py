@@ -2,7 +2,7 @@
 
 A **port** is a physical NIC port cabled to a switch; each of its **interfaces** is a TAP in some network namespace,
 with a VLAN and a priority of its own. **Trunks** join switches, which must form a tree. A port or trunk with several
-`links` is a LAG: every flow takes one of them.
+`links` is a LAG, or a host's team: every flow takes one of those that are up.
 
 All models are frozen and refuse unknown keys. Units end the names: `_bytes`, `_ns`, `_us`, `_frames`, `_bits_per_s`.
 `spec.model_dump_json()` is what `_core.Fabric.start` takes.
@@ -100,6 +100,8 @@ class Interface(Frozen):
     """Path of the namespace, for example /proc/4711/fd/5; None = that of the fabric's process."""
     interface: Annotated[str, Field(min_length=1, max_length=15)]
     """Name of the interface there."""
+    name: Annotated[str, Field(min_length=1)] | None = None
+    """What counters and changes call it, unique on its port; None = as the interface."""
     mac: Annotated[str, Field(pattern=r"^[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}$")] | None = None
     """Unicast address, for example 02:00:00:00:01:00; None = one that the kernel makes up."""
     mtu: Mtu = 1500
@@ -123,7 +125,7 @@ class Port(Frozen):
     switch: str
     """The switch at the other end of the cable."""
     links: Links = 1
-    """Cables that work as one (LAG)."""
+    """Cables that work as one (LAG); they are counted from 0."""
     wire: Wire = Wire()
     """The cable."""
     queue_bytes: BufferBytes | None = None
@@ -137,6 +139,8 @@ class Port(Frozen):
 class SwitchSettings(Frozen):
     """Store and forward, drop-tail queues per egress port and priority, memory shared by all ports."""
 
+    up: bool = True
+    """Whether it has power; without, all its links are down."""
     queue_bytes: BufferBytes = 512 << 10
     """Most bytes that one priority of one egress port may have waiting; more are dropped."""
     buffer_bytes: BufferBytes = 16 << 20
