@@ -11,7 +11,8 @@ from linerate.host.catalogue import catalogue, named, parse_settings
 from linerate.host.change import Applied, Shown, apply, read
 from linerate.host.hand import Refusal
 from linerate.host.journal import Change, Journal, read_journal
-from linerate.host.known import known_journals, state_folder
+from linerate.host.known import default_journal, known_journals, state_folder
+from linerate.host.namespace import find_namespace, namespace_cookie
 from linerate.host.plan import HostPlan, Step, plan
 from linerate.host.session import with_session_settings
 from linerate.host.setting import (
@@ -53,9 +54,12 @@ __all__ = [
     "apply",
     "apply_script",
     "catalogue",
+    "default_journal",
+    "find_namespace",
     "inside",
     "known_journals",
     "named",
+    "namespace_cookie",
     "parse_settings",
     "plan",
     "read",

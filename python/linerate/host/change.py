@@ -2,7 +2,8 @@
 
 `apply` reads every knob first and refuses before anything is turned: a device without the setting, a value
 beyond the device's maximum, a missing right. Then each change is journalled and made, and at the end all are
-read back, because one knob may move another. Whatever goes wrong on the way, what was turned is put back.
+read back, because one knob may move another. Whatever goes wrong on the way, what was turned is put back and
+held against what was there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from linerate.host.catalogue import catalogue, named, parse_settings
 from linerate.host.hand import Hand, Refusal, hands, kernel_of
 from linerate.host.journal import Change, Journal
 from linerate.host.linux.knob import Reading
+from linerate.host.namespace import namespace_cookie
 from linerate.host.setting import MAX, Number, Setting, UnavailableError, Value
 from linerate.host.target import HostTarget, inside
 
@@ -162,6 +164,7 @@ def _change(turn: Turn, target: HostTarget, namespace: tuple[int, int]) -> Chang
         before=before.value,
         state=before.state,
         wanted=turn.value,
+        cookie=namespace_cookie(),
     )
 
 
@@ -192,13 +195,19 @@ def _read_back(turns: Sequence[Turn], refused: list[Refusal]) -> dict[str, Value
 
 
 def _take_back(done: Sequence[tuple[Turn, Change]], journal: Journal) -> None:
-    """Undoes turns of a change that did not come through, the last one first."""
+    """Undoes turns of a change that did not come through, the last one first, and looks whether that held."""
     stuck: list[Refusal] = []
+    turned: list[tuple[Turn, Change]] = []
     for turn, change in reversed(done):
         try:
             turn.hand.restore(change.state)
         except HostError as error:
             stuck.append(turn.hand.refusal(error))
+        else:
+            turned.append((turn, change))
+    for turn, change in turned:
+        if otherwise := stands_otherwise(turn.hand, change):
+            stuck.append(otherwise)
         else:
             journal.undone(change)
     if stuck:
@@ -206,3 +215,13 @@ def _take_back(done: Sequence[tuple[Turn, Change]], journal: Journal) -> None:
             "could not be put back: " + "; ".join(map(str, stuck)),
             f"`linerate host restore {journal.path}` tries again",
         )
+
+
+def stands_otherwise(hand: Hand, change: Change) -> Refusal | None:
+    """What a setting stands at after it was put back, if that is not what it was before the change."""
+    found = shown(hand)
+    if found.value == change.before:
+        return None
+    text = hand.setting.text
+    now = found.why if found.value is None else text(found.value)
+    return Refusal(change.setting, change.device, f"stands at {now}, not at {text(change.before)} again")

@@ -1,9 +1,9 @@
 """What was changed and what it was before: on disk before the change is made, so that a crash loses nothing.
 
 A journal is a file of JSON lines (`linerate.host-journal/1`). Its head names the boot; a `change` line is on
-the disk before the knob is turned; an `undone` line follows when it was put back. A last line that a crash
-tore is no line. Settings of a kernel do not outlive it: after a reboot, or when a namespace is gone, there is
-nothing left to put back.
+the disk before the knob is turned, and names the network namespace in which that was; an `undone` line follows
+when it was put back. A last line that a crash tore is no line. Settings of a kernel do not outlive it: after a
+reboot, or when a namespace is gone, there is nothing left to put back.
 
 Whoever changes a host holds a lock on its network namespace until the journal is closed or the process ends,
 whichever way it ends. The lock hangs on the namespace's own file: it needs no place of its own and never goes
@@ -22,6 +22,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from pydantic import TypeAdapter
 
 from linerate.errors import HostError, UserError
 from linerate.host.known import forget, remember
@@ -49,6 +51,24 @@ class Change:
     """The value that was to be set."""
     since_boot_s: float = 0.0
     """When, on a clock that all journals of one boot share."""
+    cookie: int = 0
+    """Of the namespace: no later one has the same while the kernel runs. 0: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The journal was opened for writing, at this start of the kernel."""
+
+    schema: str
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Undone:
+    number: int
+
+
+_CHANGE = TypeAdapter(Change)
 
 
 class Journal:
@@ -191,59 +211,55 @@ def _cut_torn_line(file: int) -> None:
 def read_journal(path: Path) -> list[Change]:
     """Changes of a journal that were not put back, the oldest first.
 
-    None when the kernel has started anew since. Raises UserError when the file is no journal.
+    None when the kernel has started anew since. Raises UserError that names file and line when it is no journal.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise UserError(f"{path}: {reason}", "give the path of a journal of host settings") from error
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", "give the path of a journal of host settings") from error
     pending: dict[int, Change] = {}
     here = True
-    for number, entry in _entries(path, lines):
-        if "schema" in entry:
-            if entry["schema"] != SCHEMA:
-                raise UserError(
-                    f"{path}:{number}: {entry['schema']} is not {SCHEMA}", "use the same Linerate"
-                )
-            here = entry["boot"] == boot_id()
-        elif "change" in entry:
-            change = _change(entry)
-            if here:
-                pending[change.number] = change
-        else:
-            pending.pop(entry["undone"], None)
+    for line in _lines(path, lines):
+        match line:
+            case _Head():
+                here = line.boot == boot_id()
+            case Change():
+                if here:
+                    pending[line.number] = line
+            case _Undone():
+                pending.pop(line.number, None)
     return list(pending.values())
 
 
-def _entries(path: Path, lines: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Lines with their numbers; the last one counts only when it is whole, which its end of line says."""
-    for number, line in enumerate(lines[:-1], start=1):
+def _lines(path: Path, lines: list[bytes]) -> Iterator[_Head | Change | _Undone]:
+    """What each line says; the last one counts only when it is whole, which its end of line says."""
+    for number, text in enumerate(lines[:-1], start=1):
         try:
-            entry = json.loads(line)
-        except ValueError:
-            entry = None
-        if not isinstance(entry, dict) or not {"schema", "change", "undone"} & entry.keys():
-            raise UserError(f"{path}:{number}: not a line of a journal", "give a journal of host settings")
-        if number == 1 and "schema" not in entry:
+            line = _parsed(json.loads(text))
+        except ValueError as error:
+            if number == 1:
+                raise UserError(f"{path}: no journal of host settings", "it begins with its schema") from error
+            raise UserError(
+                f"{path}:{number}: not a line of a journal",
+                "mend that line, or delete it and put back by hand what it says; the other lines then hold",
+            ) from error
+        if isinstance(line, _Head) and line.schema != SCHEMA:
+            raise UserError(f"{path}:{number}: {line.schema} is not {SCHEMA}", "use the same Linerate")
+        if number == 1 and not isinstance(line, _Head):
             raise UserError(f"{path}: no journal of host settings", "it begins with its schema")
-        yield number, entry
+        yield line
 
 
-def _change(entry: dict[str, Any]) -> Change:
-    target = entry["target"]
-    device, inode = entry["namespace"]
-    return Change(
-        number=entry["change"],
-        target=HostTarget(target["name"], tuple(target["devices"]), target["namespace"]),
-        namespace=(device, inode),
-        setting=entry["setting"],
-        device=entry["device"],
-        before=entry["before"],
-        state=entry["state"],
-        wanted=entry["wanted"],
-        since_boot_s=entry.get("since_boot_s", 0.0),
-    )
+def _parsed(entry: object) -> _Head | Change | _Undone:
+    """Raises ValueError for what is none of them."""
+    match entry:
+        case {"schema": str(schema), "boot": str(boot)}:
+            return _Head(schema, boot)
+        case {"change": int(number), **fields}:
+            return _CHANGE.validate_python({**fields, "number": number})
+        case {"undone": int(number)}:
+            return _Undone(number)
+    raise ValueError(entry)
 
 
 def boot_id() -> str:

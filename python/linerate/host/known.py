@@ -19,6 +19,11 @@ def state_folder() -> Path:
     return Path(state) / "linerate"
 
 
+def default_journal() -> Path:
+    """The journal of changes for which no other was named."""
+    return state_folder() / "host.jsonl"
+
+
 def remember(journal: Path) -> None:
     """Notes a journal that holds changes of this host."""
     place = _place(journal)

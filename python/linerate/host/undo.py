@@ -1,23 +1,25 @@
-"""Putting a host's settings back from a journal: after a study, after an interrupt, after a crash."""
+"""Putting a host's settings back from journals: after a study, after an interrupt, after a crash."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 
-from linerate.errors import HostError
+from linerate.errors import HostError, LinerateError
 from linerate.host.catalogue import named
-from linerate.host.change import shown
+from linerate.host.change import stands_otherwise
 from linerate.host.hand import Hand, Refusal, kernel_of
 from linerate.host.journal import Change, Journal
 from linerate.host.linux.knob import DeviceGoneError
+from linerate.host.namespace import find_namespace, namespace_cookie
 from linerate.host.target import HostTarget, inside
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What became of putting things back. Changes that failed stay in the journal.
+    """What became of putting things back. Changes that failed stay in their journal.
 
     `gone` are changes of a device or namespace that does not exist any more and took its settings along.
     """
@@ -27,23 +29,21 @@ class Restored:
     failed: tuple[Refusal, ...] = ()
 
 
-def restore(journal: Journal, *, since: int = 0) -> Restored:
-    """Puts back what the journal holds, the newest first, and looks whether it stands as before.
+_Noted = tuple[Change, Journal]
+"""A change and the journal that holds it."""
 
-    `since` is `journal.mark` of a moment: only later changes are put back. Raises HostError when somebody
-    else holds the host.
+
+def restore(journal: Journal, *others: Journal, since: int = 0) -> Restored:
+    """Puts back what the journals hold, the newest change first, and looks whether it stands as before.
+
+    A change was made in one network namespace and is put back in that one, wherever this process may be.
+    `since` is `mark` of a moment of the only journal: just later changes are put back. Raises HostError when
+    somebody else holds the host.
     """
-    outcomes = []
-    pending = [change for change in reversed(journal.pending) if change.number > since]
-    for target, changes in _by_target(pending):
-        if _alive(target, changes[0]):
-            journal.lock(target)
-            outcomes.append(inside(target, partial(_put_back, target, changes, journal)))
-        elif target.namespace is None:
-            outcomes.append(Restored(failed=tuple(_elsewhere(change, journal) for change in changes)))
-        else:
-            _let_go(changes, journal, "the host has vanished")
-            outcomes.append(Restored(gone=tuple(changes)))
+    pending: list[_Noted] = [(change, one) for one in (journal, *others) for change in one.pending]
+    pending.sort(key=lambda noted: (noted[0].since_boot_s, noted[0].number), reverse=True)
+    later = (noted for noted in pending if noted[0].number > since)
+    outcomes = [_undo(list(group), journal) for _, group in groupby(later, key=_whose)]
     return Restored(
         restored=tuple(change for outcome in outcomes for change in outcome.restored),
         gone=tuple(change for outcome in outcomes for change in outcome.gone),
@@ -51,67 +51,80 @@ def restore(journal: Journal, *, since: int = 0) -> Restored:
     )
 
 
-def _by_target(changes: Iterable[Change]) -> list[tuple[HostTarget, list[Change]]]:
-    grouped: dict[HostTarget, list[Change]] = {}
-    for change in changes:
-        grouped.setdefault(change.target, []).append(change)
-    return list(grouped.items())
+def _whose(noted: _Noted) -> tuple[HostTarget, tuple[int, int], int]:
+    change, _ = noted
+    return change.target, change.namespace, change.cookie
 
 
-def _alive(target: HostTarget, change: Change) -> bool:
-    """Whether the namespace that was changed is still there, and not a later one at the same place."""
+def _undo(changes: Sequence[_Noted], holder: Journal) -> Restored:
+    """Changes of one host that follow each other. `holder` holds the lock on it."""
+    target = _found(changes[0][0])
+    if target is None:
+        return _gone(changes)
+    holder.lock(target)
     try:
-        return target.identity() == change.namespace
+        return inside(target, partial(_put_back, target, changes))
+    except HostError as error:
+        if target == changes[0][0].target:
+            raise
+        where = f"it was changed inside another network namespace, {target.namespace} ({error.message})"
+        return Restored(
+            failed=tuple(Refusal(change.setting, change.device, where) for change, _ in changes)
+        )
+
+
+def _found(change: Change) -> HostTarget | None:
+    """Where the namespace that was changed can be entered: as then, or by whatever holds it now."""
+    target = change.target
+    try:
+        if target.identity() == change.namespace:
+            return target
     except HostError:
-        return False
+        pass  # nothing is at its old place
+    place = find_namespace(change.namespace)
+    return replace(target, namespace=place) if place else None
 
 
-def _elsewhere(change: Change, journal: Journal) -> Refusal:
-    """A process changed its own namespace, which may be there still: only from inside can anybody tell."""
-    way_out = f"restore it there; if that is gone, delete {journal.path}"
-    return Refusal(
-        change.setting, change.device, f"it was changed inside another network namespace ({way_out})"
-    )
+def _gone(changes: Sequence[_Noted]) -> Restored:
+    for change, journal in changes:
+        journal.undone(change, why="the network namespace is gone")
+    return Restored(gone=tuple(change for change, _ in changes))
 
 
-def _let_go(changes: Iterable[Change], journal: Journal, why: str) -> None:
-    for change in changes:
-        journal.undone(change, why=why)
-
-
-def _put_back(target: HostTarget, changes: Sequence[Change], journal: Journal) -> Restored:
+def _put_back(target: HostTarget, changes: Sequence[_Noted]) -> Restored:
     """Turns the knobs of one host back in the order given, then looks whether the oldest values stand."""
-    turned: list[Change] = []
-    gone: list[Change] = []
+    cookies = {changes[0][0].cookie, namespace_cookie()} - {0}
+    if len(cookies) > 1:  # a later namespace has the number of the one that is gone
+        return _gone(changes)
+    turned: list[_Noted] = []
+    gone: list[_Noted] = []
     failed: list[Refusal] = []
     with kernel_of(target) as kernel:
-        for change in changes:
-            hand = Hand(named(change.setting), change.device, kernel)
+        for noted in changes:
+            change = noted[0]
             try:
-                hand.restore(change.state)
+                Hand(named(change.setting), change.device, kernel).restore(change.state)
             except DeviceGoneError:
-                gone.append(change)
-            except HostError as error:
-                failed.append(hand.refusal(error))
+                gone.append(noted)
+            except LinerateError as error:
+                failed.append(Refusal(change.setting, change.device, error.message))
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                # A knob takes its state for granted, and a line may have been mended by hand.
+                reason = f"what change {change.number} of {noted[1].path} wants back is unfit: {error!r}"
+                failed.append(Refusal(change.setting, change.device, reason))
             else:
-                turned.append(change)
-        oldest = {(change.setting, change.device): change for change in turned}
+                turned.append(noted)
+        oldest = {(change.setting, change.device): change for change, _ in turned}
         for change in oldest.values():
             hand = Hand(named(change.setting), change.device, kernel)
-            if stands := _stands_otherwise(hand, change):
-                failed.append(stands)
+            if otherwise := stands_otherwise(hand, change):
+                failed.append(otherwise)
     stuck = {(refusal.setting, refusal.device) for refusal in failed}
-    restored = [change for change in turned if (change.setting, change.device) not in stuck]
-    for change in restored:
+    restored = [noted for noted in turned if (noted[0].setting, noted[0].device) not in stuck]
+    for change, journal in restored:
         journal.undone(change)
-    _let_go(gone, journal, "the device is gone")
-    return Restored(tuple(restored), tuple(gone), tuple(failed))
-
-
-def _stands_otherwise(hand: Hand, change: Change) -> Refusal | None:
-    found = shown(hand)
-    if found.value == change.before:
-        return None
-    text = hand.setting.text
-    now = found.why if found.value is None else text(found.value)
-    return Refusal(change.setting, change.device, f"stands at {now}, not at {text(change.before)} again")
+    for change, journal in gone:
+        journal.undone(change, why="the device is gone")
+    return Restored(
+        tuple(change for change, _ in restored), tuple(change for change, _ in gone), tuple(failed)
+    )

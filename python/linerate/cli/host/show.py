@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from linerate.host import Setting, Shown
+import typer
+
+if TYPE_CHECKING:
+    from linerate.host import Applied, Refusal, Setting, Shown
 
 _GROUPS = {
     "nic": "adapter and driver",
@@ -105,3 +111,14 @@ def _explanation(setting: Setting, found: Iterable[Shown]) -> Iterator[str]:
     for one in found:
         if one.setting.name == setting.name:
             yield f"  {one.device or 'now':17}  {_value(one)}"
+
+
+def show_applied(host: str, applied: Applied, journal: Path) -> None:
+    """What `apply` has changed, for programs."""
+    found = {"readback": dict(applied.readback), "before": dict(applied.before), "journal": str(journal)}
+    typer.echo(dumps({"schema": "linerate.host-applied/1", "host": host, **found}))
+
+
+def joined(refused: Iterable[Refusal]) -> str:
+    """Refusals in one line."""
+    return "; ".join(map(str, refused))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linerate.cli.host.show import joined, show_applied
 from linerate.errors import HostError, UserError
 
 if TYPE_CHECKING:
-    from linerate.host import HostTarget, Refusal, Restored, Value
+    from linerate.host import HostTarget, Value
 
 app = typer.Typer(help="Show and change this host's settings.", no_args_is_help=True)
 
@@ -91,21 +92,23 @@ def plan(
         for record in made.records:
             typer.echo(record)
     if made.refused:
-        raise HostError("cannot be had here: " + _joined(made.refused), _WAY_OUT)
+        raise HostError("cannot be had here: " + joined(made.refused), _WAY_OUT)
 
 
 @app.command()
-def apply(values: _Values, device: _Device = None, case: _Case = None, journal: _Journal = None) -> None:
+def apply(
+    values: _Values, device: _Device = None, case: _Case = None, journal: _Journal = None, json: _Json = False
+) -> None:
     """Set values on this host, all or none, and read them back. `linerate host restore` puts everything back.
 
     Of a study, what its sessions ask for at login is left to its run.
     """
-    from linerate.host import Journal, apply, named, restore
+    from linerate.host import Journal, apply, default_journal, named, restore
 
     target, wanted = _wanted(values, device, case)
     if "=" not in values[0]:
         wanted = {name: value for name, value in wanted.items() if named(name).where != "session"}
-    path = journal or _default_journal()
+    path = journal or default_journal()
     with Journal(path) as opened:
         before = opened.mark
         try:
@@ -116,7 +119,10 @@ def apply(values: _Values, device: _Device = None, case: _Case = None, journal: 
         if journal is None and not opened.pending:
             path.unlink()
     if applied.refused:
-        raise HostError("nothing was changed: " + _joined(applied.refused), _WAY_OUT)
+        raise HostError("nothing was changed: " + joined(applied.refused), _WAY_OUT)
+    if json:
+        show_applied(target.name, applied, path)
+        return
     for name, value in applied.readback.items():
         text = named(name).text
         typer.echo(f"{name}: {text(value)} (was {text(applied.before[name])})")
@@ -128,44 +134,27 @@ def restore(
     journal: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="A journal; every one of this host if not given.")
     ] = None,
+    json: _Json = False,
 ) -> None:
     """Put back what was changed, also after a crash: by `host apply`, or by a study on this host."""
-    from linerate.host import known_journals
+    from linerate.cli.host.back import put_back
 
     if journal is not None and not journal.exists():
         raise UserError(
             f"{journal}: there is no such journal", "a study keeps settings.jsonl in its directory"
         )
-    own = _default_journal()
-    every = {*known_journals(), *([own] if own.exists() else [])}
-    journals = sorted(every, key=_newest_s, reverse=True) if journal is None else [journal]
-    outcomes = [_restored(path, last=path == own) for path in journals]
-    if refused := [refusal for outcome in outcomes for refusal in outcome.failed]:
-        raise HostError("could not be put back: " + _joined(refused), "mend the cause and try again")
-    if not any(outcome.restored or outcome.gone for outcome in outcomes):
-        typer.echo("everything stands as it was")
+    put_back([journal] if journal else None, json=json)
 
 
-def _newest_s(path: Path) -> float:
-    """When the last change of a journal was made: what was changed last is put back first."""
-    from linerate.host import read_journal
+@app.command()
+def hold() -> None:
+    """Hold settings for a program elsewhere: a JSON line asks, a line answers; see docs/host.md.
 
-    return max((change.since_boot_s for change in read_journal(path)), default=0.0)
+    Everything is put back when standard input ends. A study does this on each of its hosts, by SSH.
+    """
+    from linerate.study.laboratory.hold import serve
 
-
-def _restored(path: Path, *, last: bool) -> Restored:
-    """Puts back what a journal holds; `last` takes it away when nothing is left in it."""
-    from linerate.host import Journal, restore
-
-    with Journal(path) as opened:
-        outcome = restore(opened)
-        if last and not opened.pending:
-            path.unlink()
-    for change in outcome.restored:
-        typer.echo(f"{_place(change.setting, change.device)}: back at {_text(change.setting, change.before)}")
-    for change in outcome.gone:
-        typer.echo(f"{_place(change.setting, change.device)}: its device or network namespace is gone")
-    return outcome
+    serve()
 
 
 def _wanted(
@@ -208,23 +197,3 @@ def _ports() -> list[str]:
     """The network adapters of this host; where there is none (a namespace), every device but the loopback."""
     devices = sorted(name for _, name in socket.if_nameindex() if name != "lo")
     return [name for name in devices if Path("/sys/class/net", name, "device").exists()] or devices
-
-
-def _default_journal() -> Path:
-    from linerate.host import state_folder
-
-    return state_folder() / "host.jsonl"
-
-
-def _joined(refused: Iterable[Refusal]) -> str:
-    return "; ".join(map(str, refused))
-
-
-def _place(setting: str, device: str) -> str:
-    return f"{setting} of {device}" if device else setting
-
-
-def _text(setting: str, value: Value) -> str:
-    from linerate.host import named
-
-    return named(setting).text(value)
