@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from linerate.cluster import divide
 from linerate.cluster import load as protocol
 from linerate.cluster.load import ClusterLoad
 from linerate.cluster.wire import packed
@@ -98,7 +99,8 @@ class _Bus:
 
 
 def _start(bus: _Bus, *hosts: _Host) -> ClusterLoad:
-    return ClusterLoad.start({host.name: host for host in hosts}, bus, SPEC, run_id="r1", spool="x")
+    remotes = {host.name: host for host in hosts}
+    return ClusterLoad.start(remotes, bus, divide(SPEC, tuple(remotes)), run_id="r1", spool="x")
 
 
 def _pull(load: ClusterLoad) -> Interval:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import HostError, UserError
-from linerate.host import HostTarget, Journal, Value, apply, inside, read, read_journal, restore
+from linerate.host import HostTarget, Journal, Value, apply, read, read_journal, restore
 from linerate.host.linux.adapter import LinkNumber
 from linerate.host.linux.kernel import Kernel
 

@@ -66,8 +66,8 @@ PYTHON_LAYERS = (
     {"lab"},
     {"analysis"},
     {"run"},
-    {"study"},
     {"cluster"},
+    {"study"},
     {"report"},
     {"cli"},
 )

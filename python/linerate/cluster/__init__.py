@@ -20,13 +20,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from linerate.cluster.clock import Offset, best_offset
-from linerate.cluster.divide import divide
-from linerate.cluster.hosts import Place, lab_places, local_place, ssh_places
+from linerate.cluster.divide import apportion, divide
+from linerate.cluster.hosts import Place, is_ssh_host, lab_places, local_place, ssh_place, ssh_places
 
 if TYPE_CHECKING:
     from linerate.cluster.workers import Cluster
 
-__all__ = ["Cluster", "Offset", "Place", "best_offset", "divide", "lab_places", "local_place", "ssh_places"]
+__all__ = [
+    "Cluster",
+    "Offset",
+    "Place",
+    "apportion",
+    "best_offset",
+    "divide",
+    "is_ssh_host",
+    "lab_places",
+    "local_place",
+    "ssh_place",
+    "ssh_places",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,8 @@
 """One run for several hosts: what each of them does, and what all of them do together.
 
-Every host has all volumes and all streams, under names of its own (`h1/vol1`), and as many I/Os in flight as the file
-says. What the file says of the whole run, rates and limits, is divided evenly.
+`divide`: every host has all volumes and all streams, under names of its own (`h1/vol1`), and as many I/Os in flight as
+the file says. What the file says of the whole run, rates and limits, is divided evenly. `apportion`: every volume has
+one host that loads it, and rates and limits go with the volumes.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ SEPARATOR = "/"
 Volumes = Mapping[str, Mapping[str, str]]
 """Host -> volume -> URL, where hosts reach the same volume by different ways."""
 
+Divided = tuple[Mapping[str, RunSpec], RunSpec]
+"""What each host runs, and the whole as a run directory records it."""
 
-def divide(
-    spec: RunSpec, hosts: Sequence[str], urls: Volumes | None = None
-) -> tuple[dict[str, RunSpec], RunSpec]:
+
+def divide(spec: RunSpec, hosts: Sequence[str], urls: Volumes | None = None) -> Divided:
     """What each host runs, and the whole as a run directory records it.
 
     Each host draws its own sequence of I/Os. Raises UserError for verification: hosts would find each other's blocks.
@@ -33,23 +35,96 @@ def divide(
         )
     share = 1 / len(hosts)
     parts = {host: _part(spec, host, number, share, urls) for number, host in enumerate(hosts)}
-    whole = spec.model_copy(
+    return parts, _whole(spec, parts)
+
+
+def _whole(spec: RunSpec, parts: Mapping[str, RunSpec]) -> RunSpec:
+    """The volumes of all parts, each stream on those that it has in any part."""
+    on: dict[str, list[str]] = {stream.name: [] for stream in spec.streams}
+    for part in parts.values():
+        for stream in part.streams:
+            on[stream.name] += stream.volumes
+    return spec.model_copy(
         update={
             "volumes": tuple(volume for part in parts.values() for volume in part.volumes),
             "streams": tuple(
-                stream.model_copy(
-                    update={
-                        "volumes": tuple(name for part in parts.values() for name in part.streams[at].volumes)
-                    }
-                )
-                for at, stream in enumerate(spec.streams)
+                stream.model_copy(update={"volumes": tuple(on[stream.name])}) for stream in spec.streams
             ),
         }
     )
-    return parts, whole
+
+
+def apportion(spec: RunSpec, owners: Mapping[str, str]) -> Divided:
+    """Each volume is loaded by its owner (volume -> host). Hosts that own none have no part.
+
+    Rates and limits of a host are as large as its share of the I/Os, by the volumes of each stream. Raises UserError
+    for verification of a volume that two hosts load.
+    """
+    urls = [volume.url for volume in spec.volumes]
+    hosts = list(dict.fromkeys(owners[volume.name] for volume in spec.volumes))
+    if spec.verify == "on" and len(hosts) > 1 and len(set(urls)) < len(urls):
+        raise UserError(
+            f"{spec.name}: several hosts cannot verify the same volumes", "give each host volumes of its own"
+        )
+    parts = {host: _owned(spec, host, number, owners) for number, host in enumerate(hosts)}
+    return parts, _whole(spec, parts)
+
+
+def _owned(spec: RunSpec, host: str, number: int, owners: Mapping[str, str]) -> RunSpec:
+    own = {volume.name for volume in spec.volumes if owners[volume.name] == host}
+    portions = {
+        stream.name: len(own.intersection(stream.volumes)) / len(stream.volumes) for stream in spec.streams
+    }
+    weights = _weights(spec)
+    share = sum(weights[name] * portion for name, portion in portions.items())
+    streams = [
+        stream.model_copy(
+            update={
+                "volumes": tuple(named(host, name) for name in stream.volumes if name in own),
+                "rate_iops": stream.rate_iops * portions[stream.name] if stream.rate_iops else None,
+                "share_percent": (
+                    min(stream.share_percent * portions[stream.name] / share, 100.0)
+                    if stream.share_percent and share
+                    else None
+                ),
+            }
+        )
+        for stream in spec.streams
+        if portions[stream.name]
+    ]
+    volumes = [_volume(volume, host, None) for volume in spec.volumes if volume.name in own]
+    return _shared(spec, number, share).model_copy(
+        update={"volumes": tuple(volumes), "streams": tuple(streams)}
+    )
+
+
+def _weights(spec: RunSpec) -> dict[str, float]:
+    """Which part of the run's I/Os each stream is: by rate where all have one, else its share of them, or an equal part
+    of what the shares leave."""
+    if all(stream.rate_iops for stream in spec.streams):
+        total = sum(stream.rate_iops or 0.0 for stream in spec.streams)
+        return {stream.name: (stream.rate_iops or 0.0) / total for stream in spec.streams}
+    given = {stream.name: stream.share_percent / 100 for stream in spec.streams if stream.share_percent}
+    rest = max(1 - sum(given.values()), 0.0) / max(len(spec.streams) - len(given), 1)
+    return {stream.name: given.get(stream.name, rest) for stream in spec.streams}
 
 
 def _part(spec: RunSpec, host: str, number: int, share: float, urls: Volumes | None) -> RunSpec:
+    streams = tuple(
+        stream.model_copy(
+            update={
+                "volumes": tuple(named(host, name) for name in stream.volumes),
+                "rate_iops": stream.rate_iops * share if stream.rate_iops else None,
+            }
+        )
+        for stream in spec.streams
+    )
+    volumes = tuple(_volume(volume, host, urls) for volume in spec.volumes)
+    return _shared(spec, number, share).model_copy(update={"volumes": volumes, "streams": streams})
+
+
+def _shared(spec: RunSpec, number: int, share: float) -> RunSpec:
+    """A host's share of what holds for the whole run, and its own sequence of I/Os."""
     limits = {
         key: max(1, round(value * share))
         for key, value in spec.limits.model_dump().items()
@@ -63,16 +138,6 @@ def _part(spec: RunSpec, host: str, number: int, share: float, urls: Volumes | N
             "seed": spec.seed + number,
             "arrival": arrival,
             "limits": spec.limits.model_copy(update=limits),
-            "volumes": tuple(_volume(volume, host, urls) for volume in spec.volumes),
-            "streams": tuple(
-                stream.model_copy(
-                    update={
-                        "volumes": tuple(named(host, name) for name in stream.volumes),
-                        "rate_iops": stream.rate_iops * share if stream.rate_iops else None,
-                    }
-                )
-                for stream in spec.streams
-            ),
         }
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from linerate.lab import Lab
 
 Command = Sequence[str]
+SSH_OPTIONS = (
+    *("-T", "-a", "-x"),  # no terminal, no agent and no display of ours on the host
+    *("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"),  # asks nothing: an unknown host is refused
+    *("-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no"),
+    *("-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
+)
+"""Keys, ports and jump hosts are for ~/.ssh/config; what is said here stands above it."""
+_SSH_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f:.%]+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +55,21 @@ def lab_places(lab: Lab, hosts: Sequence[str] | None = None) -> tuple[Place, ...
 def ssh_places(hosts: Sequence[str], python: str = "python3") -> tuple[Place, ...]:
     """Real hosts by SSH, `[user@]host`, without a password; `python` has Linerate installed there."""
     names = [host.rpartition("@")[2] for host in hosts]
-    if len(set(names)) < len(names) or not all(names) or any(host.startswith("-") for host in hosts):
+    if len(set(names)) < len(names) or not all(is_ssh_host(host) for host in hosts):
         raise UserError(f"--hosts {','.join(hosts)}: not a list of hosts", "write [user@]host,[user@]host")
-    return tuple(
-        Place(name, partial(_ssh, host), python=python) for name, host in zip(names, hosts, strict=True)
-    )
+    return tuple(ssh_place(name, host, python) for name, host in zip(names, hosts, strict=True))
+
+
+def ssh_place(name: str, host: str, python: str = "python3") -> Place:
+    """A real host by SSH, under a name of its own."""
+    return Place(name, partial(_ssh, host), python=python)
+
+
+def is_ssh_host(text: str) -> bool:
+    """`[user@]host` and nothing that ssh would take for an option."""
+    user, at, host = text.rpartition("@")
+    return all(_SSH_WORD.fullmatch(word) for word in ((user, host) if at else (host,)))
 
 
 def _ssh(host: str, command: Command) -> Command:
-    options = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5")
-    return ("ssh", *options, host, shlex.join(command))
+    return ("ssh", *SSH_OPTIONS, "--", host, shlex.join(command))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from linerate.cluster.clock import ASKED, UNCERTAINTY_MAX_NS, Offset, best_offset
-from linerate.cluster.divide import Volumes, divide
+from linerate.cluster.divide import Divided
 from linerate.cluster.merge import Merger, merge
 from linerate.cluster.wire import unpacked
 from linerate.errors import HostError, LinerateError
@@ -84,17 +84,17 @@ class ClusterLoad:
         cls,
         remotes: Mapping[str, Remote],
         announcements: Announcements,
-        spec: RunSpec,
+        divided: Divided,
         *,
         run_id: str,
         spool: str,
-        urls: Volumes | None = None,
     ) -> Self:
-        """Arms every host, measures the clocks, and starts all at one instant.
+        """Arms every host that has a part, measures the clocks, and starts all at one instant.
 
         Raises LinerateError when one of them cannot; the others are disarmed then.
         """
-        parts, whole = divide(spec, tuple(remotes), urls)
+        parts, whole = divided
+        remotes = {name: remotes[name] for name in parts}
         try:
             armed = ask_all(
                 remotes, "arm", {name: (run_id, parts[name].seam_json(), spool) for name in remotes}

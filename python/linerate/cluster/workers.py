@@ -22,7 +22,7 @@ from distributed.deploy.spec import ProcessInterface
 from linerate import _core
 from linerate.cluster.agent import TOPIC, LoadAgent
 from linerate.cluster.clock import Offset
-from linerate.cluster.divide import Volumes
+from linerate.cluster.divide import Divided, Volumes, divide
 from linerate.cluster.hosts import Place
 from linerate.cluster.load import Answer, ClusterLoad, ask_all, measured_offset
 from linerate.cluster.worker import CONFIG
@@ -166,11 +166,22 @@ class Cluster:
         return {name: worker.pid for name, worker in self._workers().items()}
 
     def start(self, spec: RunSpec) -> ClusterLoad:
-        """Arms all hosts and starts them at one instant; a `linerate.run.LoadStarter`. Raises LinerateError."""
+        """Arms all hosts with the whole run and starts them at one instant; a `linerate.run.LoadStarter`.
+
+        Raises LinerateError.
+        """
+        return self.start_parts(divide(spec, self.hosts, self._urls))
+
+    def start_parts(self, divided: Divided) -> ClusterLoad:
+        """The same with a part for each host (`apportion`). Raises LinerateError."""
         self._runs += 1
         return ClusterLoad.start(
-            self._agents, self._subscribe, spec, run_id=f"run{self._runs}", spool=self._spool, urls=self._urls
+            self._agents, self._subscribe, divided, run_id=f"run{self._runs}", spool=self._spool
         )
+
+    def about(self) -> dict[str, dict[str, Any]]:
+        """What each host says of itself: versions, and what its kernel gives."""
+        return ask_all(self._agents, "about")
 
     def offsets(self) -> dict[str, Offset]:
         """How far each host's clock is from this one's, measured now."""
@@ -246,7 +257,7 @@ class Cluster:
         return {worker["name"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()}
 
     def _check_versions(self) -> None:
-        for name, about in ask_all(self._agents, "about").items():
+        for name, about in self.about().items():
             if about["linerate"] != _core.__version__:
                 raise UserError(
                     f"host {name} has Linerate {about['linerate']}, this machine {_core.__version__}",

@@ -238,7 +238,9 @@ def _lines(path: Path, lines: list[bytes]) -> Iterator[_Head | Change | _Undone]
             line = _parsed(json.loads(text))
         except ValueError as error:
             if number == 1:
-                raise UserError(f"{path}: no journal of host settings", "it begins with its schema") from error
+                raise UserError(
+                    f"{path}: no journal of host settings", "it begins with its schema"
+                ) from error
             raise UserError(
                 f"{path}:{number}: not a line of a journal",
                 "mend that line, or delete it and put back by hand what it says; the other lines then hold",

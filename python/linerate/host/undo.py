@@ -68,9 +68,7 @@ def _undo(changes: Sequence[_Noted], holder: Journal) -> Restored:
         if target == changes[0][0].target:
             raise
         where = f"it was changed inside another network namespace, {target.namespace} ({error.message})"
-        return Restored(
-            failed=tuple(Refusal(change.setting, change.device, where) for change, _ in changes)
-        )
+        return Restored(failed=tuple(Refusal(change.setting, change.device, where) for change, _ in changes))
 
 
 def _found(change: Change) -> HostTarget | None:

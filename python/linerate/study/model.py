@@ -19,15 +19,26 @@ Settings = Mapping[str, SettingValue]
 
 
 class RealHost(Frozen):
-    """A host that exists: this machine, or one that is reached by SSH."""
+    """A host that exists: this machine, or one that is reached by SSH or another command."""
 
     name: str
     ssh: str | None = None
-    """user@address; null is this machine."""
+    """[user@]address; null is this machine, unless there is `reach`."""
+    reach: tuple[str, ...] = ()
+    """The words that stand before a command to run it there, in place of ssh."""
+    python: str = "python3"
+    """The Python there that has Linerate."""
+    sudo: bool = False
+    """Settings are changed through `sudo -n`."""
     devices: tuple[str, ...] = Field(min_length=1)
     """Network devices that carry the storage traffic; settings are applied to these."""
     volumes: tuple[str, ...] = Field(min_length=1)
     """iSCSI URLs, one per volume."""
+
+    @property
+    def is_here(self) -> bool:
+        """It is this machine."""
+        return self.ssh is None and not self.reach
 
 
 class San(Frozen):
@@ -39,6 +50,8 @@ class San(Frozen):
     fabric: Literal["auto", "kernel", "user"] = "auto"
     settings: Settings = Field(default_factory=dict)
     """What is particular about it: these replace the baseline's and hold for every case that does not change them."""
+    control_address: str | None = None
+    """This machine's address as the hosts reach it; null: the one that its name stands for."""
 
 
 class Workload(Frozen):

@@ -48,9 +48,7 @@ def _every() -> list[Path]:
     return sorted({*known_journals(), *([own] if own.exists() else [])})
 
 
-def _opened(
-    journals: Iterable[Path], stack: ExitStack, troubles: list[LinerateError]
-) -> Iterable[Journal]:
+def _opened(journals: Iterable[Path], stack: ExitStack, troubles: list[LinerateError]) -> Iterable[Journal]:
     for path in journals:
         try:
             yield stack.enter_context(Journal(path))

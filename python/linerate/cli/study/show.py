@@ -11,6 +11,7 @@ import typer
 
 from linerate.analysis.verdict import find_metric
 from linerate.cli.console import console
+from linerate.cli.study.places import host_lines, runs_here
 from linerate.errors import UserError
 from linerate.study import Plan, Study, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
@@ -58,12 +59,12 @@ def show_plan(study: Study, *, json: bool) -> None:
         return
     typer.echo(f"{study.name}: {study.title}")
     for san in study.sans:
-        where = (
-            san.topology.description or san.topology.name
-            if san.topology
-            else ", ".join(_hosts(study, san.name))
-        )
-        typer.echo(f"  SAN {san.name}: {where}")
+        if san.topology:
+            typer.echo(f"  SAN {san.name}: {san.topology.description or san.topology.name}")
+            continue
+        typer.echo(f"  SAN {san.name}: {'this machine' if runs_here(san) else 'hosts that exist'}")
+        for line in host_lines(study, san):
+            typer.echo(f"    {line}")
     for workload in study.workloads:
         times = f"{workload.warmup_s:g} s warm-up, {workload.elapsed_s:g} s measured"
         typer.echo(f"  workload {workload.name} on {workload.san}: {workload.title}; {times}")
@@ -82,10 +83,6 @@ def show_plan(study: Study, *, json: bool) -> None:
 
 def _blocks_text(least: int, most: int) -> str:
     return f"{most} blocks" if least == most else f"{least} to {most} blocks"
-
-
-def _hosts(study: Study, san: str) -> list[str]:
-    return [f"{host.name} ({', '.join(host.devices)})" for host in study.san(san).hosts]
 
 
 def _value(value: object) -> str:

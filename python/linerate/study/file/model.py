@@ -60,7 +60,13 @@ class RealHostTable(Frozen):
 
     name: Name
     ssh: str | None = None
-    """user@address; this machine if not given."""
+    """[user@]address; this machine if neither this nor `reach` is given."""
+    reach: tuple[str, ...] = ()
+    """Words that run a command there when they stand before it, in place of ssh: ["ip", "netns", "exec", "h1"]."""
+    python: str = Field(default="python3", pattern=r"^[^-\s]\S*$")
+    """The Python there that has Linerate."""
+    sudo: bool = False
+    """Change settings through `sudo -n`: for a user other than root."""
     devices: tuple[str, ...] = Field(min_length=1)
     """Network devices that carry the storage traffic."""
     volumes: tuple[str, ...] = Field(min_length=1)
@@ -78,6 +84,8 @@ class SanTable(Frozen):
     fabric: Literal["auto", "kernel", "user"] = "auto"
     settings: SettingsField = Field(default_factory=dict)
     """What is particular about it: these replace the baseline's; a case's own changes replace them."""
+    control_address: str | None = None
+    """This machine's address as the hosts reach it; the one that its name stands for if not given."""
     host: tuple[RealHostTable, ...] = ()
 
 

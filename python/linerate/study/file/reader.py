@@ -5,7 +5,7 @@ Errors name file, line and key; all of them are reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,18 +15,12 @@ from linerate.analysis.verdict import find_metric, shipped_claims
 from linerate.errors import UserError
 from linerate.san import Topology, load_topology, volume_urls
 from linerate.study.file.factors import combinations
-from linerate.study.file.model import (
-    CaseTable,
-    RealHostTable,
-    SanTable,
-    StudyFile,
-    WorkloadTable,
-)
+from linerate.study.file.hosts import real_host, unfit_hosts
+from linerate.study.file.model import CaseTable, SanTable, StudyFile, WorkloadTable
 from linerate.study.laboratory.settings import check_setting
-from linerate.study.model import Case, ClaimTest, RealHost, Repeat, San, SettingValue, Study, Workload
+from linerate.study.model import Case, ClaimTest, Repeat, San, SettingValue, Study, Workload
 from linerate.study.plan import Plan, Step
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
-from linerate.workload.overrides import fill_number
 from linerate.workload.problems import Place, Problems
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text
@@ -176,10 +170,9 @@ class _Reader:
             self._error((kind,), f"{name} is named twice", "give each its own name")
 
     def _san(self, key: Key, table: SanTable) -> San:
-        hosts = tuple(
-            RealHost(name=host.name, ssh=host.ssh, devices=host.devices, volumes=tuple(_urls(host)))
-            for host in table.host
-        )
+        hosts = tuple(real_host(host) for host in table.host)
+        for what, accepted in unfit_hosts(hosts):
+            self._error((*key, "host"), what, accepted)
         topology: Topology | None = None
         if (table.topology is None) == (not hosts):
             self._error(key, "a topology or hosts", 'write topology = "base-san", or [[san.host]] tables')
@@ -187,7 +180,14 @@ class _Reader:
             topology = self._topology((*key, "topology"), table.topology)
         name = table.name or (topology.name if topology else "hosts")
         self._check_settings((*key, "settings"), table.settings)
-        return San(name=name, topology=topology, hosts=hosts, fabric=table.fabric, settings=table.settings)
+        return San(
+            name=name,
+            topology=topology,
+            hosts=hosts,
+            fabric=table.fabric,
+            settings=table.settings,
+            control_address=table.control_address,
+        )
 
     def _topology(self, key: Key, name: str) -> Topology | None:
         beside = self.folder / name
@@ -425,12 +425,6 @@ class _Reader:
 def _fits(name: str, pattern: str) -> bool:
     """Whether a name is the pattern, or begins like it where it ends in `*`."""
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
-
-
-def _urls(host: RealHostTable) -> Iterator[str]:
-    for url in host.volumes:
-        count = host.count if "{n" in url else 1
-        yield from (fill_number(url, str(number), "") for number in range(1, count + 1))
 
 
 def _volumes_of(san: San) -> int:

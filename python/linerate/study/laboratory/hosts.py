@@ -1,92 +1,226 @@
-"""A laboratory of hosts that exist: this machine, with devices and volumes that the study file names.
+"""A laboratory of hosts that exist: this machine, hosts elsewhere, or both at once, as the study file names them.
 
-Settings of the host are written through `linerate.host` under a journal that lies in the study directory, so that
-`linerate host restore` puts them back if this process is killed. What stands around the host (links, switches) is
-nobody's to change from here: such settings are refused. A host that is reached by SSH is refused too: a study of it is
-run on that host.
+Settings of this machine are written through `linerate.host` under a journal that lies in the study directory, those of
+another host by a process that is started there (`hold`) and keeps its journal there: `linerate host restore` on a host
+puts its own back if anything is killed. Each volume is loaded by the host that names it: in this process when there is
+no other host, else by a worker on each (`linerate.cluster`). What stands around the hosts (links, switches) is nobody's
+to change from here: such settings are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from linerate.errors import InternalError, UserError
+from linerate.cluster import apportion
+from linerate.errors import HostError, InternalError, UserError
 from linerate.host import HostTarget, Journal, catalogue
+from linerate.run import Load, LocalLoad
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.host_settings import HostSettings
-from linerate.study.laboratory.measure import Placed, Run, measure
+from linerate.study.laboratory.measure import Run, measure
+from linerate.study.laboratory.places import owners, place, placed_volume, reached
+from linerate.study.laboratory.remote import RemoteSettings
 from linerate.study.laboratory.settings import hand_of
 from linerate.study.model import RealHost, San, Settings, Workload
+from linerate.workload import RunSpec
+
+if TYPE_CHECKING:
+    from linerate.cluster import Cluster
 
 JOURNAL = "settings.jsonl"
 
+T = TypeVar("T")
+
+
+class _Hands(Protocol):
+    """Holds the settings of one host."""
+
+    def hold(self, settings: Settings) -> SetUp: ...
+
+    def restore(self) -> None: ...
+
 
 class HostLaboratory:
-    """This machine as a study's host. `folder` is the study directory."""
+    """Hosts that exist. `folder` is the study directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._host: RealHost | None = None
-        self._held: HostSettings | None = None
-        self._stack = ExitStack()
-        self._settings: Settings = {}
+        self._up: _Up | None = None
 
     def bring_up(self, san: San, cases: Iterable[Settings]) -> Mapping[str, Any]:
         """See `Laboratory`. What an earlier process left changed is put back first."""
         self.close()
-        if len(san.hosts) != 1 or san.hosts[0].ssh is not None:
-            raise UserError(
-                f"{san.name} has hosts other than this machine",
-                "run the study on that host, as its only [[san.host]] and without ssh",
-            )
-        self._host = san.hosts[0]
-        journal = self._stack.enter_context(Journal(self._folder / JOURNAL))
-        self._held = HostSettings(HostTarget(self._host.name, self._host.devices), journal)
-        self.restore()
-        return {"fabric": "", "host": self._host.name, "devices": ", ".join(self._host.devices)}
+        with ExitStack() as stack:
+            up = _Up(san.hosts)
+            for host in san.hosts:
+                up.hands[host.name] = self._hands(host, stack)
+            up.all_do(lambda hands: hands.restore())
+            if any(not host.is_here for host in san.hosts):
+                from linerate.cluster import Cluster
+
+                places = [place(host) for host in san.hosts]
+                up.cluster = stack.enter_context(Cluster(places, address=san.control_address))
+            up.stack = stack.pop_all()
+        self._up = up
+        return up.facts()
+
+    def _hands(self, host: RealHost, stack: ExitStack) -> _Hands:
+        target = HostTarget(host.name, host.devices)
+        if host.is_here:
+            journal = stack.enter_context(Journal(self._folder / JOURNAL))
+            return HostSettings(target, journal)
+        remote = RemoteSettings(place(host), target, sudo=host.sudo)
+        stack.callback(remote.close)
+        return remote
 
     def apply(self, settings: Settings) -> SetUp:
-        """See `Laboratory`."""
-        _, held = self._opened()
-        refused = {name: "it is not this host's to change" for name in settings if _is_around(name)}
-        done = held.hold({name: value for name, value in settings.items() if _is_of_host(name)})
-        refused |= done.refused
-        self._settings = {name: value for name, value in settings.items() if name not in refused}
-        return SetUp({**self._settings, **done.readback}, refused)
+        """See `Laboratory`. A setting that one host lacks is refused, and the others are left without it."""
+        up = self._opened
+        refused = {name: why for name in settings if (why := _not_here(name))}
+        wanted = {
+            name: value for name, value in settings.items() if name not in refused and _is_of_host(name)
+        }
+        done = up.hold(wanted)
+        if lacking := _lacking({name: one.refused for name, one in done.items()}):
+            refused |= lacking
+            done = up.hold({name: value for name, value in wanted.items() if name not in lacking})
+        up.settings = {name: value for name, value in settings.items() if name not in refused}
+        up.readback = {name: one.readback for name, one in done.items()}
+        first = next(iter(done.values())).readback
+        return SetUp({**up.settings, **first}, refused)
 
     def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
-        """See `Laboratory`."""
-        host, _ = self._opened()
+        """See `Laboratory`. Without one of its hosts a run is degraded and does not count: raises HostError."""
+        up = self._opened
         if workload.lan:
             raise UserError(f"{workload.name}: LAN streams need a topology", "leave lan out on real hosts")
-        volumes = [Placed(url) for url in host.volumes]
-        return measure(Run(workload, self._settings, volumes, directory, record))
+        volumes = [placed_volume(url) for host in up.hosts for url in host.volumes]
+        start = _Start(up, workload)
+        several = {"settings_by_host": up.readback} if len(up.hosts) > 1 else {}
+        found = measure(Run(workload, up.settings, volumes, directory, {**record, **several}, start=start))
+        if lost := start.lost():
+            told = "; ".join(f"host {name} was lost ({why})" for name, why in lost.items())
+            raise HostError(f"degraded: {told}", "see that the host is up; the run is made again")
+        return found
 
     def restore(self) -> None:
         """See `Laboratory`. Raises HostError when a setting cannot be put back."""
-        if self._held is not None:
-            self._held.restore()
+        if self._up is not None:
+            self._up.all_do(lambda hands: hands.restore())
 
     def close(self) -> None:
         """See `Laboratory`."""
-        try:
-            self.restore()
-        finally:
-            self._stack.close()
-            self._host = self._held = None
+        up, self._up = self._up, None
+        if up is not None:
+            try:
+                up.all_do(lambda hands: hands.restore())
+            finally:
+                up.stack.close()
 
-    def _opened(self) -> tuple[RealHost, HostSettings]:
-        if self._host is None or self._held is None:
+    @property
+    def _opened(self) -> _Up:
+        if self._up is None:
             raise InternalError("no SAN is up")
-        return self._host, self._held
+        return self._up
 
 
-def _is_around(name: str) -> bool:
-    """The setting is a link's or a switch's."""
-    return hand_of(name) == "network" and name not in catalogue()
+@dataclass(slots=True)
+class _Up:
+    """Hosts whose settings are in hand, and the workers on them."""
+
+    hosts: tuple[RealHost, ...]
+    hands: dict[str, _Hands] = field(default_factory=dict)
+    cluster: Cluster | None = None
+    stack: ExitStack = field(default_factory=ExitStack)
+    settings: Settings = field(default_factory=dict)
+    readback: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By host."""
+
+    def all_do(self, work: Callable[[_Hands], T]) -> dict[str, T]:
+        """On all hosts at once; every one comes to its end before the first error is raised."""
+        with ThreadPoolExecutor(len(self.hands)) as pool:
+            done = {name: pool.submit(work, hands) for name, hands in self.hands.items()}
+        return {name: one.result() for name, one in done.items()}
+
+    def hold(self, settings: Settings) -> dict[str, SetUp]:
+        """Makes these settings hold on every host; what became of it, by host."""
+        return self.all_do(lambda hands: hands.hold(settings))
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the hosts are, as their workers and holders say."""
+        about = self.cluster.about() if self.cluster is not None else {}
+        if len(self.hosts) == 1 and self.hosts[0].is_here:
+            (host,) = self.hosts
+            return {"fabric": "", "host": host.name, "devices": ", ".join(host.devices)}
+        return {
+            "fabric": "",
+            "host": ", ".join(host.name for host in self.hosts),
+            "hosts": {
+                host.name: {
+                    "reached": reached(host),
+                    "devices": ", ".join(host.devices),
+                    "volumes": len(host.volumes),
+                    "kernel": _kernel(self.hands[host.name]),
+                    **{key: value for key, value in about[host.name].items() if isinstance(value, str | int)},
+                }
+                for host in self.hosts
+            },
+        }
+
+
+class _Start:
+    """Starts a workload's load where its volumes belong, and knows afterwards which hosts were lost."""
+
+    def __init__(self, up: _Up, workload: Workload) -> None:
+        self._up = up
+        names = [volume.name for volume in workload.spec.volumes] if workload.spec else []
+        self._owners = dict(zip(names, owners(up.hosts), strict=False))
+        self._lost: Callable[[], Mapping[str, str]] = dict
+
+    def __call__(self, spec: RunSpec) -> Load:
+        """A `linerate.run.LoadStarter`."""
+        if self._up.cluster is None:
+            return LocalLoad(spec)
+        load = self._up.cluster.start_parts(apportion(spec, self._owners))
+        self._lost = lambda: load.lost
+        return load
+
+    def lost(self) -> Mapping[str, str]:
+        """Hosts that the result lacks, and why."""
+        return self._lost()
+
+
+def _lacking(refused: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Setting -> why not all hosts can have it, from what each refuses; those that refuse are named unless all do."""
+    reasons: dict[str, dict[str, str]] = {}
+    for host, its in refused.items():
+        for setting, why in its.items():
+            reasons.setdefault(setting, {})[host] = why
+    return {
+        setting: next(iter(of.values()))
+        if len(of) == len(refused) and len(set(of.values())) == 1
+        else "; ".join(f"host {host}: {why}" for host, why in of.items())
+        for setting, of in reasons.items()
+    }
+
+
+def _kernel(hands: _Hands) -> str:
+    return str(hands.facts["kernel"]) if isinstance(hands, RemoteSettings) else platform.release()
+
+
+def _not_here(name: str) -> str:
+    """Why a setting cannot be had on hosts that exist; empty: it can, for all that is known here."""
+    if name == "faults" or name.startswith("multipath."):
+        return "only a virtual SAN has the paths and faults that it needs"
+    if name not in catalogue() and hand_of(name) == "network":
+        return "it is not a host's to change"
+    return ""
 
 
 def _is_of_host(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from linerate.analysis.verdict import figures_of
 from linerate.errors import UserError
 from linerate.lab.lan import lan_mib_s
 from linerate.results import WorkloadSource
-from linerate.run import Counters, Execution, RunEvent, carry_out
+from linerate.run import Counters, Execution, LoadStarter, LocalLoad, RunEvent, carry_out
 from linerate.study.laboratory.base import Measured
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Settings, Workload
-from linerate.workload import Plan, PlannedRun, RunSpec, StreamSpec, VolumeSpec
+from linerate.workload import Plan, PlannedRun, RunSpec, SessionOptions, StreamSpec, VolumeSpec
 from linerate.workload.plan import Step
 from linerate.workload.spec import OpenArrival, SizeMix
 
@@ -34,6 +34,10 @@ class Placed:
     url: str
     netns: str | None = None
     source_address: str | None = None
+    iscsi: SessionOptions = field(default_factory=SessionOptions)
+    """What its URL asks of the session."""
+    access: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the volume: users and secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Run:
     counters: Counters | None = None
     line_rates: Mapping[str, float] | None = None
     """Port -> bits per second, to tell how full a line was."""
+    start: LoadStarter = LocalLoad
+    """Starts the load: in this process, or on the hosts of a cluster."""
 
 
 def measure(run: Run) -> Measured:
@@ -61,6 +67,7 @@ def measure(run: Run) -> Measured:
         run.directory,
         counters=run.counters,
         san=run.record,
+        start=run.start,
     )
     outcome = carry_out(execution, _unheard)
     if outcome.error is not None:
@@ -99,7 +106,10 @@ def placed(workload: Workload, run: Run) -> RunSpec:
             update={
                 "url": place.url,
                 "netns": place.netns,
-                "iscsi": volume.iscsi.model_copy(update={"source_address": place.source_address}),
+                **place.access,
+                "iscsi": volume.iscsi.merged(place.iscsi).model_copy(
+                    update={"source_address": place.source_address}
+                ),
             }
         )
         for volume, place in zip(spec.volumes, run.volumes, strict=False)

@@ -1,0 +1,66 @@
+"""Hosts that exist, as a study file names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from linerate.cluster import is_ssh_host
+from linerate.errors import UserError
+from linerate.study.file.model import RealHostTable
+from linerate.study.model import RealHost
+from linerate.workload.overrides import fill_number
+from linerate.workload.url import parse_target
+
+
+def real_host(table: RealHostTable) -> RealHost:
+    """The host, each of its volumes with a URL of its own."""
+    urls = []
+    for url in table.volumes:
+        count = table.count if "{n" in url else 1
+        urls += [fill_number(url, str(number), "") for number in range(1, count + 1)]
+    return RealHost(
+        name=table.name,
+        ssh=table.ssh,
+        reach=table.reach,
+        python=table.python,
+        sudo=table.sudo,
+        devices=table.devices,
+        volumes=tuple(urls),
+    )
+
+
+def unfit_hosts(hosts: Sequence[RealHost]) -> Iterator[tuple[str, str]]:
+    """What cannot be with the hosts of a SAN, and what to write instead."""
+    names = [host.name for host in hosts]
+    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        yield f"{name} is named twice", "give each host its own name"
+    if sum(host.is_here for host in hosts) > 1:
+        yield (
+            "several hosts are this machine",
+            "name its devices in one [[san.host]], or reach the others by ssh",
+        )
+    for host in hosts:
+        if host.ssh is not None and host.reach:
+            yield f"{host.name}: ssh and reach", "give the one or the other"
+        if host.ssh is not None and not is_ssh_host(host.ssh):
+            yield (
+                f"{host.name}: ssh = {host.ssh!r}",
+                "write [user@]address; ports and keys go into ~/.ssh/config",
+            )
+        if host.is_here and host.sudo:
+            yield f"{host.name}: sudo on this machine", "run the study itself as root"
+        for url in host.volumes:
+            yield from _unfit_url(host, url)
+
+
+def _unfit_url(host: RealHost, url: str) -> Iterator[tuple[str, str]]:
+    try:
+        target = parse_target(url, environ={})
+    except UserError as error:
+        yield f"{host.name}: {error.message}", error.hint
+        return
+    if target.secret is not None or target.mutual_secret is not None:
+        yield (
+            f"{host.name}: a secret in the URL of a volume, which every copy of the study would keep",
+            "set LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD where the study is run",
+        )
