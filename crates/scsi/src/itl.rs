@@ -1,12 +1,12 @@
 //! The `I_T_L` nexus: one initiator port's view of one logical unit, and the hot path.
 //!
 //! Everything that could stop a plain READ or WRITE (another nexus's reservation, a pending unit attention, a
-//! stopped or protected unit) is folded into one atomic word per `I_T_L` nexus, the *gate*. A read costs one
+//! stopped or protected unit, a port in standby) is folded into one atomic word per `I_T_L` nexus, the *gate*. A read costs one
 //! load of it; a write adds one atomic add on its stripe's counter. When anything is unusual the command
 //! takes the full path through the command table, which finds out what it is.
 
 use crate::{
-    Expected, Extent, MAX_TRANSFER_BYTES, Nexus, Plan,
+    AccessState, Expected, Extent, MAX_TRANSFER_BYTES, Nexus, Plan,
     nexus::PortPair,
     sense::{Refusal, Sense},
     task::lba_and_blocks,
@@ -32,8 +32,11 @@ pub(crate) mod gate {
     /// The write cache is off: every write is durable. Not an obstacle.
     pub(crate) const WRITE_THROUGH: u32 = 1 << 5;
 
-    pub(crate) const STOPS_READ: u32 = ATTENTION | NO_READ | STOPPED;
-    pub(crate) const STOPS_WRITE: u32 = ATTENTION | NO_WRITE | STOPPED | PROTECTED;
+    /// The target port's group is in standby, unavailable or in transition.
+    pub(crate) const NO_ACCESS: u32 = 1 << 6;
+
+    pub(crate) const STOPS_READ: u32 = ATTENTION | NO_READ | STOPPED | NO_ACCESS;
+    pub(crate) const STOPS_WRITE: u32 = ATTENTION | NO_WRITE | STOPPED | PROTECTED | NO_ACCESS;
 }
 
 /// Bits of byte 1 of READ and WRITE (10, 12, 16).
@@ -95,6 +98,11 @@ impl Itl {
 
     pub(crate) fn set_gate(&self, bits: u32) {
         self.gate.store(bits, Ordering::Release);
+    }
+
+    /// The state of the target port's group.
+    pub(crate) fn access(&self) -> AccessState {
+        self.unit.lock().access.of_port(self.unit.config(), self.port.relative_port)
     }
 
     pub(crate) fn abort_epoch(&self) -> u32 {

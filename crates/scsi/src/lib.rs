@@ -25,6 +25,9 @@
 //! Read-modify-write commands keep plain writes out of their blocks by closing stripes of the medium
 //! (`stripes.rs`); that is why [`Nexus::end_write`] must follow every [`Plan::Write`].
 //!
+//! Several ports: each target port group of a unit has an [`AccessState`], which
+//! [`LogicalUnit::set_access`] changes (`access.rs`).
+//!
 //! Where to read on: `command/table.rs` lists every command with its rules; `task/` holds the commands of
 //! several steps by family, `answer/` those of one; `reservation/` and `mode/` the state that initiators
 //! share; `copy/` EXTENDED COPY.
@@ -87,6 +90,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod access;
 mod answer;
 mod command;
 mod copy;
@@ -103,6 +107,7 @@ mod task;
 mod unit;
 mod wire;
 
+pub use access::AccessState;
 pub use inventory::{Inventory, InventoryError, MAX_LUN};
 pub use limits::{MAX_TRANSFER_BYTES, MEDIUM_CHUNK_BYTES};
 pub use nexus::{InitiatorPort, Nexus, TaskManagement, TaskManagementResponse};

@@ -43,6 +43,9 @@ pub(crate) struct Sense {
 pub(crate) mod code {
     pub(crate) const NONE: u16 = 0x0000;
     pub(crate) const START_REQUIRED: u16 = 0x0402;
+    pub(crate) const ACCESS_STATE_TRANSITION: u16 = 0x040A;
+    pub(crate) const PORT_IN_STANDBY: u16 = 0x040B;
+    pub(crate) const PORT_UNAVAILABLE: u16 = 0x040C;
     pub(crate) const UNREACHABLE_COPY_TARGET: u16 = 0x0804;
     pub(crate) const WRITE_ERROR: u16 = 0x0C00;
     pub(crate) const THIRD_PARTY_DEVICE_FAILURE: u16 = 0x0D01;
@@ -70,6 +73,7 @@ pub(crate) mod code {
     pub(crate) const RESERVATIONS_PREEMPTED: u16 = 0x2A03;
     pub(crate) const RESERVATIONS_RELEASED: u16 = 0x2A04;
     pub(crate) const REGISTRATIONS_PREEMPTED: u16 = 0x2A05;
+    pub(crate) const ACCESS_STATE_CHANGED: u16 = 0x2A06;
     pub(crate) const CAPACITY_CHANGED: u16 = 0x2A09;
     pub(crate) const COMMANDS_CLEARED: u16 = 0x2F00;
     pub(crate) const SAVING_NOT_SUPPORTED: u16 = 0x3900;

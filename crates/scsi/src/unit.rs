@@ -1,6 +1,8 @@
 //! The logical unit: identity, capacity, and the state that its commands share.
 
 use crate::{
+    AccessState,
+    access::Groups,
     copy::CopyResults,
     itl::{Itl, gate},
     mode::ModeValues,
@@ -84,6 +86,7 @@ pub(crate) struct State {
     /// START STOP UNIT stopped it.
     pub(crate) stopped: bool,
     pub(crate) copies: CopyResults,
+    pub(crate) access: Groups,
 }
 
 /// A logged-in nexus and the unit attentions that wait for it.
@@ -111,6 +114,7 @@ impl LogicalUnit {
             mode: default_mode(&config),
             stopped: false,
             copies: CopyResults::default(),
+            access: Groups::of(&config),
         };
         Ok(Arc::new(Self {
             capacity_blocks: AtomicU64::new(config.capacity_blocks),
@@ -140,6 +144,27 @@ impl LogicalUnit {
         self.capacity_blocks.store(capacity_blocks, Ordering::Release);
         self.change(|state| state.tell_all_but(None, code::CAPACITY_CHANGED));
         Ok(())
+    }
+
+    /// Puts target port groups into asymmetric access states, by itself as a storage controller would: every nexus is
+    /// told ASYMMETRIC ACCESS STATE CHANGED, once. Commands that have begun are finished. Groups that the unit does not
+    /// have are passed over. Returns whether anything is different now.
+    pub fn set_access(&self, states: &[(u16, AccessState)]) -> bool {
+        self.change(|state| {
+            let mut changed = false;
+            for (tag, wanted) in states {
+                if let Some(group) = state.access.get_mut(*tag)
+                    && group.state != *wanted
+                {
+                    (group.state, group.changed) = (*wanted, true);
+                    changed = true;
+                }
+            }
+            if changed {
+                state.tell_all_but(None, code::ACCESS_STATE_CHANGED);
+            }
+            changed
+        })
     }
 
     /// LOGICAL UNIT RESET (SAM-5 6.3.3): aborts every task, drops the SCSI-2 reservation, restores mode
@@ -197,6 +222,7 @@ impl State {
         for member in &self.members {
             let Some(itl) = member.itl.upgrade() else { continue };
             let conflicts = |access| self.reservations.conflicts(itl.id(), itl.port(), access);
+            let no_access = |port| self.access.of_port(config, port).not_ready_code().is_some();
             let mut bits = 0;
             for (on, bit) in [
                 (!member.attentions.is_empty(), gate::ATTENTION),
@@ -205,6 +231,7 @@ impl State {
                 (self.stopped, gate::STOPPED),
                 (config.read_only || self.mode.write_protect, gate::PROTECTED),
                 (!self.mode.write_cache, gate::WRITE_THROUGH),
+                (no_access(itl.port().relative_port), gate::NO_ACCESS),
             ] {
                 bits |= if on { bit } else { 0 };
             }

@@ -161,7 +161,7 @@ fn port_groups_in_both_formats() {
     let ask = |format: u8| session.read(&[0xA3, 0x0A | format << 5, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], 256);
     let short = ask(0).good();
     assert_eq!(be32(&short, 0) as usize, short.len() - 4);
-    let groups = [0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2];
+    let groups = [0, 0x8F, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0x8F, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2];
     assert_eq!(short[4..], groups);
     let long = ask(1).good();
     assert_eq!((be32(&long, 0) as usize, long[4]), (long.len() - 4, 0x10));

@@ -12,6 +12,8 @@ pub struct SessionRequest {
     pub initiator_name: String,
     /// The target's name, normalised; `None` for a discovery session.
     pub target_name: Option<String>,
+    /// Tag of the portal group that the login came through.
+    pub portal_group_tag: u16,
     /// Initiator session ID.
     pub isid: [u8; 6],
     /// 0 for a new session, else the handle of an existing one.
@@ -27,6 +29,8 @@ pub struct ExistingSession {
     pub initiator_name: String,
     /// The target's name, normalised; `None` for a discovery session.
     pub target_name: Option<String>,
+    /// Tag of the portal group that all its connections use.
+    pub portal_group_tag: u16,
     /// Initiator session ID.
     pub isid: [u8; 6],
     /// Its handle.
@@ -53,8 +57,10 @@ pub fn decide<'a>(
     let mut count = 0;
     for (index, session) in existing.into_iter().enumerate() {
         count += 1;
-        let same_pair =
-            session.initiator_name == request.initiator_name && session.target_name == request.target_name;
+        // The same ISID through another portal group is another nexus, and another session.
+        let same_pair = session.initiator_name == request.initiator_name
+            && session.target_name == request.target_name
+            && session.portal_group_tag == request.portal_group_tag;
         // Discovery sessions of one initiator may share an ISID: each tool makes its own, and none holds tasks.
         let same_name = same_pair && session.isid == request.isid && request.target_name.is_some();
         if request.tsih == 0 && same_name {

@@ -338,6 +338,7 @@ impl TargetLogin {
         Ok(SessionRequest {
             initiator_name: who.initiator_name.clone(),
             target_name: who.target_name.clone(),
+            portal_group_tag: who.accepted.portal_group_tag,
             isid: request.isid,
             tsih: request.tsih,
             cid: request.cid,

@@ -116,6 +116,7 @@ fn request(isid: u8, tsih: u16) -> SessionRequest {
     SessionRequest {
         initiator_name: INITIATOR.into(),
         target_name: Some(TARGET.into()),
+        portal_group_tag: 1,
         isid: [isid; 6],
         tsih,
         cid: 0,
@@ -126,6 +127,7 @@ fn existing(isid: u8, tsih: u16, target: Option<&str>) -> ExistingSession {
     ExistingSession {
         initiator_name: INITIATOR.into(),
         target_name: target.map(Into::into),
+        portal_group_tag: 1,
         isid: [isid; 6],
         tsih,
     }
@@ -142,6 +144,9 @@ fn sessions_are_new_replaced_or_refused() {
     assert_eq!(decide(&sessions, &request(2, 99), 4), Decision::Refuse(LoginStatus::NO_SUCH_SESSION));
     let stranger = SessionRequest { initiator_name: "iqn.2026-11.lab.linerate:x".into(), ..request(2, 0) };
     assert_eq!(decide(&sessions, &stranger, 4), Decision::New);
+    let elsewhere = |tsih| SessionRequest { portal_group_tag: 2, ..request(2, tsih) };
+    assert_eq!(decide(&sessions, &elsewhere(0), 4), Decision::New, "another portal group, another nexus");
+    assert_eq!(decide(&sessions, &elsewhere(11), 4), Decision::Refuse(LoginStatus::NO_SUCH_SESSION));
     let discovery = SessionRequest { target_name: None, ..request(3, 0) };
     assert_eq!(decide(&sessions, &discovery, 4), Decision::New);
 }

@@ -55,6 +55,7 @@ impl TargetHost for Host {
         self.sessions.push(ExistingSession {
             initiator_name: request.initiator_name.clone(),
             target_name: request.target_name.clone(),
+            portal_group_tag: request.portal_group_tag,
             isid: request.isid,
             tsih,
         });

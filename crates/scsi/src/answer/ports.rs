@@ -1,6 +1,6 @@
-//! REPORT TARGET PORT GROUPS: asymmetric access, of which every port is active/optimized (SPC-4 6.37).
+//! REPORT TARGET PORT GROUPS: which ports there are, and what the unit does for each group of them (SPC-4 6.37).
 
-use crate::{TargetPort, itl::Itl, sense::Sense, wire::be32};
+use crate::{AccessState, TargetPort, access::Group, itl::Itl, sense::Sense, wire::be32};
 
 /// The target device's name: the port's name without its portal group tag.
 pub(crate) fn target_name(port: &TargetPort) -> &str {
@@ -15,11 +15,8 @@ pub(crate) fn target_port_groups(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, S
         _ => return Err(Sense::cdb(1)),
     };
     let ports = &itl.unit().config().ports;
-    let mut groups: Vec<u16> = ports.iter().map(|port| port.group).collect();
-    groups.sort_unstable();
-    groups.dedup();
-    for group in groups {
-        let members: Vec<_> = ports.iter().filter(|port| port.group == group).collect();
+    for group in itl.unit().lock().access.iter() {
+        let members: Vec<_> = ports.iter().filter(|port| port.group == group.tag).collect();
         push_group(&mut out, group, &members);
     }
     let len = (out.len() - 4) as u32;
@@ -28,11 +25,12 @@ pub(crate) fn target_port_groups(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, S
     Ok(out)
 }
 
-fn push_group(out: &mut Vec<u8>, group: u16, members: &[&TargetPort]) {
-    const ACTIVE_OPTIMIZED: u8 = 0x00;
-    const ACTIVE_OPTIMIZED_SUPPORTED: u8 = 0x01;
-    let [high, low] = group.to_be_bytes();
-    out.extend_from_slice(&[ACTIVE_OPTIMIZED, ACTIVE_OPTIMIZED_SUPPORTED, high, low, 0, 0, 0]);
+fn push_group(out: &mut Vec<u8>, group: &Group, members: &[&TargetPort]) {
+    /// Status code: the unit changed the state by itself.
+    const IMPLICIT: u8 = 2;
+    let [high, low] = group.tag.to_be_bytes();
+    let status = if group.changed { IMPLICIT } else { 0 };
+    out.extend_from_slice(&[group.state as u8, AccessState::SUPPORTED, high, low, 0, status, 0]);
     out.push(members.len() as u8);
     for port in members {
         out.extend_from_slice(&u32::from(port.relative_id).to_be_bytes());

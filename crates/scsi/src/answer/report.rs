@@ -8,10 +8,16 @@ use crate::{
 
 /// REQUEST SENSE: the oldest unit attention, which is then gone; else whether the unit is ready (SPC-4 6.39).
 pub(crate) fn request_sense(itl: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
-    let sense = itl.unit().change(|state| match state.take_attention(itl.id()) {
-        Some(attention) => Sense::new(Key::UnitAttention, attention),
-        None if state.stopped => Sense::new(Key::NotReady, code::START_REQUIRED),
-        None => Sense::new(Key::NoSense, code::NONE),
+    let sense = itl.unit().change(|state| {
+        if let Some(attention) = state.take_attention(itl.id()) {
+            return Sense::new(Key::UnitAttention, attention);
+        }
+        let access = state.access.of_port(itl.unit().config(), itl.port().relative_port);
+        match access.not_ready_code() {
+            Some(code) => Sense::new(Key::NotReady, code),
+            None if state.stopped => Sense::new(Key::NotReady, code::START_REQUIRED),
+            None => Sense::new(Key::NoSense, code::NONE),
+        }
     });
     let mut out = sense.encode(cdb[1] & 1 != 0);
     out.truncate(usize::from(cdb[4]));

@@ -1,7 +1,7 @@
 //! From a CDB to a plan: the full path, which every command but an undisturbed READ or WRITE takes.
 //!
-//! Order of checks (SAM-5 5.1, SPC-4 4.5.6): does the command exist, is a unit attention pending, does a
-//! reservation forbid it, is the unit ready, are all bits outside the command's usage mask zero; then its
+//! Order of checks (SAM-5 5.1, SPC-4 4.5.6): does the command exist, is a unit attention pending, is the port
+//! in standby or worse, does a reservation forbid it, is the unit ready, are all bits outside the command's usage mask zero; then its
 //! handler runs.
 
 mod table;
@@ -53,6 +53,12 @@ fn dispatch(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Result<Plan, 
         return Err(Sense::new(Key::UnitAttention, attention).into());
     }
     let command = find(itl.unit().config(), cdb)?;
+    if itl.gate() & gate::NO_ACCESS != 0 {
+        let state = itl.access();
+        if let Some(code) = state.not_ready_code().filter(|_| !state.allows(cdb)) {
+            return Err(Sense::new(Key::NotReady, code).into());
+        }
+    }
     let access = match command.access {
         Access::Stop if cdb[4] & 1 != 0 => Access::Always,
         access => access,
