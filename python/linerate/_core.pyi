@@ -220,10 +220,18 @@ class Array:
 
     @property
     def portals(self) -> list[tuple[str, int]]:
-        """Addresses and ports that it listens on, as the kernel chose them."""
+        """Addresses and ports that it listens on now, as the kernel chose them; none once stopped."""
 
     def stats(self) -> dict[str, Any]:
-        """Counters since the start."""
+        """Counters since the start; `by_portal` (where it listens now) and `by_session` (who is logged in now, counters at
+        most 0.1 s old; times on the clock of `time.monotonic_ns`). Empty once stopped.
+        """
+
+    def change(self, change_json: str, /) -> None:
+        """Changes access states while the array serves, and tells initiators. If anything is wrong nothing changes.
+
+        `{"alua": [{"group": 2, "state": "standby", "target": iSCSI name or null, "volume": name or null}]}`
+        """
 
     def stop(self) -> None:
         """Closes all sessions and waits until nothing is left."""

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from linerate.array import ArrayConfig, example_text, load_array_file, parse_array_text
+from linerate.array import ArrayConfig, Portal, example_text, load_array_file, parse_array_text
 from linerate.array.file import key_lines
 from linerate.errors import UserError
 
@@ -26,6 +26,28 @@ def test_example_shows_every_key_with_its_default() -> None:
     for table in (ArrayConfig, type(ArrayConfig.model_fields["limits"].default)):
         for key in table.model_fields:
             assert f"{key} = " in text or f"[{key}]" in text or f"[[{key}]]" in text, key
+
+
+PORTALS = """
+portals = ["10.1.0.10:3260", { address = "10.2.0.10:3260", group = 2 }, { interface = "p1", group = 3 }]
+[[portal_groups]]
+tag = 2
+alua = "standby"
+"""
+
+
+def test_portals_have_groups_and_groups_have_states() -> None:
+    text = f"{PORTALS}{TARGET}{VOLUME}size = '1m'\nalua = {{ 3 = 'unavailable' }}\n"
+    config = parse_array_text(text)
+    first, second, third = config.portals
+    assert first == "10.1.0.10:3260"
+    assert isinstance(second, Portal)
+    assert isinstance(third, Portal)
+    assert (second.group, third.interface, third.port) == (2, "p1", 3260)
+    seam = json.loads(config.seam_json())
+    assert seam["portals"][0] == "10.1.0.10:3260"
+    assert seam["portal_groups"] == [{"tag": 2, "alua": "standby"}]
+    assert seam["targets"][0]["volumes"][0]["alua"] == {"3": "unavailable"}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +71,20 @@ def test_sizes_are_text(size: str, size_bytes: int) -> None:
         (f"{TARGET}{VOLUME}size = '1000'\n", "no multiple of the sector size 512"),
         (f"{TARGET}{VOLUME}size = '1g'\n{VOLUME}size = '1g'\n", "lab.toml:1: targets[0]: LUN used twice: 0"),
         (f"{TARGET}{TARGET}", "target named twice"),
+        (
+            f"portals = [{{ address = '10.1.0.1:3260', colour = 1 }}]\n{TARGET}",
+            "lab.toml:1: portals[0].colour: unknown key",
+        ),
+        (f"portals = [{{ group = 2 }}]\n{TARGET}", "lab.toml:1: portals[0]: a portal needs either"),
+        (f"portals = [7]\n{TARGET}", "lab.toml:1: portals[0]"),
+        (
+            f"{PORTALS}{TARGET}{VOLUME}size = '1m'\nalua = {{ 4 = 'standby' }}\n",
+            "volume v: no portal is in portal group 4",
+        ),
+        (
+            f"{TARGET}{VOLUME}size = '1m'\nalua = {{ 1 = 'offline' }}\n",
+            "lab.toml:7: targets[0].volumes[0].alua",
+        ),
         ("name = 'x'\n", "lab.toml:1: targets: Field required"),
         ("name = \n", "lab.toml: Invalid value (at line 1, column 8)"),
         (

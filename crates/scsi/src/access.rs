@@ -23,7 +23,7 @@ pub enum AccessState {
 }
 
 impl AccessState {
-    /// T_SUP, U_SUP, S_SUP, AN_SUP and AO_SUP: every state above.
+    /// The states above, as REPORT TARGET PORT GROUPS lists what may be.
     pub(crate) const SUPPORTED: u8 = 0x80 | 0x08 | 0x04 | 0x02 | 0x01;
 
     /// The additional sense code of what this state refuses; none if it refuses nothing.

@@ -95,6 +95,11 @@ impl Nexus {
         &self.inventory
     }
 
+    /// How many units it has sent commands to.
+    pub fn units_used(&self) -> usize {
+        self.itls.iter().filter(|itl| itl.get().is_some()).count()
+    }
+
     /// The first unit that `is_it` holds for.
     pub(crate) fn find(&self, is_it: impl Fn(&LogicalUnit) -> bool) -> Option<&Arc<Itl>> {
         self.inventory.units().iter().position(|(_, unit)| is_it(unit)).map(|place| self.itl_at(place))

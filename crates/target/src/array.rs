@@ -1,16 +1,22 @@
 //! An array as its owner sees it: started from a configuration, watched, stopped.
 
 use crate::{
-    config::{ArrayConfig, WaitMode},
+    change::{ChangeError, change},
+    config::{AluaState, ArrayChange, ArrayConfig, WaitMode},
+    portals::{self, ListenOn, Portal},
     service::{Mailbox, Message, Service},
-    stats::ArrayStats,
+    stats::{ArrayStats, PortalStats, SessionStats},
     target::{Target, TargetError},
     worker::Worker,
 };
-use linerate_io::{Driver, EpollDriver, OpenDriverError, Wait, open_driver, system, with_driver};
+use linerate_io::{
+    Driver, EpollDriver, OpenDriverError, Wait,
+    net::{NetEvent, NetFollower, NetWatch},
+    open_driver, system, with_driver,
+};
 use std::{
     io,
-    net::{SocketAddr, TcpStream},
+    net::{IpAddr, SocketAddr, TcpStream},
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
 };
@@ -22,6 +28,20 @@ pub struct Array {
     service: Arc<Service<Socket>>,
     threads: Vec<JoinHandle<()>>,
     driver: &'static str,
+    /// Told of the host's addresses while it is there.
+    network: Option<NetFollower>,
+}
+
+/// Everything that can be said about an array at one moment.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ArrayReport {
+    /// Counters since the start.
+    #[serde(flatten)]
+    pub stats: ArrayStats,
+    /// Where it listens now.
+    pub by_portal: Vec<PortalStats>,
+    /// Who is logged in now.
+    pub by_session: Vec<SessionStats>,
 }
 
 /// What a worker thread says when it is ready.
@@ -31,7 +51,9 @@ type Ready = Result<(&'static str, Arc<Mailbox<Socket>>), ArrayError>;
 struct Seat {
     index: usize,
     cpu: Option<usize>,
-    portals: Vec<SocketAddr>,
+    portals: Vec<Portal>,
+    /// The addresses that the host has, for portals that follow an interface.
+    addresses: Vec<(String, IpAddr)>,
     driver: linerate_io::Preference,
     wait: WaitMode,
 }
@@ -43,7 +65,8 @@ impl Array {
         reason = "the array takes the configuration over, secrets and all"
     )]
     pub fn start(config: ArrayConfig) -> Result<Self, ArrayError> {
-        let portals = parse_portals(&config.portals)?;
+        let portals = Portal::all(&config)?;
+        let watch = watch(&portals)?;
         let mut driver = EpollDriver::new().map_err(OpenDriverError::Epoll)?;
         let service = Arc::new(open_service(&config, &mut driver)?);
         drop(driver);
@@ -51,14 +74,18 @@ impl Array {
             0 => system::allowed_cpus().map_err(ArrayError::Host)?.len(),
             count => count,
         };
-        let mut array = Self { service, threads: Vec::new(), driver: "" };
+        let addresses = watch.as_ref().map(addresses_of).unwrap_or_default();
+        service.portals().learn_all(addresses.clone());
+        let mut array = Self { service, threads: Vec::new(), driver: "", network: None };
         let mut mailboxes = Vec::new();
         let mut starts = Vec::new();
         for index in 0..workers {
             let cpus = config.cpus.as_deref().unwrap_or(&[]);
             let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
-            let portals = if index == 0 { portals.clone() } else { Vec::new() };
-            let seat = Seat { index, cpu, portals, driver: config.driver.into(), wait: config.wait };
+            let mine = |portals: &[Portal]| if index == 0 { portals.to_vec() } else { Vec::new() };
+            let (portals, addresses) = (mine(&portals), addresses.clone());
+            let seat =
+                Seat { index, cpu, portals, addresses, driver: config.driver.into(), wait: config.wait };
             let (started, start) = array.spawn(seat)?;
             let (name, mailbox) = started?;
             array.driver = name;
@@ -71,6 +98,9 @@ impl Array {
             // A worker that is gone is seen by the answer that does not come.
             let _ = go.send(());
             listening.recv().unwrap_or(Err(ArrayError::WorkerDied))?;
+        }
+        if let Some(watch) = watch {
+            array.network = Some(follow(watch, &array.service)?);
         }
         Ok(array)
     }
@@ -97,9 +127,9 @@ impl Array {
         Ok((is_ready.recv().unwrap_or(Err(ArrayError::WorkerDied)), (go, is_listening)))
     }
 
-    /// Addresses and ports that the array listens on, as the kernel chose them.
+    /// Addresses and ports that the array listens on now, as the kernel chose them.
     pub fn portals(&self) -> Vec<SocketAddr> {
-        self.service.portals()
+        self.service.portals().listening().map(|(addr, _)| addr).collect()
     }
 
     /// Name of the I/O driver in use.
@@ -112,12 +142,26 @@ impl Array {
         self.service.stats()
     }
 
+    /// Everything at once. Costs a copy of a few words per session; connections do not wait for it.
+    pub fn report(&self) -> ArrayReport {
+        let portal = |(address, group)| PortalStats { address, group };
+        let by_portal = self.service.portals().listening().map(portal).collect();
+        ArrayReport { stats: self.stats(), by_portal, by_session: self.service.sessions() }
+    }
+
+    /// Changes access states of portal groups while I/O goes on; initiators are told (ASYMMETRIC ACCESS STATE CHANGED). If
+    /// anything is wrong, nothing changes.
+    pub fn change(&self, wanted: &ArrayChange) -> Result<(), ChangeError> {
+        change(&self.service.targets, wanted)
+    }
+
     /// Asks the initiators to log out, closes all connections, and returns when nothing is left.
     pub fn stop(mut self) {
         self.end();
     }
 
     fn end(&mut self) {
+        self.network = None;
         for mailbox in self.service.mailboxes() {
             mailbox.post(Message::Stop);
         }
@@ -156,10 +200,9 @@ fn serve<D: Driver<Socket = Socket>>(
     if ready.send(Ok((name, worker.mailbox()))).is_err() || may_go.recv().is_err() {
         return;
     }
-    let listened = seat
-        .portals
-        .iter()
-        .try_for_each(|&portal| worker.listen(portal).map_err(|error| ArrayError::Listen { portal, error }));
+    let listened = seat.portals.iter().try_for_each(|portal| worker.serve(portal.clone())).and_then(|()| {
+        seat.addresses.iter().try_for_each(|(interface, address)| worker.address_added(interface, *address))
+    });
     let failed = listened.is_err();
     if listening.send(listened).is_err() || failed {
         return;
@@ -176,6 +219,49 @@ fn serve<D: Driver<Socket = Socket>>(
     }
 }
 
+/// A view of the host's addresses. Needed by portals that follow an interface, useful to all others.
+fn watch(portals: &[Portal]) -> Result<Option<NetWatch>, ArrayError> {
+    let interfaces = || {
+        portals.iter().filter_map(|portal| match &portal.on {
+            ListenOn::Interface { name, .. } => Some(name),
+            ListenOn::Address(_) => None,
+        })
+    };
+    match NetWatch::open() {
+        Ok(watch) => {
+            let has = |wanted: &String| watch.links().any(|(name, _)| name == wanted);
+            match interfaces().find(|name| !has(name)) {
+                Some(name) => Err(ArrayError::NoInterface(name.clone())),
+                None => Ok(Some(watch)),
+            }
+        }
+        Err(error) if interfaces().next().is_some() => Err(ArrayError::Watch(error)),
+        Err(error) => {
+            tracing::warn!(%error, "cannot watch the host's addresses: sessions of a lost one end by timeout only");
+            Ok(None)
+        }
+    }
+}
+
+fn addresses_of(watch: &NetWatch) -> Vec<(String, IpAddr)> {
+    watch.addresses().map(|(interface, address)| (interface.to_owned(), address)).collect()
+}
+
+/// Passes on to all workers what changes.
+fn follow(watch: NetWatch, service: &Arc<Service<Socket>>) -> Result<NetFollower, ArrayError> {
+    let service = Arc::clone(service);
+    let tell = move |event: io::Result<NetEvent>| match event {
+        Ok(event) => {
+            service.portals().learn(&event);
+            for mailbox in service.mailboxes() {
+                mailbox.post(Message::Network(event.clone()));
+            }
+        }
+        Err(error) => tracing::error!(%error, "the host's addresses are watched no longer"),
+    };
+    watch.follow(tell).map_err(ArrayError::Host)
+}
+
 fn open_service(config: &ArrayConfig, driver: &mut EpollDriver) -> Result<Service<Socket>, ArrayError> {
     let (targets, volumes) = open_targets(config, driver)?;
     Ok(Service::new(config, targets, volumes))
@@ -187,11 +273,14 @@ pub(crate) fn open_targets<D: Driver>(
     driver: &mut D,
 ) -> Result<(Vec<Arc<Target>>, Vec<crate::volume::Volume>), ArrayError> {
     check_limits(config)?;
+    let state = |tag: u16| config.portal_groups.iter().find(|group| group.tag == tag).map(|group| group.alua);
+    let groups: Vec<(u16, AluaState)> =
+        portals::groups(config)?.into_iter().map(|tag| (tag, state(tag).unwrap_or_default())).collect();
     let mut volumes = Vec::new();
     let mut targets: Vec<Arc<Target>> = Vec::new();
     for target in &config.targets {
         let fault = |error| ArrayError::Target { name: target.name.clone(), error: Box::new(error) };
-        let opened = Target::open(target, &config.name, driver, &mut volumes).map_err(fault)?;
+        let opened = Target::open(target, &config.name, &groups, driver, &mut volumes).map_err(fault)?;
         if targets.iter().any(|other| other.name == opened.name) {
             return Err(ArrayError::TwoTargets(opened.name));
         }
@@ -238,13 +327,6 @@ fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {
     }
 }
 
-pub(crate) fn parse_portals(portals: &[String]) -> Result<Vec<SocketAddr>, ArrayError> {
-    if portals.is_empty() {
-        return Err(ArrayError::NoPortal);
-    }
-    portals.iter().map(|portal| portal.parse().map_err(|_| ArrayError::Portal(portal.clone()))).collect()
-}
-
 /// Why an array cannot start. [`ArrayError::blame`] says whose fault it is.
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
@@ -254,6 +336,23 @@ pub enum ArrayError {
     /// A portal is not an address with a port.
     #[error("portal \"{0}\" is not an address with a port, for example \"127.0.0.1:3260\" or \"[::1]:3260\"")]
     Portal(String),
+    /// A portal has both an address and an interface, or neither.
+    #[error("a portal needs either `address` or `interface`")]
+    PortalPlace,
+    /// A portal follows an interface that there is not.
+    #[error("this host has no interface \"{0}\"; change `interface`")]
+    NoInterface(String),
+    /// Portals follow an interface, but nobody can tell how it changes.
+    #[error("cannot watch the host's interfaces ({0}); give portals an `address` instead of an `interface`")]
+    Watch(#[source] io::Error),
+    /// A portal group has the tag 0.
+    #[error(
+        "a portal group has the tag 0; tags are 1 to 65535, as they are also relative target port identifiers"
+    )]
+    GroupZero,
+    /// A portal group is described twice.
+    #[error("`portal_groups` describes group {0} twice")]
+    GroupTwice(u16),
     /// A portal cannot be listened on.
     #[error("cannot listen on portal {portal} ({error}); {}", way_out(error))]
     Listen {
@@ -316,7 +415,7 @@ impl ArrayError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::WorkerDied => Blame::Internal,
-            Self::Host(_) => Blame::Host,
+            Self::Host(_) | Self::Watch(_) => Blame::Host,
             Self::Driver(error) => match error {
                 OpenDriverError::UnknownName(_) => Blame::User,
                 _ => Blame::Host,

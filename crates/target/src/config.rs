@@ -4,7 +4,12 @@
 //! parts fit together is judged by [`crate::Array::start`], which names the key and the way out.
 
 use linerate_io::Preference;
-use serde::Deserialize;
+use linerate_scsi::AccessState;
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use std::{collections::BTreeMap, fmt};
 
 /// An array: where it listens, how it runs, what peers may cost, and what it serves.
 #[derive(Clone, Debug, Deserialize)]
@@ -13,9 +18,12 @@ pub struct ArrayConfig {
     /// Name in messages, and the seed of the volumes' identifiers.
     #[serde(default = "default_name")]
     pub name: String,
-    /// Addresses with ports to listen on (IPv6 as `[::1]:3260`); port 0 = any.
+    /// Where to listen.
     #[serde(default = "default_portals")]
-    pub portals: Vec<String>,
+    pub portals: Vec<PortalConfig>,
+    /// What is different from the default about portal groups.
+    #[serde(default)]
+    pub portal_groups: Vec<PortalGroupConfig>,
     /// Threads that serve connections; 0 = one per allowed CPU.
     #[serde(default = "one")]
     pub workers: usize,
@@ -33,6 +41,126 @@ pub struct ArrayConfig {
     pub limits: Limits,
     /// What is served.
     pub targets: Vec<TargetConfig>,
+}
+
+/// A network portal. In JSON either a text, which is the address, or an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortalConfig {
+    /// Address with port (IPv6 as `[::1]:3260`); port 0 = any.
+    pub address: Option<String>,
+    /// Instead of an address: every address of this interface, also those that come later.
+    pub interface: Option<String>,
+    /// Port on the interface's addresses.
+    pub port: u16,
+    /// Tag of its portal group (1 to 65535): one SCSI target port, in a target port group of the same number.
+    pub group: u16,
+}
+
+/// The object form of [`PortalConfig`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PortalObject {
+    address: Option<String>,
+    interface: Option<String>,
+    #[serde(default = "default_port")]
+    port: u16,
+    #[serde(default = "default_group")]
+    group: u16,
+}
+
+impl<'de> Deserialize<'de> for PortalConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = PortalConfig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an address with a port, or an object with `address` or `interface`")
+            }
+
+            fn visit_str<E>(self, address: &str) -> Result<PortalConfig, E> {
+                Ok(PortalConfig::at(address))
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<PortalConfig, M::Error> {
+                let object = PortalObject::deserialize(MapAccessDeserializer::new(map))?;
+                let PortalObject { address, interface, port, group } = object;
+                Ok(PortalConfig { address, interface, port, group })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl PortalConfig {
+    fn at(address: &str) -> Self {
+        let (port, group) = (default_port(), default_group());
+        Self { address: Some(address.into()), interface: None, port, group }
+    }
+}
+
+/// What is said about one portal group.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct PortalGroupConfig {
+    /// Its tag.
+    pub tag: u16,
+    /// Access through it to all volumes that say nothing else.
+    #[serde(default)]
+    pub alua: AluaState,
+}
+
+/// Asymmetric access state of a port group (SPC-4 5.15.2).
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum AluaState {
+    /// The best way.
+    #[default]
+    ActiveOptimized,
+    /// Works; another is better.
+    ActiveNonOptimized,
+    /// No access to the medium; ready to take over.
+    Standby,
+    /// No access to the medium.
+    Unavailable,
+    /// Between two states.
+    Transitioning,
+}
+
+impl From<AluaState> for AccessState {
+    fn from(state: AluaState) -> Self {
+        match state {
+            AluaState::ActiveOptimized => Self::ActiveOptimized,
+            AluaState::ActiveNonOptimized => Self::ActiveNonOptimized,
+            AluaState::Standby => Self::Standby,
+            AluaState::Unavailable => Self::Unavailable,
+            AluaState::Transitioning => Self::Transitioning,
+        }
+    }
+}
+
+/// What to change about an array that runs, see [`crate::Array::change`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArrayChange {
+    /// New states of portal groups; a later entry outweighs an earlier one.
+    pub alua: Vec<AluaChange>,
+}
+
+/// See [`ArrayChange::alua`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AluaChange {
+    /// Tag of the portal group.
+    pub group: u16,
+    /// Its state from now on.
+    pub state: AluaState,
+    /// For the volumes of this target only.
+    #[serde(default)]
+    pub target: Option<String>,
+    /// For the volumes of this name only.
+    #[serde(default)]
+    pub volume: Option<String>,
 }
 
 /// See [`ArrayConfig::driver`].
@@ -158,8 +286,8 @@ pub struct ChapSettings {
     pub mutual_secret: Option<String>,
 }
 
-impl std::fmt::Debug for ChapSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ChapSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { algorithms, user, mutual_user, .. } = self;
         write!(f, "ChapSettings({algorithms:?}, {user:?}, mutual {mutual_user:?})")
     }
@@ -194,6 +322,9 @@ pub struct VolumeConfig {
     /// Report a volatile write cache; off = every write is durable before it is acknowledged.
     #[serde(default)]
     pub write_cache: bool,
+    /// Access through portal groups, by tag, where it differs from what the group says.
+    #[serde(default)]
+    pub alua: BTreeMap<u16, AluaState>,
 }
 
 /// See [`VolumeConfig::kind`].
@@ -211,8 +342,16 @@ fn default_name() -> String {
     "array".into()
 }
 
-fn default_portals() -> Vec<String> {
-    vec!["127.0.0.1:3260".into()]
+fn default_portals() -> Vec<PortalConfig> {
+    vec![PortalConfig::at("127.0.0.1:3260")]
+}
+
+fn default_port() -> u16 {
+    3260
+}
+
+fn default_group() -> u16 {
+    1
 }
 
 fn default_algorithms() -> Vec<String> {
@@ -229,7 +368,7 @@ fn one() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{ArrayConfig, Limits, VolumeKind};
+    use super::{AluaState, ArrayConfig, Limits, PortalConfig, VolumeKind};
 
     #[test]
     fn the_smallest_configuration_has_defaults() {
@@ -245,6 +384,24 @@ mod tests {
     fn unknown_keys_are_refused_by_name() {
         let error = serde_json::from_str::<ArrayConfig>(r#"{"targets": [], "portal": []}"#).unwrap_err();
         assert!(error.to_string().contains("`portal`"), "{error}");
+    }
+
+    #[test]
+    fn portals_are_texts_or_objects() {
+        let json = r#"{"portals": ["10.0.0.1:3260", {"address": "[::1]:1", "group": 2}, {"interface": "p0"}],
+            "portal_groups": [{"tag": 2, "alua": "standby"}],
+            "targets": [{"name": "iqn.2026-11.lab.linerate:a",
+                "volumes": [{"lun": 0, "name": "v", "size_bytes": 512, "alua": {"2": "unavailable"}}]}]}"#;
+        let config: ArrayConfig = serde_json::from_str(json).unwrap();
+        let [first, second, third] = &config.portals[..] else { panic!() };
+        assert_eq!(*first, PortalConfig::at("10.0.0.1:3260"));
+        assert_eq!((second.address.as_deref(), second.group), (Some("[::1]:1"), 2));
+        assert_eq!((third.interface.as_deref(), third.port, third.group), (Some("p0"), 3260, 1));
+        assert_eq!(config.portal_groups[0].alua, AluaState::Standby);
+        assert_eq!(config.targets[0].volumes[0].alua[&2], AluaState::Unavailable);
+        let wrong =
+            serde_json::from_str::<ArrayConfig>(r#"{"portals": [{"tag": 1}], "targets": []}"#).unwrap_err();
+        assert!(wrong.to_string().contains("`tag`"), "{wrong}");
     }
 
     #[test]

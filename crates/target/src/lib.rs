@@ -7,6 +7,7 @@
 //! - `worker.rs`: [`Worker`], one thread's loop: poll the driver, act on completions. Generic over the driver and
 //!   steppable, so that the simulator runs the same code.
 //! - `connection/`: one connection, from received bytes to gathered answers; the hot path is `command.rs` and `reply.rs`.
+//! - `portals.rs`: where it listens, in which portal groups, and how that follows the host's addresses.
 //! - `volume.rs`, `pool.rs`: memory and file volumes, and the buffers of the latter.
 //!
 //! What a 4 KiB read of a memory volume costs: its 48-byte header is parsed once where it was received, the unit answers
@@ -15,20 +16,24 @@
 //! arrived together is answered by one send.
 
 mod array;
+mod change;
 mod config;
 mod connection;
 mod pool;
+mod portals;
 mod service;
 mod stats;
 mod target;
 mod volume;
 mod worker;
 
-pub use array::{Array, ArrayError, Blame};
+pub use array::{Array, ArrayError, ArrayReport, Blame};
+pub use change::ChangeError;
 pub use config::{
-    ArrayConfig, ChapSettings, DriverName, Limits, TargetConfig, VolumeConfig, VolumeKind, WaitMode,
+    AluaChange, AluaState, ArrayChange, ArrayConfig, ChapSettings, DriverName, Limits, PortalConfig,
+    PortalGroupConfig, TargetConfig, VolumeConfig, VolumeKind, WaitMode,
 };
-pub use stats::ArrayStats;
+pub use stats::{ArrayStats, PortalStats, SessionStats};
 pub use target::TargetError;
 pub use volume::VolumeError;
 pub use worker::Worker;

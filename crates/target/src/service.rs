@@ -5,14 +5,15 @@
 
 use crate::{
     config::{ArrayConfig, Limits},
-    stats::{ArrayStats, SharedCounters},
+    portals::PortalTable,
+    stats::{ArrayStats, LiveSession, SessionStats, SharedCounters},
     target::Target,
     volume::Volume,
 };
+use linerate_io::net::NetEvent;
 use linerate_iscsi::{
     login::{Decision, ExistingSession, SessionRequest, decide},
     pdu::LoginStatus,
-    send_targets::TargetAddress,
 };
 use linerate_scsi::{InitiatorPort, Nexus};
 use std::{
@@ -26,8 +27,6 @@ use std::{
 
 /// Connections beyond the session limit that may be logging in at a time.
 const LOGINS_AT_A_TIME: usize = 256;
-/// The only target port and portal group of a target: every portal leads to it.
-pub(crate) const PORTAL_GROUP: u16 = 1;
 
 /// Names a connection across workers; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +38,10 @@ pub(crate) struct ConnectionKey {
 /// What one worker tells another.
 #[derive(Debug)]
 pub(crate) enum Message<S> {
-    /// Serve this connection.
-    Adopt(S, SocketAddr),
+    /// Serve this connection, which came through a portal of this group.
+    Adopt(S, SocketAddr, u16),
+    /// The host's links or addresses have changed.
+    Network(NetEvent),
     /// Close this connection: its session was replaced, or its target was reset.
     Close(ConnectionKey),
     /// Ask the initiators to log out, then close everything.
@@ -78,6 +79,7 @@ struct Session {
     nexus: Option<Arc<Nexus>>,
     worker: usize,
     connection: ConnectionKey,
+    live: Arc<LiveSession>,
 }
 
 #[derive(Default)]
@@ -91,7 +93,7 @@ pub(crate) struct Service<S> {
     pub(crate) limits: Limits,
     pub(crate) targets: Vec<Arc<Target>>,
     pub(crate) volumes: Vec<Volume>,
-    portals: Mutex<Vec<SocketAddr>>,
+    portals: Mutex<PortalTable>,
     mailboxes: OnceLock<Vec<Arc<Mailbox<S>>>>,
     sessions: Mutex<Sessions>,
     peers: Mutex<HashMap<IpAddr, usize>>,
@@ -120,12 +122,9 @@ impl<S> Service<S> {
         self.mailboxes.get().map_or(&[], Vec::as_slice)
     }
 
-    pub(crate) fn add_portal(&self, addr: SocketAddr) {
-        lock(&self.portals).push(addr);
-    }
-
-    pub(crate) fn portals(&self) -> Vec<SocketAddr> {
-        lock(&self.portals).clone()
+    /// What is listened on, and what of it the host has.
+    pub(crate) fn portals(&self) -> MutexGuard<'_, PortalTable> {
+        lock(&self.portals)
     }
 
     pub(crate) fn target(&self, name: &str) -> Option<&Arc<Target>> {
@@ -177,6 +176,7 @@ impl<S> Service<S> {
         request: &SessionRequest,
         worker: usize,
         connection: ConnectionKey,
+        ends: (SocketAddr, SocketAddr),
     ) -> Result<u16, LoginStatus> {
         let mut sessions = lock(&self.sessions);
         let existing = sessions.list.iter().map(|session| &session.existing);
@@ -197,22 +197,32 @@ impl<S> Service<S> {
         let target = request.target_name.as_deref().and_then(|name| self.target(name));
         let nexus = target.map(|target| {
             let initiator = InitiatorPort { name: request.initiator_name.clone(), isid: request.isid };
-            target.inventory.login(initiator, PORTAL_GROUP)
+            target.inventory.login(initiator, request.portal_group_tag)
         });
         let existing = ExistingSession {
             initiator_name: request.initiator_name.clone(),
             target_name: request.target_name.clone(),
+            portal_group_tag: request.portal_group_tag,
             isid: request.isid,
             tsih,
         };
-        sessions.list.push(Session { existing, nexus, worker, connection });
+        let live = Arc::new(LiveSession::new(ends));
+        sessions.list.push(Session { existing, nexus, worker, connection, live });
         Ok(tsih)
     }
 
-    pub(crate) fn nexus(&self, tsih: u16) -> Option<Arc<Nexus>> {
+    /// The nexus of a session (none in a discovery session), and where its counters are published.
+    pub(crate) fn session(&self, tsih: u16) -> Option<(Option<Arc<Nexus>>, Arc<LiveSession>)> {
         let sessions = lock(&self.sessions);
         let session = sessions.list.iter().find(|session| session.existing.tsih == tsih)?;
-        session.nexus.clone()
+        Some((session.nexus.clone(), Arc::clone(&session.live)))
+    }
+
+    /// The sessions that are logged in now. The lock is held for a copy of a few words per session.
+    pub(crate) fn sessions(&self) -> Vec<SessionStats> {
+        let sessions = lock(&self.sessions);
+        let row = |session: &Session| session.live.stats(&session.existing, session.nexus.as_deref());
+        sessions.list.iter().map(row).collect()
     }
 
     /// Ends a session unless it was replaced before.
@@ -235,23 +245,6 @@ impl<S> Service<S> {
                 mailbox.post(Message::Close(session.connection));
             }
         }
-    }
-
-    /// Where a target can be reached, as seen by a peer that is connected to `local`.
-    pub(crate) fn addresses(&self, local: SocketAddr) -> Vec<TargetAddress> {
-        let same_family = |portal: &SocketAddr| portal.is_ipv4() == local.is_ipv4();
-        let seen = |portal: SocketAddr| match portal.ip().is_unspecified() {
-            // A wildcard portal is reachable at the address that the peer has found already.
-            true if same_family(&portal) => Some(SocketAddr::new(local.ip(), portal.port())),
-            true => None,
-            false => Some(portal),
-        };
-        let address = |portal: SocketAddr| TargetAddress {
-            host: portal.ip().to_string(),
-            port: portal.port(),
-            portal_group_tag: Some(PORTAL_GROUP),
-        };
-        self.portals().into_iter().filter_map(seen).map(address).collect()
     }
 
     pub(crate) fn stats(&self) -> ArrayStats {

@@ -1,6 +1,12 @@
-//! Counters of an array: each worker writes its own, readers add them up.
+//! Counters of an array and of its sessions: each worker writes its own, readers add them up.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use linerate_io::Nanos;
+use linerate_iscsi::login::ExistingSession;
+use linerate_scsi::Nexus;
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 macro_rules! counters {
     ($($(#[$meta:meta])* $name:ident,)+) => {
@@ -84,4 +90,138 @@ counters! {
     tasks,
     /// Bytes of I/O buffers that are in use now.
     pool_bytes,
+}
+
+/// A place where an array listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct PortalStats {
+    /// Address and port.
+    pub address: SocketAddr,
+    /// Tag of its portal group.
+    pub group: u16,
+}
+
+/// One session, counters at most a tick old.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SessionStats {
+    /// iSCSI name of the initiator.
+    pub initiator: String,
+    /// Name of the target; none for a discovery session.
+    pub target: Option<String>,
+    /// Initiator session ID, 12 hexadecimal digits.
+    pub isid: String,
+    /// Target session identifying handle.
+    pub tsih: u16,
+    /// Address and port of the initiator.
+    pub peer: SocketAddr,
+    /// Address and port that it is connected to.
+    pub portal: SocketAddr,
+    /// Tag of the portal group.
+    pub group: u16,
+    /// Logical units that it can see.
+    pub luns: usize,
+    /// Logical units that it has sent commands to.
+    pub luns_used: usize,
+    /// SCSI commands begun.
+    pub commands: u64,
+    /// SCSI reads that succeeded.
+    pub reads: u64,
+    /// SCSI writes that succeeded.
+    pub writes: u64,
+    /// Payload bytes of those reads.
+    pub read_bytes: u64,
+    /// Payload bytes of those writes.
+    pub written_bytes: u64,
+    /// Commands in progress.
+    pub outstanding: u64,
+    /// Login, on the clock of the host (`CLOCK_MONOTONIC`).
+    pub since_monotonic_ns: Nanos,
+    /// When bytes of it were last received.
+    pub heard_monotonic_ns: Nanos,
+}
+
+/// What a session counts as it goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SessionCounters {
+    pub(crate) commands: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+}
+
+/// A session as other threads see it. Its worker publishes once per tick, so commands pay for no atomics.
+#[derive(Debug)]
+pub(crate) struct LiveSession {
+    peer: SocketAddr,
+    portal: SocketAddr,
+    commands: AtomicU64,
+    reads: AtomicU64,
+    writes: AtomicU64,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    outstanding: AtomicU64,
+    since: AtomicU64,
+    heard: AtomicU64,
+}
+
+impl LiveSession {
+    /// A session between the initiator's end and ours.
+    pub(crate) fn new((peer, portal): (SocketAddr, SocketAddr)) -> Self {
+        Self {
+            peer,
+            portal,
+            commands: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
+            outstanding: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+            heard: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn begin(&self, now: Nanos) {
+        self.since.store(now, Relaxed);
+        self.heard.store(now, Relaxed);
+    }
+
+    pub(crate) fn publish(&self, counters: &SessionCounters, outstanding: usize, heard: Nanos) {
+        self.commands.store(counters.commands, Relaxed);
+        self.reads.store(counters.reads, Relaxed);
+        self.writes.store(counters.writes, Relaxed);
+        self.read_bytes.store(counters.read_bytes, Relaxed);
+        self.written_bytes.store(counters.written_bytes, Relaxed);
+        self.outstanding.store(outstanding as u64, Relaxed);
+        self.heard.store(heard, Relaxed);
+    }
+
+    pub(crate) fn stats(&self, session: &ExistingSession, nexus: Option<&Nexus>) -> SessionStats {
+        SessionStats {
+            initiator: session.initiator_name.clone(),
+            target: session.target_name.clone(),
+            isid: hexadecimal(session.isid),
+            tsih: session.tsih,
+            peer: self.peer,
+            portal: self.portal,
+            group: session.portal_group_tag,
+            luns: nexus.map_or(0, |nexus| nexus.inventory().units().len()),
+            luns_used: nexus.map_or(0, Nexus::units_used),
+            commands: self.commands.load(Relaxed),
+            reads: self.reads.load(Relaxed),
+            writes: self.writes.load(Relaxed),
+            read_bytes: self.read_bytes.load(Relaxed),
+            written_bytes: self.written_bytes.load(Relaxed),
+            outstanding: self.outstanding.load(Relaxed),
+            since_monotonic_ns: self.since.load(Relaxed),
+            heard_monotonic_ns: self.heard.load(Relaxed),
+        }
+    }
+}
+
+fn hexadecimal(isid: [u8; 6]) -> String {
+    let mut bytes = [0; 8];
+    bytes[2..].copy_from_slice(&isid);
+    format!("{:012x}", u64::from_be_bytes(bytes))
 }

@@ -1,8 +1,7 @@
 //! One iSCSI target of an array, made from its configuration.
 
 use crate::{
-    config::{ChapSettings, TargetConfig},
-    service::PORTAL_GROUP,
+    config::{AluaState, ChapSettings, TargetConfig, VolumeConfig},
     volume::{Volume, VolumeError},
 };
 use linerate_io::Driver;
@@ -11,7 +10,7 @@ use linerate_iscsi::{
     names::{IscsiName, NameError},
     send_targets::TargetAddress,
 };
-use linerate_scsi::{Inventory, InventoryError, TargetPort};
+use linerate_scsi::{AccessState, Inventory, InventoryError, TargetPort};
 use std::sync::Arc;
 
 /// A target: who may log in, and which volume is behind which LUN.
@@ -28,10 +27,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Makes a target and appends its volumes to the array's.
+    /// Makes a target, seen through `groups` in these states, and appends its volumes to the array's.
     pub(crate) fn open<D: Driver>(
         config: &TargetConfig,
         array_name: &str,
+        groups: &[(u16, AluaState)],
         driver: &mut D,
         volumes: &mut Vec<Volume>,
     ) -> Result<Self, TargetError> {
@@ -43,13 +43,11 @@ impl Target {
         let mut by_lun = Vec::new();
         let mut units = Vec::new();
         for volume in &config.volumes {
-            let ports = vec![TargetPort {
-                relative_id: PORTAL_GROUP,
-                group: PORTAL_GROUP,
-                name: format!("{name},t,{PORTAL_GROUP:#06x}"),
-            }];
+            let states = access_states(volume, groups)?;
             let naa = naa(&[array_name, &name, &volume.name]);
+            let ports = groups.iter().map(|(tag, _)| port(&name, *tag)).collect();
             let opened = Volume::open(volume, naa, ports, driver).map_err(TargetError::Volume)?;
+            opened.unit.set_access(&states);
             units.push((volume.lun, Arc::clone(&opened.unit)));
             if by_lun.len() <= usize::from(volume.lun) {
                 by_lun.resize(usize::from(volume.lun) + 1, None);
@@ -66,6 +64,23 @@ impl Target {
     pub(crate) fn volume(&self, lun: u16) -> Option<usize> {
         self.volumes.get(usize::from(lun)).copied().flatten().map(|index| index as usize)
     }
+}
+
+/// A portal group is one SCSI target port, in a target port group of its own (RFC 7143 section 4.4.3.1).
+fn port(target: &str, tag: u16) -> TargetPort {
+    TargetPort { relative_id: tag, group: tag, name: format!("{target},t,{tag:#06x}") }
+}
+
+/// The states in which a volume begins.
+fn access_states(
+    volume: &VolumeConfig,
+    groups: &[(u16, AluaState)],
+) -> Result<Vec<(u16, AccessState)>, TargetError> {
+    if let Some(tag) = volume.alua.keys().find(|tag| !groups.iter().any(|(known, _)| known == *tag)) {
+        return Err(TargetError::UnknownGroup { volume: volume.name.clone(), tag: *tag });
+    }
+    let state = |(tag, state): &(u16, AluaState)| (*tag, (*volume.alua.get(tag).unwrap_or(state)).into());
+    Ok(groups.iter().map(state).collect())
 }
 
 fn chap(settings: &ChapSettings) -> Result<ChapConfig, TargetError> {
@@ -120,6 +135,16 @@ pub enum TargetError {
     /// `redirect` is no address.
     #[error("`redirect` is \"{0}\", which is not host:port")]
     Redirect(String),
+    /// A volume has an access state in a portal group that there is not.
+    #[error(
+        "volume \"{volume}\": `alua` names portal group {tag}, which no portal is in; change it, or add a portal"
+    )]
+    UnknownGroup {
+        /// Its name.
+        volume: String,
+        /// The group's tag.
+        tag: u16,
+    },
     /// The LUNs do not fit together.
     #[error("{0}; change `lun`")]
     Luns(#[source] InventoryError),

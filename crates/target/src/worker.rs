@@ -4,16 +4,23 @@
 //! blocks but in the poll, so a simulator can run a worker with a driver of its own.
 
 use crate::{
-    array::{ArrayError, open_targets, parse_portals},
-    config::{ArrayConfig, Limits},
-    connection::Connection,
+    array::{ArrayError, open_targets},
+    change::{ChangeError, change},
+    config::{ArrayChange, ArrayConfig, Limits},
+    connection::{Connection, Ends},
     pool::ChunkPool,
+    portals::{ListenOn, Portal, can_serve},
     service::{ConnectionKey, Mailbox, Message, Service},
-    stats::{ArrayStats, Counters},
+    stats::{ArrayStats, Counters, SessionStats},
     volume::Medium,
 };
-use linerate_io::{Buffer, Completion, Driver, Handle, Nanos, SocketOptions, Wait};
-use std::{collections::VecDeque, io, net::SocketAddr, sync::Arc};
+use linerate_io::{Buffer, Completion, Driver, Handle, Nanos, SocketOptions, Wait, net::NetEvent};
+use std::{
+    collections::VecDeque,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 /// How often timeouts are looked at.
 const TICK_NS: Nanos = 100_000_000;
@@ -87,6 +94,15 @@ struct Place {
     connection: Option<Box<Connection>>,
 }
 
+/// A place where it listens.
+struct Listener {
+    handle: Handle,
+    addr: SocketAddr,
+    group: u16,
+    /// The interface that it follows.
+    interface: Option<String>,
+}
+
 /// See the module text.
 pub struct Worker<D: Driver> {
     core: Core<D>,
@@ -95,7 +111,9 @@ pub struct Worker<D: Driver> {
     /// By index of a stream's handle: the stream and the place of its connection.
     routes: Vec<Option<(Handle, u32)>>,
     mailbox: Arc<Mailbox<D::Socket>>,
-    listeners: Vec<Handle>,
+    listeners: Vec<Listener>,
+    /// Portals that follow their interface.
+    following: Vec<Portal>,
     completions: Vec<Completion<D::Socket>>,
     messages: Vec<Message<D::Socket>>,
     next_tick: Nanos,
@@ -111,14 +129,14 @@ impl<D: Driver> Worker<D> {
         config: &ArrayConfig,
         random: impl FnMut(&mut [u8]) + Send + 'static,
     ) -> Result<Self, ArrayError> {
-        let portals = parse_portals(&config.portals)?;
+        let portals = Portal::all(config)?;
         let (targets, volumes) = open_targets(config, &mut driver)?;
         let service = Arc::new(Service::new(config, targets, volumes));
         let mut worker = Self::new(driver, Arc::clone(&service), 0).map_err(ArrayError::Host)?;
         worker.core.random = Box::new(random);
         service.introduce(vec![worker.mailbox()]);
         for portal in portals {
-            worker.listen(portal).map_err(|error| ArrayError::Listen { portal, error })?;
+            worker.serve(portal)?;
         }
         Ok(worker)
     }
@@ -154,6 +172,7 @@ impl<D: Driver> Worker<D> {
             routes: Vec::new(),
             mailbox,
             listeners: Vec::new(),
+            following: Vec::new(),
             completions: Vec::new(),
             messages: Vec::new(),
             stopping: None,
@@ -165,18 +184,103 @@ impl<D: Driver> Worker<D> {
         Arc::clone(&self.mailbox)
     }
 
-    /// Listens on a portal; connections go to the least loaded worker.
-    pub(crate) fn listen(&mut self, portal: SocketAddr) -> io::Result<()> {
-        let listener = self.core.driver.listen(portal, &SocketOptions::default())?;
-        let addr = self.core.driver.local_addr(listener)?;
-        self.listeners.push(listener);
-        self.core.service.add_portal(addr);
+    /// Serves a portal; connections go to the least loaded worker. One that follows an interface begins with the addresses
+    /// that [`Worker::network`] is told.
+    pub(crate) fn serve(&mut self, portal: Portal) -> Result<(), ArrayError> {
+        match portal.on {
+            ListenOn::Address(addr) => {
+                let listened = self.listen(addr, portal.group, None);
+                listened.map_err(|error| ArrayError::Listen { portal: addr, error })
+            }
+            ListenOn::Interface { .. } => {
+                self.following.push(portal);
+                Ok(())
+            }
+        }
+    }
+
+    fn listen(&mut self, portal: SocketAddr, group: u16, interface: Option<&str>) -> io::Result<()> {
+        let handle = self.core.driver.listen(portal, &SocketOptions::default())?;
+        let addr = self.core.driver.local_addr(handle)?;
+        self.core.service.portals().add(addr, group);
+        self.listeners.push(Listener { handle, addr, group, interface: interface.map(Into::into) });
         Ok(())
+    }
+
+    /// The host's links or addresses have changed. For simulators; where there is a network, the array watches it.
+    pub fn network(&mut self, event: &NetEvent) {
+        self.core.service.portals().learn(event);
+        self.follow(event);
+    }
+
+    fn follow(&mut self, event: &NetEvent) {
+        match event {
+            NetEvent::AddressAdded { interface, address } => {
+                if let Err(error) = self.address_added(interface, *address) {
+                    tracing::warn!(interface, %error, "an address that has come cannot be served");
+                }
+            }
+            NetEvent::AddressRemoved { interface, address } => self.address_removed(interface, *address),
+            NetEvent::LinkUp { .. } | NetEvent::LinkDown { .. } => {}
+        }
+    }
+
+    /// Listens on a new address, for every portal that follows its interface.
+    pub(crate) fn address_added(&mut self, interface: &str, address: IpAddr) -> Result<(), ArrayError> {
+        if self.stopping.is_some() || !can_serve(address) {
+            return Ok(());
+        }
+        for portal in self.following.clone() {
+            let ListenOn::Interface { name, port } = portal.on else { continue };
+            let portal_is = |listener: &Listener| {
+                (listener.interface.as_deref(), listener.addr.ip(), listener.group)
+                    == (Some(interface), address, portal.group)
+            };
+            if name != interface || self.listeners.iter().any(portal_is) {
+                continue;
+            }
+            let addr = SocketAddr::new(address, port);
+            let listened = self.listen(addr, portal.group, Some(interface));
+            listened.map_err(|error| ArrayError::Listen { portal: addr, error })?;
+            tracing::info!(portal = %addr, interface, "a portal has come");
+        }
+        Ok(())
+    }
+
+    fn address_removed(&mut self, interface: &str, address: IpAddr) {
+        let gone = |listener: &mut Listener| {
+            listener.interface.as_deref() == Some(interface) && listener.addr.ip() == address
+        };
+        for listener in self.listeners.extract_if(.., gone) {
+            tracing::info!(portal = %listener.addr, interface, "a portal is gone");
+            self.core.driver.close(listener.handle);
+            self.core.service.portals().remove(listener.addr);
+        }
+        if !self.core.service.portals().is_lost(address) {
+            return;
+        }
+        for index in 0..self.places.len() as u32 {
+            self.with_place(index, |connection, core| {
+                if connection.local().ip() == address {
+                    connection.close(core);
+                }
+            });
+        }
     }
 
     /// Addresses that it listens on, as the driver chose them.
     pub fn portals(&self) -> Vec<SocketAddr> {
-        self.core.service.portals()
+        self.core.service.portals().listening().map(|(addr, _)| addr).collect()
+    }
+
+    /// As [`crate::Array::change`].
+    pub fn change(&mut self, wanted: &ArrayChange) -> Result<(), ChangeError> {
+        change(&self.core.service.targets, wanted)
+    }
+
+    /// The sessions that are logged in now.
+    pub fn sessions(&self) -> Vec<SessionStats> {
+        self.core.service.sessions()
     }
 
     /// Counters since the start.
@@ -236,7 +340,13 @@ impl<D: Driver> Worker<D> {
                 }
                 self.with_place(place, |connection, core| connection.medium_done(core, slot, result));
             }
-            Completion::Accepted { result: Ok((socket, peer)), .. } => self.place_socket(socket, peer),
+            Completion::Accepted { listener, result: Ok((socket, peer)) } => {
+                // Without its portal it was accepted too late: the address is gone.
+                let portal = self.listeners.iter().find(|portal| portal.handle == listener);
+                if let Some(group) = portal.map(|portal| portal.group) {
+                    self.place_socket(socket, peer, group);
+                }
+            }
             Completion::Accepted { result: Err(error), .. } => {
                 tracing::warn!(%error, "cannot accept a connection; raise the limit of open files (ulimit -n)");
             }
@@ -246,7 +356,7 @@ impl<D: Driver> Worker<D> {
     }
 
     /// Hands a new connection to the least loaded worker.
-    fn place_socket(&mut self, socket: D::Socket, peer: SocketAddr) {
+    fn place_socket(&mut self, socket: D::Socket, peer: SocketAddr, group: u16) {
         if self.stopping.is_some() || !self.core.service.admit_connection(peer.ip()) {
             self.core.counters.connections_refused += 1;
             return;
@@ -254,12 +364,14 @@ impl<D: Driver> Worker<D> {
         self.core.counters.connections_accepted += 1;
         let worker = self.core.service.least_loaded();
         match self.core.service.mailboxes().get(worker) {
-            Some(mailbox) if worker != self.core.index => mailbox.post(Message::Adopt(socket, peer)),
-            _ => self.adopt(socket, peer),
+            Some(mailbox) if worker != self.core.index => {
+                mailbox.post(Message::Adopt(socket, peer, group));
+            }
+            _ => self.adopt(socket, peer, group),
         }
     }
 
-    fn adopt(&mut self, socket: D::Socket, peer: SocketAddr) {
+    fn adopt(&mut self, socket: D::Socket, peer: SocketAddr, group: u16) {
         let added = self.core.driver.add_stream(socket, &SocketOptions::default());
         let local = added.and_then(|stream| Ok((stream, self.core.driver.local_addr(stream)?)));
         let (stream, local) = match local {
@@ -275,7 +387,8 @@ impl<D: Driver> Worker<D> {
         });
         let place = &mut self.places[index as usize];
         let key = ConnectionKey { index, generation: place.generation };
-        place.connection = Some(Box::new(Connection::new(key, stream, peer, local, &self.core)));
+        place.connection =
+            Some(Box::new(Connection::new(key, stream, Ends { peer, local, group }, &self.core)));
         let route = stream.index() as usize;
         if self.routes.len() <= route {
             self.routes.resize(route + 1, None);
@@ -320,7 +433,8 @@ impl<D: Driver> Worker<D> {
         self.mailbox.collect(&mut messages);
         for message in messages.drain(..) {
             match message {
-                Message::Adopt(socket, peer) => self.adopt(socket, peer),
+                Message::Adopt(socket, peer, group) => self.adopt(socket, peer, group),
+                Message::Network(event) => self.follow(&event),
                 Message::Close(key) => self.with_place(key.index, |connection, core| {
                     if connection.key() == key {
                         connection.close(core);
@@ -335,7 +449,7 @@ impl<D: Driver> Worker<D> {
     /// Stops listening and asks the initiators to log out; [`Worker::is_stopped`] says when nothing is left.
     pub fn stop(&mut self) {
         for listener in std::mem::take(&mut self.listeners) {
-            self.core.driver.close(listener);
+            self.core.driver.close(listener.handle);
         }
         self.stopping = Some(self.core.now + GRACE_NS);
         for index in 0..self.places.len() as u32 {

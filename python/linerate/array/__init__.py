@@ -7,15 +7,29 @@ test, and leaves nothing behind. The file has the same keys as the JSON; in addi
 on a command line.
 """
 
-from linerate.array.config import ArrayConfig, Chap, Limits, Target, Volume
+from linerate.array.config import (
+    AluaChange,
+    ArrayChange,
+    ArrayConfig,
+    Chap,
+    Limits,
+    Portal,
+    PortalGroup,
+    Target,
+    Volume,
+)
 from linerate.array.embedded import EmbeddedArray, eight_volumes
 from linerate.array.file import example_text, load_array_file, parse_array_text
 
 __all__ = [
+    "AluaChange",
+    "ArrayChange",
     "ArrayConfig",
     "Chap",
     "EmbeddedArray",
     "Limits",
+    "Portal",
+    "PortalGroup",
     "Target",
     "Volume",
     "eight_volumes",

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -17,6 +18,7 @@ from pydantic import (
     PositiveInt,
     SecretStr,
     SerializationInfo,
+    Tag,
     field_serializer,
     model_validator,
 )
@@ -24,6 +26,12 @@ from pydantic import (
 _REVEAL = "reveal_secrets"
 
 Sector = Literal[512, 4096]
+
+AluaState = Literal["active_optimized", "active_non_optimized", "standby", "unavailable", "transitioning"]
+"""Asymmetric access state of a port group (SPC-4 section 5.15.2)."""
+
+GroupTag = Annotated[int, Field(ge=1, le=65535)]
+"""Tag of an iSCSI portal group: also the relative target port and the target port group that initiators see."""
 
 
 class _Frozen(BaseModel):
@@ -50,6 +58,8 @@ class Volume(_Frozen):
     read_only: bool = False
     write_cache: bool = False
     """Report a volatile write cache: writes without FUA are durable only after SYNCHRONIZE CACHE."""
+    alua: dict[GroupTag, AluaState] = Field(default_factory=dict)
+    """Access through portal groups, by tag, where it differs from what the group says."""
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Volume:
@@ -139,12 +149,75 @@ class Limits(_Frozen):
     """Longest login or text request, over all its PDUs."""
 
 
+class Portal(_Frozen):
+    """A place to listen, in a portal group: an address, or whatever addresses an interface has."""
+
+    address: str | None = None
+    """Address with port; port 0 lets the kernel choose. IPv6 as [::1]:3260. 0.0.0.0 and [::] are all addresses."""
+    interface: str | None = Field(default=None, min_length=1, max_length=15)
+    """Instead of an address: every address of this interface, also those that come while the array serves."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 3260
+    """Port on the interface's addresses."""
+    group: GroupTag = 1
+    """Its portal group; sessions and access states are per group."""
+
+    @model_validator(mode="after")
+    def _has_one_place(self) -> Portal:
+        if (self.address is None) == (self.interface is None):
+            raise ValueError("a portal needs either an address or an interface")
+        if self.address is not None and "port" in self.model_fields_set:
+            raise ValueError('the port of an address stands in it: address = "10.1.0.10:3260"')
+        return self
+
+
+TEXT, TABLE = "<text>", "<table>"
+"""What stands in the path of a mistake beside the keys: in which form a portal was given."""
+
+
+def _form(portal: object) -> str:
+    return TEXT if isinstance(portal, str) else TABLE
+
+
+AnyPortal = Annotated[
+    Annotated[str, Tag(TEXT)] | Annotated[Portal, Tag(TABLE)],
+    Discriminator(_form),
+]
+"""An address with a port as text, or a table."""
+
+
+class PortalGroup(_Frozen):
+    """What is said about a portal group, as a whole."""
+
+    tag: GroupTag
+    alua: AluaState = "active_optimized"
+    """Access through it, to all volumes that say nothing else."""
+
+
+class AluaChange(_Frozen):
+    """A new access state of a portal group, for all volumes or for some."""
+
+    group: GroupTag
+    state: AluaState
+    target: str | None = None
+    """For the volumes of this target only: its iSCSI name."""
+    volume: str | None = None
+    """For the volumes of this name only."""
+
+
+class ArrayChange(_Frozen):
+    """What to change about an array that serves; its JSON is what `_core.Array.change` takes."""
+
+    alua: tuple[AluaChange, ...]
+
+
 class ArrayConfig(_Frozen):
     """An array: portals, limits and targets."""
 
     name: str = "array"
-    portals: tuple[str, ...] = Field(default=("127.0.0.1:3260",), min_length=1)
-    """Addresses with ports to listen on; port 0 lets the kernel choose. IPv6 as [::1]:3260."""
+    portals: tuple[AnyPortal, ...] = Field(default=("127.0.0.1:3260",), min_length=1)
+    """Where to listen: addresses with ports as text, or tables (`Portal`)."""
+    portal_groups: tuple[PortalGroup, ...] = ()
+    """What is different from the default about portal groups."""
     workers: NonNegativeInt = 1
     """Threads that serve connections; 0: one per allowed CPU."""
     cpus: tuple[NonNegativeInt, ...] | None = None
@@ -160,6 +233,21 @@ class ArrayConfig(_Frozen):
         names = [target.name for target in self.targets]
         if doubled := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"target named twice: {', '.join(doubled)}")
+        return self
+
+    @model_validator(mode="after")
+    def _groups_are_known(self) -> ArrayConfig:
+        described = [group.tag for group in self.portal_groups]
+        if doubled := sorted({tag for tag in described if described.count(tag) > 1}):
+            raise ValueError(f"portal group described twice: {', '.join(map(str, doubled))}")
+        known = {portal.group if isinstance(portal, Portal) else 1 for portal in self.portals} | set(
+            described
+        )
+        for volume in (volume for target in self.targets for volume in target.volumes):
+            if unknown := sorted(set(volume.alua) - known):
+                raise ValueError(
+                    f"volume {volume.name}: no portal is in portal group {', '.join(map(str, unknown))}"
+                )
         return self
 
     def seam_json(self) -> str:

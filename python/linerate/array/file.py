@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from linerate.array.config import ArrayConfig
+from linerate.array.config import TABLE, TEXT, ArrayConfig
 from linerate.errors import UserError
 
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -165,7 +165,7 @@ def _dotted(where: _Path) -> str:
 
 def _first_fault(error: ValidationError, name: str, lines: dict[_Path, int]) -> str:
     fault = error.errors(include_input=False, include_url=False)[0]
-    where: _Path = tuple(fault["loc"])
+    where: _Path = tuple(part for part in fault["loc"] if part not in (TEXT, TABLE))
     message = (
         "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
     )

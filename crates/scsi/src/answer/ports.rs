@@ -17,7 +17,7 @@ pub(crate) fn target_port_groups(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, S
     let ports = &itl.unit().config().ports;
     for group in itl.unit().lock().access.iter() {
         let members: Vec<_> = ports.iter().filter(|port| port.group == group.tag).collect();
-        push_group(&mut out, group, &members);
+        push_group(&mut out, *group, &members);
     }
     let len = (out.len() - 4) as u32;
     out[..4].copy_from_slice(&len.to_be_bytes());
@@ -25,7 +25,7 @@ pub(crate) fn target_port_groups(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, S
     Ok(out)
 }
 
-fn push_group(out: &mut Vec<u8>, group: &Group, members: &[&TargetPort]) {
+fn push_group(out: &mut Vec<u8>, group: Group, members: &[&TargetPort]) {
     /// Status code: the unit changed the state by itself.
     const IMPLICIT: u8 = 2;
     let [high, low] = group.tag.to_be_bytes();

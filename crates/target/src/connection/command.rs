@@ -40,6 +40,7 @@ impl Connection {
             return self.reject(core, RejectReason::TooManyImmediate);
         }
         core.counters.commands += 1;
+        session.counters.commands += 1;
         let expected = Expected {
             in_bytes: if command.read && !command.write { command.expected_len } else { 0 },
             out_bytes: if command.write { command.expected_len } else { 0 },
@@ -58,6 +59,8 @@ impl Connection {
                     let seg = Seg { region: *id, offset: extent.offset_bytes, len: 0 };
                     core.counters.reads += 1;
                     core.counters.read_bytes += u64::from(extent.len_bytes);
+                    session.counters.reads += 1;
+                    session.counters.read_bytes += u64::from(extent.len_bytes);
                     Answers { out: &mut self.outbound, session }.read_memory(asked, &extent, region, seg);
                 }
                 Some((volume, Medium::File(_))) => {

@@ -119,7 +119,7 @@ impl Connection {
         }
         let Some(session) = &mut self.session else { return };
         let own = session.device.as_ref().map(|device| device.target.name.clone());
-        let addresses = core.service.addresses(self.local);
+        let addresses = core.service.portals().addresses(self.local);
         let service = &core.service;
         let answer = |wanted: &str| {
             let named = |name: &str| match (wanted, &own) {
@@ -288,6 +288,9 @@ impl Connection {
             core.counters.timeouts += 1;
             tracing::info!(peer = %self.peer, "closing a connection that did not answer in time");
             return self.close(core);
+        }
+        if let Some(session) = &self.session {
+            session.live.publish(&session.counters, self.tasks.len(), self.heard);
         }
         if self.phase == Phase::Full && self.pinged.is_none() && over(self.heard, limits.nop_interval_s) {
             self.pinged = Some(core.now);

@@ -194,6 +194,8 @@ impl Connection {
                 answers.forget(asked);
             } else {
                 answers.written(asked, extent, r2ts);
+                answers.session.counters.writes += 1;
+                answers.session.counters.written_bytes += u64::from(extent.len_bytes);
                 core.counters.writes += 1;
                 core.counters.written_bytes += u64::from(extent.len_bytes);
             }

@@ -6,7 +6,7 @@ use super::{
     session::{Device, Session},
 };
 use crate::{
-    service::{ConnectionKey, PORTAL_GROUP, Service},
+    service::{ConnectionKey, Service},
     worker::{Core, Random},
 };
 use linerate_io::Driver;
@@ -18,7 +18,7 @@ use linerate_iscsi::{
     },
     pdu::{BHS_BYTES, LoginRequest, LoginStatus},
 };
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 /// One login.
 pub(super) struct Login {
@@ -51,13 +51,18 @@ struct Host<'a, S> {
     service: &'a Service<S>,
     worker: usize,
     key: ConnectionKey,
+    /// The initiator's end and ours.
+    ends: (SocketAddr, SocketAddr),
+    /// Tag of the portal group.
+    group: u16,
     random: &'a mut Random,
 }
 
 impl<S> TargetHost for Host<'_, S> {
     fn find(&mut self, _initiator: &str, target: Option<&str>) -> Lookup {
+        let portal_group_tag = self.group;
         let Some(name) = target else {
-            return Lookup::Accept(Accepted { chap: None, alias: None, portal_group_tag: PORTAL_GROUP });
+            return Lookup::Accept(Accepted { chap: None, alias: None, portal_group_tag });
         };
         let Some(target) = self.service.target(name) else {
             return Lookup::Refuse(LoginStatus::NOT_FOUND);
@@ -67,7 +72,7 @@ impl<S> TargetHost for Host<'_, S> {
             None => Lookup::Accept(Accepted {
                 chap: target.chap.clone(),
                 alias: target.alias.clone(),
-                portal_group_tag: PORTAL_GROUP,
+                portal_group_tag,
             }),
         }
     }
@@ -77,7 +82,7 @@ impl<S> TargetHost for Host<'_, S> {
     }
 
     fn admit(&mut self, request: &SessionRequest) -> Result<u16, LoginStatus> {
-        self.service.begin_session(request, self.worker, self.key)
+        self.service.begin_session(request, self.worker, self.key, self.ends)
     }
 }
 
@@ -105,8 +110,14 @@ impl Connection {
         };
         let Some(login) = &mut self.login else { return };
         let data = std::mem::take(&mut login.data);
-        let mut host =
-            Host { service: &*core.service, worker: core.index, key: self.key, random: &mut *core.random };
+        let mut host = Host {
+            service: &*core.service,
+            worker: core.index,
+            key: self.key,
+            ends: (self.peer, self.local),
+            group: self.group,
+            random: &mut *core.random,
+        };
         let mut reply = login.machine.receive(&request, &data, &mut host);
         let mut bhs = [0; BHS_BYTES];
         reply.response.data_len = reply.data.len() as u32;
@@ -127,7 +138,9 @@ impl Connection {
     }
 
     fn logged_in<D: Driver>(&mut self, core: &mut Core<D>, established: &Established) {
-        let nexus = core.service.nexus(established.tsih);
+        // A session that was replaced in this instant is gone already, and its connection told to close.
+        let Some((nexus, live)) = core.service.session(established.tsih) else { return self.close(core) };
+        live.begin(core.now);
         let target = established.target_name.as_deref().and_then(|name| core.service.target(name));
         let device = nexus.zip(target.map(Arc::clone)).map(|(nexus, target)| Device { nexus, target });
         let params = &established.params;
@@ -139,7 +152,7 @@ impl Connection {
         tracing::info!(peer = %self.peer, initiator = established.initiator_name, "logged in");
         core.counters.logins += 1;
         let limits = &core.limits;
-        let session = Session::new(established, device, limits.commands_per_session, limits.text_bytes);
+        let session = Session::new(established, device, live, limits);
         self.session = Some(Box::new(session));
         self.login = None;
         self.phase = Phase::Full;

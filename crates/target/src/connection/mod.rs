@@ -45,12 +45,22 @@ enum Phase {
     Closed,
 }
 
+/// What a connection lies between, and the tag of its portal group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+    pub(crate) group: u16,
+}
+
 /// See the module text.
 pub(crate) struct Connection {
     key: ConnectionKey,
     stream: Handle,
     peer: SocketAddr,
     local: SocketAddr,
+    /// Tag of the portal group that it came through.
+    group: u16,
     phase: Phase,
     /// While logging in.
     login: Option<Box<Login>>,
@@ -72,18 +82,14 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new<D: Driver>(
-        key: ConnectionKey,
-        stream: Handle,
-        peer: SocketAddr,
-        local: SocketAddr,
-        core: &Core<D>,
-    ) -> Self {
+    pub(crate) fn new<D: Driver>(key: ConnectionKey, stream: Handle, ends: Ends, core: &Core<D>) -> Self {
+        let Ends { peer, local, group } = ends;
         Self {
             key,
             stream,
             peer,
             local,
+            group,
             phase: Phase::Login,
             login: Some(Box::new(Login::new(core))),
             session: None,
@@ -110,6 +116,10 @@ impl Connection {
 
     pub(crate) fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
     }
 
     /// Whether it is closed and every operation has come back.

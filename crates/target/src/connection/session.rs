@@ -1,7 +1,11 @@
 //! A session in full feature phase: what was negotiated, the command window, and the way to the volumes.
 
 use super::tasks::{Tasks, Work};
-use crate::target::Target;
+use crate::{
+    config::Limits,
+    stats::{LiveSession, SessionCounters},
+    target::Target,
+};
 use linerate_iscsi::{
     frame::Framer, login::Established, params::SessionParams, send_targets::TargetText, window::TargetWindow,
 };
@@ -24,6 +28,9 @@ pub(super) struct Session {
     pub(super) asked_to_log_out: bool,
     /// Tag of the next ping.
     pub(super) next_ping: u32,
+    pub(super) counters: SessionCounters,
+    /// Where the counters are published.
+    pub(super) live: Arc<LiveSession>,
 }
 
 /// The target that a session is logged in to.
@@ -36,21 +43,23 @@ impl Session {
     pub(super) fn new(
         established: &Established,
         device: Option<Device>,
-        commands: u32,
-        text_bytes: usize,
+        live: Arc<LiveSession>,
+        limits: &Limits,
     ) -> Self {
         let params = established.params;
         Self {
             params,
             framer: Framer { header_digest: params.header_digest, data_digest: params.data_digest },
-            window: TargetWindow::new(established.cmd_sn, established.stat_sn, commands),
-            text: TargetText::new(text_bytes),
+            window: TargetWindow::new(established.cmd_sn, established.stat_sn, limits.commands_per_session),
+            text: TargetText::new(limits.text_bytes),
             device,
             cid: established.cid,
             tsih: established.tsih,
             staged: Vec::new(),
             asked_to_log_out: false,
             next_ping: 0,
+            counters: SessionCounters::default(),
+            live,
         }
     }
 

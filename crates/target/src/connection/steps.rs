@@ -276,6 +276,8 @@ impl Connection {
             }
             Some(mut answers) if good => {
                 answers.read_buffers(asked, extent, &mut segs, crc);
+                answers.session.counters.reads += 1;
+                answers.session.counters.read_bytes += u64::from(extent.len_bytes);
                 core.counters.reads += 1;
                 core.counters.read_bytes += u64::from(extent.len_bytes);
                 None
