@@ -12,6 +12,7 @@ import pytest
 from linerate.errors import HostError, UserError
 from linerate.lab import Lab, protocol
 
+from tests import need
 from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, as_user, message, run, unique
 from tests.lab.trace import outer_interfaces
 
@@ -98,10 +99,12 @@ from linerate.lab import enter, protocol, system
 enter()
 system.unshare(system.CLONE_NEWNET)  # names that no other command of this machine shall meet
 held = []
-labs = [protocol.address(name).encode() for name in ("lab-1", "no lab")]
+labs = [protocol.address(name).encode() for name in ("lab-1", "no lab", "bound-only")]
 for name in (b"\\0two\\n\\nlines", b"\\0no\\xfftext", *labs):
     held.append(socket.socket(socket.AF_UNIX))
     held[-1].bind(name)
+    if b"bound-only" not in name:
+        held[-1].listen()
 print(protocol.names())
 """
 
@@ -111,6 +114,53 @@ def test_sockets_of_others_may_have_any_name() -> None:
     command = as_user((sys.executable, "-c", STRANGE_NAMES))
     listed = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert (listed.stdout, listed.stderr) == ("['lab-1']\n", "")
+
+
+SQUATTER = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as squatter:
+    squatter.bind("\\0" + sys.argv[1])
+    if sys.argv[2] == "serving":
+        squatter.listen()
+    print("bound", flush=True)
+    sys.stdin.read()
+"""
+
+
+def _as_nobody(code: str, *words: str) -> subprocess.Popen[str]:
+    """A program of another user."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    python = "/usr/bin/python3"
+    if not os.access(python, os.X_OK):
+        need.missing("no Python that every user may run (Debian: python3-minimal)")
+    return subprocess.Popen(
+        [python, "-I", "-c", code, *words],
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "says"), [("serving", "a process of user 65534"), ("silent", "which serves nobody")]
+)
+def test_a_name_that_another_user_holds_is_no_lab(topology_file: Path, how: str, says: str) -> None:
+    name = unique(f"squatted-{how}")
+    with _as_nobody(SQUATTER, protocol.address(name)[1:], how) as squatter:
+        assert squatter.stdout is not None
+        assert squatter.stdin is not None
+        assert squatter.stdout.readline() == "bound\n"
+        assert name not in protocol.names()
+        refused = run("up", str(topology_file), "--name", name)
+        squatter.stdin.close()
+    assert refused.returncode == 2
+    assert says in refused.stderr
+    assert f"holds the lab name {name}\n  -> choose another name" in refused.stderr
 
 
 STRANGER = """
@@ -126,23 +176,9 @@ with socket.socket(socket.AF_UNIX) as stranger:
 
 
 def test_another_user_is_refused(lab: Lab) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can be somebody else")
-    python = "/usr/bin/python3"
-    if not os.access(python, os.X_OK):
-        pytest.skip("no Python that every user may run")
-    asked = subprocess.run(
-        [python, "-I", "-c", STRANGER, protocol.address(lab.name)[1:]],
-        user=65534,
-        group=65534,
-        extra_groups=[],
-        cwd="/",
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=True,
-    )
-    assert "the lab belongs to another user" in asked.stdout
+    with _as_nobody(STRANGER, protocol.address(lab.name)[1:]) as stranger:
+        told, _ = stranger.communicate(timeout=TIMEOUT_S)
+    assert "the lab belongs to another user" in told
     assert lab.execute("h1", ["true"]).returncode == 0
 
 

@@ -15,7 +15,7 @@ from linerate.lab import protocol, system
 from linerate.lab.cpu import NamespaceCpu
 from linerate.lab.enter import enter, join
 from linerate.lab.start import reap_detached, start_keeper, stop_keeper
-from linerate.san import Link, Nic, Node, Path, Switch, Topology, volume_urls
+from linerate.san import Fault, Link, Nic, Node, Path, Switch, Topology, volume_urls
 
 FabricChoice = Literal["auto", "kernel", "user"]
 Change = float | int | bool | str | None
@@ -108,9 +108,10 @@ class Lab:
 
     @classmethod
     def find(cls, name: str | None = None) -> Self:
-        """A lab of this user that is up; without a name the only one. Raises UserError if there is none, or several.
+        """A lab of this user that is up; without a name the only one, or the only one that was left up (`lab up`).
 
-        Enters the lab's user namespace, so it is called before threads are started.
+        Raises UserError if there is none, or several. Enters the user namespace of the lab, so it comes before threads
+        are started.
         """
         lab = cls.look(name)
         join(lab.keeper_pid)
@@ -119,12 +120,7 @@ class Lab:
     @classmethod
     def look(cls, name: str | None = None) -> Self:
         """As `find`, without entering: enough to look at a lab, to change its links and to take it down."""
-        labs = protocol.names()
-        if name is None and len(labs) > 1:
-            raise UserError(f"several labs are up: {', '.join(labs)}", "say which one")
-        if name is None and not labs:
-            raise UserError("no lab is up", "linerate lab up TOPOLOGY makes one")
-        return cls(protocol.Connection(protocol.checked_name(name or labs[0])))
+        return cls(protocol.Connection(protocol.checked_name(name or only_lab())))
 
     def __enter__(self) -> Self:
         return self
@@ -142,12 +138,12 @@ class Lab:
 
     def down(self) -> None:
         """Takes the lab down and waits until its processes have ended and its namespaces are gone."""
-        with system.ProcessEnd(self.keeper_pid) as ended:
-            with contextlib.suppress(HostError):  # it has gone before: what was asked for
-                self._connection.ask("down")
-            if not ended.wait(protocol.ANSWER_TIMEOUT_S):
-                ended.kill()
-                ended.wait(protocol.ANSWER_TIMEOUT_S)
+        keeper = self._connection.keeper
+        with contextlib.suppress(HostError):  # it has gone before: what was asked for
+            self._connection.ask("down")
+        if not keeper.wait(protocol.ANSWER_TIMEOUT_S):
+            keeper.kill()
+            keeper.wait(protocol.ANSWER_TIMEOUT_S)
         if self._keeper is not None:
             stop_keeper(self._keeper)
             self._keeper = None
@@ -262,6 +258,23 @@ class Lab:
         """
         return Switch.model_validate(self._connection.ask("change_switch", name=name, changes=changes))
 
+    def fault(self, fault: Fault) -> int:
+        """Lets a fault happen now, whatever its own times are, and returns when the fabric did it, in monotonic ns.
+
+        It lasts until `heal`; `linerate.lab.faults` keeps times. Raises UserError for a target that the lab does not
+        have or a fault that is in force already, HostError for what the fabric in use cannot do.
+        """
+        return int(self._connection.ask("fault", fault=fault.model_dump()))
+
+    def heal(self, fault: Fault) -> int:
+        """Ends a fault of that kind, target and value; when, in monotonic ns. Raises UserError if there is none."""
+        return int(self._connection.ask("heal", fault=fault.model_dump()))
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Those in force, the oldest first."""
+        return tuple(Fault.model_validate(fault) for fault in self._connection.ask("state")["faults"])
+
     def counters(self) -> dict[str, float]:
         """Cumulative counters under flat names with units, such as `array.a1.tcp_segments_retransmitted`.
 
@@ -309,6 +322,22 @@ def utilisation(
         for name, link in links.items()
         if f"port.{name}.bytes_sent" in after
     }
+
+
+def only_lab() -> str:
+    """The lab that is meant where none is named: the only one, or the only one that does not end with its command.
+
+    Raises UserError if there is none, or several.
+    """
+    labs = protocol.names()
+    if not labs:
+        raise UserError("no lab is up", "linerate lab up TOPOLOGY makes one")
+    if len(labs) == 1:
+        return labs[0]
+    left_up = [lab.name for lab in running() if not lab.attached]
+    if len(left_up) != 1:
+        raise UserError(f"several labs are up: {', '.join(labs)}", "say which one")
+    return left_up[0]
 
 
 def running() -> list[Running]:

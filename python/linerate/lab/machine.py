@@ -27,7 +27,7 @@ class Probed:
     use: str
     """What it is for, or what happens without it."""
     needed: bool = False
-    """There is no lab without it."""
+    """There is no lab without it; what only the user fabric needs is not."""
     why_not: str = ""
     """What the kernel said; empty if it is there."""
 
@@ -87,13 +87,14 @@ def _probe_here() -> list[Probed]:
                 "HTB and bfifo",
                 "line rates and buffers of the kernel fabric",
                 lambda: shape.shape(switch.route, switch.index("p0"), 1e9, 65_536),
+                needed=True,
             ),
             _tried(
                 "receive threads",
                 "CPU of receiving is charged to the receiver; else it falls on whoever sent",
                 lambda: _receive(switch, host),
             ),
-            _tried("TAP", "the user fabric", lambda: os.close(os.open(_TAP_DEVICE, os.O_RDWR)), needed=True),
+            _tried("TAP", "the user fabric", lambda: os.close(os.open(_TAP_DEVICE, os.O_RDWR))),
             *(_queue(switch, kind, use) for kind, use in _QUEUES),
         ]
     return [*tried, *_congestion_controls()]

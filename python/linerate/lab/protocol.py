@@ -10,6 +10,7 @@ import json
 import os
 import re
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -46,16 +47,30 @@ def address(name: str) -> str:
 
 
 def names() -> list[str]:
-    """The labs of this user that are up, found in the kernel's own list of sockets."""
+    """The labs of this user that are up, found in the kernel's own list of sockets.
+
+    Anybody may bind a socket of any name: what is not served by a process of this user is not listed.
+    """
     start = f"@{_PREFIX}/{system.outer_uid()}/"
     found = set()
-    # Anybody's socket is listed, and its name may be any bytes: ends of lines, and what is no text at all.
+    # A name may be any bytes: ends of lines, and what is no text at all.
     for line in Path("/proc/net/unix").read_bytes().decode(errors="replace").split("\n"):
         path = line.split(" ", maxsplit=7)[-1].lstrip(" ")
         name = path.removeprefix(start)
         if name != path and _NAME.fullmatch(name):
             found.add(name)
-    return sorted(found)
+    return sorted(name for name in found if holder(name) == os.geteuid())
+
+
+def holder(name: str) -> int | None:
+    """The user whose process serves the socket of a lab of that name, as seen from here; None if nobody does."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.setblocking(False)  # somebody who never accepts shall not hold us up
+        try:
+            asking.connect(address(name))
+        except OSError:
+            return None
+        return system.peer_of(asking)[1]
 
 
 def error_answer(error: LinerateError) -> dict[str, Any]:
@@ -77,6 +92,7 @@ class Connection:
         """Connects to the lab of that name. Raises UserError when there is none, or when it is someone else's."""
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(ANSWER_TIMEOUT_S)
+        self._asking = threading.Lock()
         try:
             self._socket.connect(address(name))
         except ConnectionRefusedError as error:
@@ -89,13 +105,19 @@ class Connection:
         if uid != os.geteuid():
             self._socket.close()
             raise UserError(f"the lab {name} belongs to user {uid}", "use a lab of your own: linerate lab up")
+        self.keeper = system.ProcessEnd.of_peer(self._socket)
+        """The keeper itself: its number may be another's by the time that it is to end."""
         self._input = self._socket.makefile("rb")
 
     def ask(self, verb: str, **parameters: Any) -> Any:
-        """One request and its answer. Raises what the keeper answers, and HostError when it has gone."""
+        """One request and its answer. Raises what the keeper answers, and HostError when it has gone.
+
+        Any thread may ask; one waits for the other.
+        """
         try:
-            self._socket.sendall(json.dumps({"do": verb, **parameters}).encode() + b"\n")
-            line = self._input.readline(LINE_BYTES_MAX)
+            with self._asking:
+                self._socket.sendall(json.dumps({"do": verb, **parameters}).encode() + b"\n")
+                line = self._input.readline(LINE_BYTES_MAX)
         except TimeoutError as error:
             raise HostError(
                 f"the lab's keeper, process {self.keeper_pid}, has not answered in {ANSWER_TIMEOUT_S:.0f} s",
@@ -111,6 +133,7 @@ class Connection:
         """Hangs up; the lab stays."""
         self._input.close()
         self._socket.close()
+        self.keeper.close()
 
 
 def _gone() -> HostError:

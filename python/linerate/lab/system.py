@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import secrets
 import select
@@ -23,6 +24,7 @@ _MS_PRIVATE = 1 << 18
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _SO_PEERCRED = struct.Struct("3i")
+_SO_PEERPIDFD = 77
 _PROCESS_CPU_CLOCK = 2
 
 _CAPABILITY_BITS = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
@@ -127,16 +129,25 @@ def short_id() -> str:
 class ProcessEnd:
     """Waits for the end of any process, not only of a child, by its pidfd(2)."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, fd: int | None) -> None:
+        """Takes the descriptor over; without one the process has ended."""
+        self._fd = fd
+
+    @classmethod
+    def of_peer(cls, connection: socket.socket) -> Self:
+        """The process at the other end of a Unix socket: the one that listened, whatever its number is by now."""
         try:
-            self._fd: int | None = os.pidfd_open(pid)
+            return cls(connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD))
+        except OSError as error:
+            if error.errno != errno.ENOPROTOOPT:
+                return cls(None)
+        try:  # before Linux 6.5
+            return cls(os.pidfd_open(peer_of(connection)[0]))
         except ProcessLookupError:
-            self._fd = None
+            return cls(None)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Waits no more. Twice is once."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -13,6 +16,7 @@ from linerate.lab import protocol, system
 from linerate.lab.keeper.addresses import address_node
 from linerate.lab.keeper.arrays import start_arrays
 from linerate.lab.keeper.control import build_control
+from linerate.lab.keeper.faults import Trouble
 from linerate.lab.keeper.nodes import Node
 from linerate.lab.kernel import KernelFabric
 from linerate.san import Link, Nic, Switch, Topology, beyond_kernel
@@ -51,7 +55,13 @@ class Fabric(Protocol):
         """Called once all interfaces are up."""
 
     def links(self) -> dict[str, Link]:
-        """Links as they are, by name."""
+        """Links as they are, by name; `up` is whether one would be, without any trouble."""
+
+    def trouble(self, links: Mapping[str, Trouble]) -> int:
+        """Gives links the troubles that they have from now on, and says when that was (monotonic ns).
+
+        Raises HostError for what this fabric cannot do; the links are then as they were.
+        """
 
     def change_link(self, name: str, link: Link) -> Link:
         """Gives a link new values, or raises HostError and leaves it as it was."""
@@ -144,11 +154,17 @@ def _listen(name: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
     try:
         listener.bind(protocol.address(name))
+        listener.listen()
     except OSError as error:
-        raise UserError(
-            f"a lab named {name} is up already", "linerate lab down, or choose another name"
-        ) from error
-    listener.listen()
+        listener.close()
+        if error.errno != errno.EADDRINUSE:
+            raise HostError(f"cannot listen for commands to the lab {name}: {error}", "try again") from error
+        uid = protocol.holder(name)
+        if uid == os.geteuid():
+            what = f"a lab named {name} is up already"
+            raise UserError(what, "linerate lab down, or choose another name") from error
+        whose = f"a process of user {uid}" if uid is not None else "another process, which serves nobody,"
+        raise UserError(f"{whose} holds the lab name {name}", "choose another name: --name") from error
     return listener
 
 
