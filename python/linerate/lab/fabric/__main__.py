@@ -6,8 +6,9 @@ The first line is a FabricSpec. Once all TAPs exist the answer is `{"ready": {}}
 - `{"change": ChangeSpec}` by `{"changed": {"monotonic_ns": ...}}`, the instant at which it took effect,
 - `{"stop": {}}`, or the end of the input, ends the process: the TAPs vanish with it.
 
-A refusal is answered by `{"error": {"blame": ..., "message": ..., "hint": ...}}`; after the first line the fabric goes
-on as it was. Only the data plane is imported here, so that the process is up within a tenth of a second.
+A request may have a number, `{"id": 7, "stats": {}}`; its answer then has the same. A refusal is answered by
+`{"error": {"blame": ..., "message": ..., "hint": ...}}`; after the first line the fabric goes on as it was. Only the
+data plane is imported here, so that the process is up within a tenth of a second.
 """
 
 from __future__ import annotations
@@ -63,21 +64,29 @@ def _go_first() -> None:
 
 def _answer(fabric: Fabric, line: str) -> dict[str, Any] | None:
     """The answer to one request; None for stop."""
+    number: dict[str, Any] = {}
     try:
-        request, body = _parse(line)
+        message = _parsed(line)
+        if "id" in message:
+            number["id"] = message.pop("id")
+        request, body = _request(message, line)
         if request == "stop":
             return None
-        return _REQUESTS[request](fabric, body)
+        return number | _REQUESTS[request](fabric, body)
     except LinerateError as error:
-        return _refusal(error)
+        return number | _refusal(error)
 
 
-def _parse(line: str) -> tuple[str, object]:
+def _parsed(line: str) -> dict[str, Any]:
     try:
         message = json.loads(line)
     except ValueError as error:
         raise UserError(f"not a request: {error}", "send one JSON object per line") from error
-    if isinstance(message, dict) and len(message) == 1:
+    return message if isinstance(message, dict) else {}
+
+
+def _request(message: dict[str, Any], line: str) -> tuple[str, object]:
+    if len(message) == 1:
         request, body = next(iter(message.items()))
         if request in _REQUESTS or request == "stop":
             return request, body

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import select
-import subprocess
-import sys
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from linerate.errors import HostError
-from linerate.lab import protocol, system
+from linerate.lab import system
 from linerate.lab.fabric import change
+from linerate.lab.keeper.faults import NO_TROUBLE, Trouble
 from linerate.lab.keeper.nodes import Node
+from linerate.lab.user.channel import Channel
 from linerate.lab.user.counters import link_counters
-from linerate.lab.user.mapping import fabric_spec, nic_values, ports_of, schedule_of, settings_of, wire_of
+from linerate.lab.user.mapping import (
+    fabric_spec,
+    link_change,
+    link_of,
+    nic_of,
+    nic_values,
+    ports_of,
+    schedule_of,
+    settings_of,
+    switch_of,
+    wire_of,
+)
 from linerate.lab.user.threads import TapThread, tap_threads
 from linerate.san import Link, Nic, Switch, Topology
 
-_ANSWER_TIMEOUT_S = 20.0
 _QUEUE_PACKETS = 10_000
 """Packets that a host may queue above its adapter's ring: more than its sockets ever put there."""
 
@@ -31,29 +39,23 @@ class UserFabric:
         self._topology = topology
         self._nodes = nodes
         self._links = topology.links
+        self._troubles: dict[str, Trouble] = {}
         self._ports = {
             f"{member.name}.{port.name}": port for member in topology.nodes for port in member.ports
         }
-        self.nics = {name: port.nic for name, port in self._ports.items()}
-        self.switches = {switch.name: switch for switch in topology.switches}
+        self._trunks = {trunk.name: trunk for trunk in topology.trunks}
         self._receivers: dict[str, list[TapThread]] = {}
         self.receives_in_threads = False
-        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
 
     @property
     def processes(self) -> dict[str, int]:
         """The fabric."""
-        return {} if self._process is None else {"the fabric": self._process.pid}
+        return {} if self._channel is None else {"the fabric": self._channel.pid}
 
     def build(self) -> None:
         """Starts the fabric and waits until all interfaces are there. Raises what the fabric answers."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "linerate.lab.fabric"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,  # a detached lab may hold nothing of the terminal
-        )
-        self._ask(fabric_spec(self._topology, self._nodes).model_dump(mode="json"), "ready")
+        self._channel = Channel(fabric_spec(self._topology, self._nodes))
         for member in self._topology.nodes:
             node = self._nodes[member.name]
             for interface in member.interfaces:
@@ -67,33 +69,74 @@ class UserFabric:
         self.receives_in_threads = all(self._receivers.values())
 
     def links(self) -> dict[str, Link]:
-        """Every link as it is; its MTU as the node has it now."""
-        return {name: self._read(name, link) for name, link in self._links.items()}
+        """Every link as the fabric has it; its MTU as the node has it now."""
+        stats = self._stats()
+        return {name: self._read(name, stats) for name in self._links}
 
-    def _read(self, name: str, link: Link) -> Link:
-        if name not in self._ports:
+    def _read(self, name: str, stats: Mapping[str, Any]) -> Link:
+        part = "ports" if name in self._ports else "trunks"
+        wire = stats[part][name]["settings"]["wire"]
+        link = link_of(wire, self._links[name])
+        if self._trouble(name).down:  # then the wire is down whatever the link would be
+            link = link.model_copy(update={"up": self._links[name].up})
+        if part == "trunks":
             return link
         node = self._nodes[name.split(".")[0]]
         (state,) = node.route.get_links(node.index(self._ports[name].interfaces[0].name))
         return link.model_copy(update={"mtu": state.get_attr("IFLA_MTU")})
 
+    @property
+    def nics(self) -> dict[str, Nic]:
+        """Adapters as the fabric has them, by port."""
+        ports = self._stats()["ports"]
+        return {name: nic_of(ports[name]["settings"]["nic"]) for name in self._ports}
+
+    @property
+    def switches(self) -> dict[str, Switch]:
+        """Switches as the fabric has them."""
+        switches = self._stats()["switches"]
+        return {name: switch_of(name, found["settings"]) for name, found in switches.items()}
+
+    def _trouble(self, name: str) -> Trouble:
+        return self._troubles.get(name, NO_TROUBLE)
+
     def change_link(self, name: str, link: Link) -> Link:
         """Gives a link new values. Raises HostError when the fabric refuses them; it is then as it was."""
-        wire = change.WireChange(**wire_of(link).model_dump())
+        wire = self._wire(link, self._trouble(name))
         if name in self._ports:
             mtu = {interface.name: link.mtu for interface in self._ports[name].interfaces}
             self._change(change.ChangeSpec(ports={name: change.PortChange(wire=wire, mtu=mtu)}))
         else:
             self._change(change.ChangeSpec(trunks={name: change.TrunkChange(wire=wire)}))
         self._links[name] = link
-        return self._read(name, link)
+        return self._read(name, self._stats())
+
+    @staticmethod
+    def _wire(link: Link, trouble: Trouble) -> change.WireChange:
+        values = wire_of(link).model_dump()
+        return change.WireChange(**values | {"up": link.up and not trouble.down})
+
+    def trouble(self, links: Mapping[str, Trouble]) -> int:
+        """Gives links their troubles, all at one instant of the fabric, which is the time returned."""
+        ports: dict[str, change.PortChange] = {}
+        trunks: dict[str, change.TrunkChange] = {}
+        for name, trouble in links.items():
+            up = change.WireChange(up=self._links[name].up and not trouble.down)
+            if name in self._ports:
+                each = link_change(trouble, self._ports[name].links)
+                ports[name] = change.PortChange(wire=up, links=each)
+            else:
+                each = link_change(trouble, self._trunks[name].links)
+                trunks[name] = change.TrunkChange(wire=up, links=each)
+        at_ns = self._change(change.ChangeSpec(ports=ports, trunks=trunks))
+        self._troubles.update(links)
+        return at_ns
 
     def change_nic(self, name: str, nic: Nic) -> Nic:
         """Gives an adapter new values; errors as in `change_link`."""
         values = change.NicChange(**nic_values(nic))
         self._change(change.ChangeSpec(ports={name: change.PortChange(nic=values)}))
-        self.nics[name] = nic
-        return nic
+        return self.nics[name]
 
     def change_switch(self, name: str, switch: Switch) -> Switch:
         """Gives a switch new values, and its adapters the same schedule; errors as in `change_link`."""
@@ -101,12 +144,11 @@ class UserFabric:
         nic = change.NicChange(schedule=schedule_of(switch))
         ports = {port: change.PortChange(nic=nic) for port, at in self._ports.items() if at.switch == name}
         self._change(change.ChangeSpec(switches={name: settings}, ports=ports))
-        self.switches[name] = switch
-        return switch
+        return self.switches[name]
 
     def counters(self) -> dict[str, float]:
         """Traffic of every link as it was on the wire, drops by cause, pauses, and how late it was since last asked."""
-        stats = self._ask({"stats": {}}, "stats")
+        stats = self._stats()
         counted = {
             "fabric.cpu_s": sum(map(system.process_cpu_s, self.processes.values())),
             "fabric.lag_ns_max": stats["lag"]["recent_max_ns"],
@@ -129,33 +171,13 @@ class UserFabric:
         """How the fabric carries frames."""
         return {"receive_threads": self.receives_in_threads}
 
-    def _change(self, changes: change.ChangeSpec) -> None:
-        self._ask({"change": changes.model_dump(mode="json", exclude_unset=True)}, "changed")
+    def _stats(self) -> dict[str, Any]:
+        assert self._channel is not None
+        stats: dict[str, Any] = self._channel.ask("stats", {}, "stats")
+        return stats
 
-    def _ask(self, request: dict[str, Any], answer: str) -> Any:
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps(request).encode() + b"\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            pass  # the missing answer below tells
-        ready, _, _ = select.select([process.stdout], [], [], _ANSWER_TIMEOUT_S)
-        line = process.stdout.readline() if ready else b""
-        if not line:
-            raise HostError(
-                f"the fabric process does not answer: {_last_words(process)}", "bring the lab up again"
-            )
-        said = json.loads(line)
-        if "error" in said:
-            error = said["error"]
-            protocol.value_of({"error": error["message"], "hint": error["hint"], "blame": error["blame"]})
-        return said[answer]
-
-
-def _last_words(process: subprocess.Popen[bytes]) -> str:
-    assert process.stderr is not None
-    said = process.stderr.read() if process.poll() is not None else b""
-    return said.decode(errors="replace").strip() or "no reason given"
+    def _change(self, changes: change.ChangeSpec) -> int:
+        """When it took effect, in monotonic ns."""
+        assert self._channel is not None
+        body = changes.model_dump(mode="json", exclude_unset=True)
+        return int(self._channel.ask("change", body, "changed")["monotonic_ns"])

@@ -10,9 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from linerate.errors import UserError
-from linerate.lab.fabric import spec
+from linerate.lab.fabric import change, spec
+from linerate.lab.keeper.faults import Trouble
 from linerate.lab.keeper.nodes import Node
-from linerate.san import Link, Nic, Port, Switch, Topology
+from linerate.san import Link, Nic, Port, Schedule, Switch, Topology
 from linerate.san import Node as Member
 
 _NS_PER_US = 1000
@@ -44,6 +45,7 @@ def _port(member: Member, port: Port, switch: Switch, netns: str) -> spec.Port:
     return spec.Port(
         name=f"{member.name}.{port.name}",
         switch=port.switch,
+        links=port.links,
         wire=wire_of(port.link),
         nic=spec.Nic(**nic_values(port.nic), schedule=schedule_of(switch)),
         interfaces=tuple(
@@ -73,6 +75,29 @@ def wire_of(link: Link) -> spec.Wire:
         )
 
 
+def link_of(wire: Mapping[str, Any], link: Link) -> Link:
+    """The link with what its cable is."""
+    return link.model_copy(
+        update={
+            "rate_bits_per_s": float(wire["rate_bits_per_s"]),
+            "delay_us": wire["delay_ns"] / _NS_PER_US,
+            "jitter_us": wire["jitter_ns"] / _NS_PER_US,
+            "loss": wire["loss"],
+            "up": wire["up"],
+        }
+    )
+
+
+def link_change(trouble: Trouble, links: int) -> dict[int, change.LinkChange]:
+    """What a trouble makes of each link of a cable, beside unplugging it."""
+
+    def one_way(*, lost: bool) -> change.Fault:
+        return change.Fault(loss=float(lost), mtu=trouble.mtu or 0)
+
+    each = change.LinkChange(outbound=one_way(lost=trouble.lost_from), inbound=one_way(lost=trouble.lost_to))
+    return dict.fromkeys(range(links), each)
+
+
 @contextmanager
 def _told() -> Iterator[None]:
     """What the fabric's models refuse is told as the user's mistake: the topology allows a little more."""
@@ -93,6 +118,16 @@ def nic_values(nic: Nic) -> dict[str, Any]:
         "moderation_us": round(nic.moderation_us),
         "rsc": nic.rsc,
     }
+
+
+def nic_of(values: Mapping[str, Any]) -> Nic:
+    """The adapter of these values."""
+    return Nic(
+        rx_ring_frames=values["rx_ring_frames"],
+        tx_ring_frames=values["tx_ring_frames"],
+        moderation_us=float(values["moderation_us"]),
+        rsc=values["rsc"],
+    )
 
 
 def ports_of(topology: Topology, switch: str) -> int:
@@ -117,6 +152,23 @@ def settings_of(switch: Switch, ports: int) -> spec.SwitchSettings:
             ecn_threshold_bytes=switch.ecn_threshold_bytes or 0,
             schedule=schedule_of(switch),
         )
+
+
+def switch_of(name: str, settings: Mapping[str, Any]) -> Switch:
+    """The switch of these settings."""
+    return Switch(
+        name=name,
+        buffer_bytes=settings["queue_bytes"],
+        flow_control=settings["flow_control"],
+        lossless_priorities=tuple(settings["lossless_priorities"]),
+        xoff_bytes=settings["xoff_bytes"],
+        xon_bytes=settings["xon_bytes"],
+        ecn_threshold_bytes=settings["ecn_threshold_bytes"] or None,
+        schedule=Schedule(
+            kind=settings["schedule"]["kind"],
+            shares={int(priority): share for priority, share in settings["schedule"]["shares"].items()},
+        ),
+    )
 
 
 def schedule_of(switch: Switch) -> spec.Schedule:
