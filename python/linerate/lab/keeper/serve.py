@@ -1,4 +1,5 @@
-"""The loop of a keeper: commands on the lab's socket, signals, and the end of the command that holds the lab."""
+"""The loop of a keeper: commands on the lab's socket, signals, flapping links, and the end of the command that holds
+the lab."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import selectors
 import signal
 import socket
 import sys
+import time
 import traceback
 
 from linerate.errors import InternalError, LinerateError, UserError
@@ -40,7 +42,10 @@ class Loop:
         """Returns when the lab shall end."""
         self._reap()
         while not self._service.told_to_end:
-            for key, _ in self._selector.select():
+            now_ns = time.monotonic_ns()
+            turns_ns = self._service.faults.turn(now_ns)
+            wait_s = None if turns_ns is None else max(0.0, (turns_ns - now_ns) * 1e-9)
+            for key, _ in self._selector.select(wait_s):
                 key.data()
 
     def _signalled(self) -> None:

@@ -13,8 +13,10 @@ from linerate.errors import HostError, InternalError, UserError
 from linerate.lab import system
 from linerate.lab.keeper.build import CONTROL, Built
 from linerate.lab.keeper.counters import machine_counters, node_counters
+from linerate.lab.keeper.faults import Faults
 from linerate.lab.keeper.napi import ReceiveThreads
 from linerate.lab.keeper.nodes import DEFAULTS
+from linerate.san import Fault, Link
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -26,6 +28,7 @@ class Service:
         self._lab = lab
         self._receivers = ReceiveThreads({name: node for name, node in lab.nodes.items() if name != CONTROL})
         self._ended: dict[str, int] = {}
+        self.faults = Faults(lab.topology, lab.fabric.trouble)
         self.told_to_end = False
         self._verbs: Mapping[str, Callable[..., Any]] = {
             "about": self.about,
@@ -33,6 +36,8 @@ class Service:
             "change_link": self.change_link,
             "change_nic": self.change_nic,
             "change_switch": self.change_switch,
+            "fault": self.fault,
+            "heal": self.heal,
             "counters": self.counters,
             "facts": self.facts,
             "down": self.down,
@@ -65,18 +70,35 @@ class Service:
         }
 
     def state(self) -> dict[str, Any]:
-        """Links, adapters and switches as they are."""
+        """Links, adapters and switches as they are, and the faults in force."""
         fabric = self._lab.fabric
         return {
-            "links": {name: link.model_dump() for name, link in fabric.links().items()},
+            "links": {name: self._in_force(name, link).model_dump() for name, link in fabric.links().items()},
             "nics": {name: nic.model_dump() for name, nic in fabric.nics.items()},
             "switches": {name: switch.model_dump() for name, switch in fabric.switches.items()},
+            "faults": [fault.model_dump() for fault in self.faults.active],
         }
 
+    def _in_force(self, name: str, link: Link) -> Link:
+        """A link with what its troubles make of it."""
+        return link.model_copy(update={"up": link.up and not self.faults.trouble(name).down})
+
     def change_link(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
-        """Changes a link."""
+        """Changes a link. Plugging a cable in that a fault had pulled heals that fault."""
         known = self._lab.fabric.links()
-        return self._lab.fabric.change_link(name, _changed("link", name, known, changes)).model_dump()
+        wanted = _changed("link", name, known, changes)
+        pulled = Fault(kind="cable", target=name)
+        if changes.get("up") and pulled in self.faults.active:
+            self.faults.end(pulled)
+        return self._in_force(name, self._lab.fabric.change_link(name, wanted)).model_dump()
+
+    def fault(self, fault: dict[str, Any]) -> int:
+        """Lets a fault happen now; its own times are the caller's affair. When it was, in monotonic ns."""
+        return self.faults.begin(Fault.model_validate(fault))
+
+    def heal(self, fault: dict[str, Any]) -> int:
+        """Ends a fault that is in force; when, in monotonic ns."""
+        return self.faults.end(Fault.model_validate(fault))
 
     def change_nic(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes an adapter."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from linerate.errors import HostError
 from linerate.lab.keeper.counters import traffic_counters
+from linerate.lab.keeper.faults import NO_TROUBLE, Trouble
 from linerate.lab.keeper.nodes import Node
 from linerate.lab.kernel import receive, shape
 from linerate.san import Link, Network, Nic, Port, Switch, Topology, Trunk
@@ -18,6 +20,9 @@ from linerate.san import Node as Member
 
 _SWITCH_MTU = 9216
 """Switches forward jumbo frames whatever their neighbours send."""
+_TAG_BYTES = 4
+"""A VLAN tag, for which the kernel leaves room beyond an interface's MTU."""
+_HOLE = "hole"
 _NAME_MAX = 15
 """Longest name of a Linux interface."""
 _LINK_UNSUPPORTED = ("delay_us", "jitter_us", "loss")
@@ -59,6 +64,7 @@ class Cable:
     strands: tuple[Strand, ...]
     near: End
     far: End
+    trouble: Trouble = NO_TROUBLE
 
     @property
     def ends(self) -> tuple[End, End]:
@@ -77,6 +83,7 @@ class KernelFabric:
         self._cables: dict[str, Cable] = {}
         self._bridges: dict[tuple[str, int], int] = {}
         self._wires = 0
+        self._holes: dict[str, int] = {}
         self.nics = {
             f"{member.name}.{port.name}": port.nic for member in topology.nodes for port in member.ports
         }
@@ -161,8 +168,10 @@ class KernelFabric:
         if not link.up:
             self._plug_in(cable, up=False)
 
-    def _far_mtu(self, near: str, link: Link) -> int:
-        return link.mtu if near in self.switches else _SWITCH_MTU
+    def _far_mtu(self, near: str, link: Link, trouble: Trouble = NO_TROUBLE) -> int:
+        """Of the switch's end. It receives and forwards only what fits: packets larger than a limit vanish there."""
+        mtu = link.mtu if near in self.switches else _SWITCH_MTU
+        return mtu if trouble.mtu is None else min(mtu, trouble.mtu - _TAG_BYTES)
 
     def _end(self, node: Node, interfaces: list[str]) -> End:
         indices = {interface: node.index(interface) for interface in interfaces}
@@ -233,7 +242,7 @@ class KernelFabric:
             update={
                 "rate_bits_per_s": shape.read_rate(cable.far.node.route, cable.far.line),
                 "mtu": state.get_attr("IFLA_MTU"),
-                "up": plug["state"] == "up",
+                "up": cable.link.up if cable.trouble.down else plug["state"] == "up",
             }
         )
 
@@ -251,16 +260,61 @@ class KernelFabric:
 
     def _apply(self, name: str, cable: Cable, link: Link) -> None:
         self._reshape(name, cable, link)
-        ends = cable.ends if cable.near.node.kind == "switch" else (cable.near,)
-        for end in ends:
-            for index in end.interfaces.values():
-                end.node.route.link("set", index=index, mtu=link.mtu)
-        self._plug_in(cable, up=link.up)
+        for index in cable.near.interfaces.values():
+            cable.near.node.route.link("set", index=index, mtu=link.mtu)
+        self._limit(cable, link, cable.trouble)
+        self._plug_in(cable, up=link.up and not cable.trouble.down)
         cable.link = link
+
+    def _limit(self, cable: Cable, link: Link, trouble: Trouble) -> None:
+        mtu = self._far_mtu(cable.near.node.name, link, trouble)
+        for index in cable.far.interfaces.values():
+            cable.far.node.route.link("set", index=index, mtu=mtu)
 
     def _plug_in(self, cable: Cable, *, up: bool) -> None:
         for index in cable.far.interfaces.values():
             cable.far.node.route.link("set", index=index, state="up" if up else "down")
+
+    def trouble(self, links: Mapping[str, Trouble]) -> int:
+        """Gives links their troubles, one right after the other; the time is that of the first."""
+        before = {name: self._cables[name].trouble for name in links}
+        at_ns = time.monotonic_ns()
+        try:
+            for name, trouble in links.items():
+                self._disturb(self._cables[name], trouble)
+        except _REFUSED as error:
+            for name, trouble in before.items():
+                self._disturb(self._cables[name], trouble)
+            raise _refused(", ".join(links), error) from error
+        return at_ns
+
+    def _disturb(self, cable: Cable, trouble: Trouble) -> None:
+        """Makes a link as bad as that. All of it happens at the switch's end."""
+        before, cable.trouble = cable.trouble, trouble
+        if trouble.down != before.down:
+            self._plug_in(cable, up=cable.link.up and not trouble.down)
+        route = cable.far.node.route
+        for index in cable.far.interfaces.values():
+            for lost, was, way in (
+                (trouble.lost_from, before.lost_from, shape.ARRIVING),
+                (trouble.lost_to, before.lost_to, shape.LEAVING),
+            ):
+                if lost and not was:
+                    shape.lose(route, index, self._hole(cable.far.node), way)
+                elif was and not lost:
+                    shape.lose_no_more(route, index, way)
+        if trouble.mtu != before.mtu:
+            self._limit(cable, cable.link, trouble)
+
+    def _hole(self, switch: Node) -> int:
+        """An interface that swallows what is sent to it."""
+        if switch.name not in self._holes:
+            switch.route.link("add", ifname=_HOLE, kind="ifb")
+            index = switch.index(_HOLE)
+            switch.route.link("set", index=index, state="up")
+            shape.swallow(switch.route, index)
+            self._holes[switch.name] = index
+        return self._holes[switch.name]
 
     def _reshape(self, name: str, cable: Cable, link: Link) -> None:
         """Gives both lines of a link the rate, shares and buffers that they should have."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import itertools
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl.tcmsg import plugins, sched_pfifo
 
 # The library lacks bfifo, which differs from pfifo only in that its limit counts bytes.
@@ -18,7 +20,10 @@ _ROOT = 0x1_0000
 _LINE = 0x1_0001
 _BUFFER = 0x10_0000
 _FIRST_CLASS = 0x10
-_EGRESS = 0xFFFF_FFF3
+ARRIVING, LEAVING = 0xFFFF_FFF2, 0xFFFF_FFF3
+"""Where filters look at what an interface receives, and at what it sends."""
+_LOSE_PRIORITY, _REDIRECT_PRIORITY = 1, 2
+_NOTHING_FITS_BYTES = 1
 _ETH_P_ALL = 0x0003
 _ETH_P_IP = 0x0800
 _DESTINATION_OFFSET = 16
@@ -105,19 +110,36 @@ def _buffers(classes: Sequence[TrafficClass]) -> list[tuple[int, int]]:
 
 def redirect(route: IPRoute, index: int, line: int) -> None:
     """Whatever an interface sends goes through another one's line first. Raises NetlinkError."""
-    action = {"kind": "mirred", "direction": "egress", "action": "redirect", "ifindex": line}
     route.tc("add", "clsact", index)
-    route.tc(
-        "add-filter",
-        "u32",
-        index,
-        parent=_EGRESS,
-        prio=1,
-        protocol=_ETH_P_ALL,
-        target=_LINE,
-        keys=["0x0/0x0+0"],
-        action=action,
-    )
+    _send_on(route, index, line, LEAVING, _REDIRECT_PRIORITY)
+
+
+def swallow(route: IPRoute, index: int) -> None:
+    """Makes an interface one that sends nothing of what it is given. Raises NetlinkError."""
+    route.tc("add", "bfifo", index, _ROOT, limit=_NOTHING_FITS_BYTES)
+
+
+def lose(route: IPRoute, index: int, hole: int, way: int) -> None:
+    """Whatever an interface receives (ARRIVING) or sends (LEAVING) goes into a hole. Raises NetlinkError."""
+    with contextlib.suppress(NetlinkError):  # it has it already
+        route.tc("add", "clsact", index)
+    _send_on(route, index, hole, way, _LOSE_PRIORITY)
+
+
+def lose_no_more(route: IPRoute, index: int, way: int) -> None:
+    """Takes back what `lose` did. Raises NetlinkError."""
+    _filter_all("del-filter", route, index, way, _LOSE_PRIORITY)
+
+
+def _send_on(route: IPRoute, index: int, to: int, way: int, priority: int) -> None:
+    action = {"kind": "mirred", "direction": "egress", "action": "redirect", "ifindex": to}
+    _filter_all("add-filter", route, index, way, priority, action=action)
+
+
+def _filter_all(command: str, route: IPRoute, index: int, way: int, priority: int, **more: Any) -> None:
+    """A filter that takes every frame."""
+    every = {"protocol": _ETH_P_ALL, "target": _LINE, "keys": ["0x0/0x0+0"]}
+    route.tc(command, "u32", index, parent=way, prio=priority, **every, **more)
 
 
 def _line(rate_bits_per_s: float, ceil_bits_per_s: float) -> dict[str, Any]:

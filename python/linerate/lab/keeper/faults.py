@@ -1,0 +1,135 @@
+"""Faults in force, and what they come to: a trouble for each link that one of them hits.
+
+Several may hit one link; it is as bad as all of them together, and healing one leaves the others. The fabric is told
+the troubles of all links that a fault changes in one call, so that a switch or a controller fails at one instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from linerate.errors import UserError
+from linerate.san import Fault, Topology, links_hit
+
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with a link, beside its own values."""
+
+    down: bool = False
+    """Pulled: neither end has a carrier."""
+    lost_from: bool = False
+    """No frame from its node (of a trunk: from its switch `a`) arrives."""
+    lost_to: bool = False
+    """No frame to its node arrives."""
+    mtu: int | None = None
+    """Larger IP packets do not arrive, either way."""
+
+    def __or__(self, other: Trouble) -> Trouble:
+        """Both at once."""
+        limits = [mtu for mtu in (self.mtu, other.mtu) if mtu is not None]
+        return Trouble(
+            self.down or other.down,
+            self.lost_from or other.lost_from,
+            self.lost_to or other.lost_to,
+            min(limits, default=None),
+        )
+
+
+NO_TROUBLE = Trouble()
+
+
+@dataclass(slots=True)
+class _Active:
+    """A fault in force."""
+
+    fault: Fault
+    links: tuple[str, ...]
+    turns_ns: int | None = None
+    """When a flapping link turns next, on the monotonic clock."""
+    down: bool = True
+    """The half of its period that a flapping link is in."""
+
+    def trouble(self) -> Trouble:
+        match self.fault.kind:
+            case "controller":
+                return Trouble(lost_from=True, lost_to=True)
+            case "one_way":
+                return Trouble(lost_from=self.fault.value == "from", lost_to=self.fault.value == "to")
+            case "mtu":
+                return Trouble(mtu=int(float(self.fault.value or 0)))
+            case _:
+                return Trouble(down=self.down)
+
+    def half_ns(self) -> int:
+        return round(float(self.fault.value or 0) * _NS / 2)
+
+
+class Faults:
+    """The faults of one lab. `apply` gives links their troubles and returns when that was, in monotonic ns."""
+
+    def __init__(self, topology: Topology, apply: Callable[[Mapping[str, Trouble]], int]) -> None:
+        self._topology = topology
+        self._apply = apply
+        self._active: dict[str, _Active] = {}
+
+    @property
+    def active(self) -> tuple[Fault, ...]:
+        """Those in force, the oldest first."""
+        return tuple(one.fault for one in self._active.values())
+
+    def trouble(self, link: str) -> Trouble:
+        """All that is wrong with a link now."""
+        found = NO_TROUBLE
+        for one in self._active.values():
+            if link in one.links:
+                found |= one.trouble()
+        return found
+
+    def begin(self, fault: Fault) -> int:
+        """Lets it happen, and returns when. Raises UserError for what is so already, HostError for what cannot be."""
+        links = links_hit(self._topology, fault)
+        if fault.label in self._active:
+            raise UserError(f"{fault.label} is so already", "heal it first")
+        active = _Active(fault, links)
+        self._active[fault.label] = active
+        try:
+            at_ns = self._tell(links)
+        except BaseException:
+            del self._active[fault.label]
+            raise
+        if fault.kind == "flap":
+            active.turns_ns = at_ns + active.half_ns()
+        return at_ns
+
+    def end(self, fault: Fault) -> int:
+        """Heals it, whenever it was meant to end, and returns when. Raises UserError where it is not in force."""
+        active = self._active.pop(fault.label, None)
+        if active is None:
+            known = ", ".join(self._active)
+            raise UserError(
+                f"{fault.label} is not in force", f"in force: {known}" if known else "nothing has failed"
+            )
+        try:
+            return self._tell(active.links)
+        except BaseException:
+            self._active[fault.label] = active
+            raise
+
+    def turn(self, now_ns: int) -> int | None:
+        """Turns the flapping links whose time has come; when the next one turns, or None."""
+        flapping = [one for one in self._active.values() if one.turns_ns is not None]
+        for one in flapping:
+            assert one.turns_ns is not None
+            if one.turns_ns <= now_ns:
+                one.down = not one.down
+                # A keeper that was late for whole periods does not make up for them.
+                one.turns_ns = max(one.turns_ns, now_ns - one.half_ns()) + one.half_ns()
+                self._tell(one.links)
+        return min((one.turns_ns for one in flapping if one.turns_ns is not None), default=None)
+
+    def _tell(self, links: Iterable[str]) -> int:
+        return self._apply({link: self.trouble(link) for link in links})
