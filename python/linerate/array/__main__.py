@@ -1,9 +1,14 @@
-"""The process behind `EmbeddedArray`: one configuration line in, one line of portals out, serves until input ends."""
+"""The process behind `EmbeddedArray`: a line of configuration in, a line of portals out; then requests and answers.
+
+It serves until its input ends. A line is `{"change": ArrayChange}`, answered with `{"changed": true}`, or
+`{"stats": true}`, answered with `{"stats": {...}}`; what cannot be done is answered with `{"error": ..., "hint": ...}`.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 from linerate import _core
 from linerate.errors import LinerateError
@@ -18,9 +23,21 @@ def main() -> int:
         return error.exit_code
     sys.stdout.write(json.dumps({"portals": array.portals}) + "\n")
     sys.stdout.flush()
-    sys.stdin.read()
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(_answer(array, json.loads(line))) + "\n")
+        sys.stdout.flush()
     array.stop()
     return 0
+
+
+def _answer(array: _core.Array, asked: dict[str, Any]) -> dict[str, Any]:
+    try:
+        if "change" in asked:
+            array.change(json.dumps(asked["change"]))
+            return {"changed": True}
+        return {"stats": array.stats()}
+    except LinerateError as error:
+        return {"error": error.message, "hint": error.hint}
 
 
 if __name__ == "__main__":

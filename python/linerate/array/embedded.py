@@ -1,8 +1,8 @@
 """An array in a process of its own, for a demo or a test.
 
 The process is `python -m linerate.array`: it takes its configuration from standard input, prints its portals as one
-JSON line and serves until standard input closes. So it ends with whoever started it, even if that one is killed, and
-neither a file nor a command line ever holds a secret.
+JSON line, answers requests line by line and serves until standard input closes. So it ends with whoever started it,
+even if that one is killed, and neither a file nor a command line ever holds a secret.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import json
 import select
 import subprocess
 import sys
+import threading
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from linerate.array.config import ArrayConfig, Target, Volume
-from linerate.errors import HostError, InternalError
+from linerate.array.config import ArrayChange, ArrayConfig, Target, Volume
+from linerate.errors import HostError, InternalError, UserError
 
 START_TIMEOUT_S = 30.0
+ANSWER_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 10.0
 
 DEMO_TARGET = "iqn.2026-11.lab.linerate:demo"
@@ -38,6 +40,7 @@ class EmbeddedArray:
         self.config = config
         self.portals: tuple[tuple[str, int], ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
+        self._asking = threading.Lock()
 
     @property
     def pid(self) -> int:
@@ -88,6 +91,36 @@ class EmbeddedArray:
         if "portals" not in answer:
             raise HostError(f"the embedded array did not start: {answer['error']}", answer["hint"])
         self.portals = tuple((host, port) for host, port in answer["portals"])
+
+    def change(self, change: ArrayChange) -> None:
+        """Changes access states while the array serves; initiators are told. Raises UserError: then nothing changes."""
+        self._ask({"change": change.model_dump(mode="json")})
+
+    def stats(self) -> dict[str, Any]:
+        """Counters since the start, `by_portal` and `by_session`; see `_core.Array.stats`."""
+        stats: dict[str, Any] = self._ask({"stats": True})["stats"]
+        return stats
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        process = self._process
+        if process is None:
+            raise UserError("the embedded array does not run", "ask it inside its `with` block")
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with self._asking:
+            try:
+                process.stdin.write(json.dumps(request).encode() + b"\n")
+                process.stdin.flush()
+            except BrokenPipeError:
+                pass  # the missing answer below says so
+            ready, _, _ = select.select([process.stdout], [], [], ANSWER_TIMEOUT_S)
+            line = process.stdout.readline() if ready else b""
+        if not line:
+            raise HostError("the embedded array does not answer", "see whether its process still runs")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise UserError(answer["error"], answer["hint"])
+        return answer
 
     def kill(self) -> None:
         """Ends the process without ceremony, as a power cut would."""
