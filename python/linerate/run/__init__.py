@@ -5,10 +5,11 @@ what a run looks like on a screen and what its result is worth to a study are ot
 """
 
 from linerate.run.events import Ending, RunEvent
-from linerate.run.execute import Counters, Execution, Outcome, carry_out
+from linerate.run.execute import Beside, Counters, Execution, Outcome, carry_out
 from linerate.run.load import Load, LoadEnd, LoadStarter, LocalLoad
 
 __all__ = [
+    "Beside",
     "Counters",
     "Ending",
     "Execution",

@@ -12,10 +12,11 @@ import platform
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from linerate import _core
@@ -52,6 +53,19 @@ Counters = Callable[[], Mapping[str, float]]
 """Reads cumulative counters of everything around the load; units end the names."""
 
 
+class Beside(Protocol):
+    """What happens around a load at instants of its clock, and tells events of its own: cables that are pulled."""
+
+    def begin(self, started_monotonic_ns: int) -> None:
+        """The load's clock began at this instant of the monotonic clock."""
+
+    def events(self) -> Iterable[Event]:
+        """What happened since it was asked last; does not wait. Raises LinerateError for what could not be done."""
+
+    def end(self) -> None:
+        """Ends it, with nothing left changed. I/Os may still be in flight."""
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
     """What to run and where to keep it."""
@@ -67,6 +81,8 @@ class Execution:
     """The network and the settings under which the steps run, for their records."""
     start: LoadStarter = LocalLoad
     """Starts the load of a step: in this process, or on the hosts of a cluster."""
+    beside: Beside | None = None
+    """What happens around each step, its warm-up included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +198,10 @@ class _Step:
         _run_commands(planned.start_commands)
         load = self._start()
         try:
-            counted = _Measured(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
-            self._pull(load, counted)
-            counters = counted.difference()
+            with self._beside(load):
+                counted = _Measured(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
+                self._pull(load, counted)
+                counters = counted.difference()
             ended = load.finish()
         except KeyboardInterrupt:
             load.stop()
@@ -243,11 +260,32 @@ class _Step:
             san=self._execution.san,
         )
 
+    @contextmanager
+    def _beside(self, load: Load) -> Iterator[None]:
+        """What happens around the load ends before the load does: its last I/Os may wait for a path to come back."""
+        beside = self._execution.beside
+        if beside is None:
+            yield
+            return
+        beside.begin(int(load.facts()["started_monotonic_ns"]))
+        try:
+            yield
+        finally:
+            beside.end()
+            self._tell_beside()
+
+    def _tell_beside(self) -> None:
+        if self._execution.beside is not None:
+            for event in self._execution.beside.events():
+                self._happened(event)
+                self._writer.event(event)
+
     def _pull(self, load: Load, counted: _Measured) -> None:
         spec = self._planned.spec
         while True:
             finished = load.finished  # asked first: an interval may come between the pull and the question
             interval = load.next_interval(PULL_TIMEOUT_S)
+            self._tell_beside()
             if interval is not None:
                 counted.after_warmup(interval, spec.warmup_s, spec.interval_s)
                 self._measured(interval)

@@ -35,6 +35,7 @@ from linerate.study.journal import (
     disk_error,
 )
 from linerate.study.laboratory import Laboratory, Measured, SetUp
+from linerate.study.laboratory.faults import FAULTS
 from linerate.study.model import San, Workload
 from linerate.study.plan import Step, slug
 from linerate.study.repeat import missing, wanted
@@ -260,7 +261,9 @@ class _Conductor:
         """Runs the baseline until it is steady, and writes down how long that took."""
         study = self.directory.study
         workload = study.workload(step.workload)
-        set_up = self.laboratory.apply(study.settings(step.san, study.baseline.name))
+        settings = study.settings(step.san, study.baseline.name)
+        quiet = {name: value for name, value in settings.items() if name != FAULTS}
+        set_up = self.laboratory.apply(quiet)
         self.settle(study.repeat.settle_s)
         place = self._new_place(f"warm-up-{slug(step.workload)}")
         record = {

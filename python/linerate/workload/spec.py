@@ -96,6 +96,57 @@ class SessionOptions(Frozen):
         return self.model_copy(update={k: v for k, v in over.model_dump().items() if v is not None})
 
 
+MultipathPolicy = Literal[
+    "failover_only",
+    "round_robin",
+    "round_robin_subset",
+    "least_queue_depth",
+    "least_blocks",
+    "weighted_paths",
+    "service_time",
+]
+"""Which of the paths an I/O takes, in the words of the Windows MPIO control panel and of multipath.conf."""
+
+
+class PathSpec(Frozen):
+    """One way to a volume: from where, to where, and how it ranks."""
+
+    name: str = Field(min_length=1)
+    """In events and results; with n sessions they are called name#1 to name#n."""
+    portal: str | None = None
+    """Address and port of the array's end; null: those of the volume's URL."""
+    source_address: str | None = None
+    """Local IP address that it starts from; null: that of the session options."""
+    interface: str | None = None
+    """Local interface whose link it depends on."""
+    sessions: PositiveInt = 1
+    """Sessions on this path; each counts as a path of its own."""
+    connections: PositiveInt = 1
+    """Connections of each session (MC/S)."""
+    weight: NonNegativeInt = 0
+    """Of `weighted_paths`: the path with the least weight is used."""
+    standby: bool = False
+    """Used only while no other path lives."""
+
+
+class MultipathSpec(Frozen):
+    """How I/O is spread over the paths of a volume, and what happens when one fails."""
+
+    policy: MultipathPolicy = "round_robin"
+    ios_per_path: PositiveInt = 1
+    """Round robin moves on after so many I/Os."""
+    bytes_per_path: PositiveInt | None = None
+    """Round robin moves on after so many bytes; null: it counts I/Os."""
+    failback: Literal["immediate", "manual"] | NonNegativeFloat = "immediate"
+    """When a path that is back and ranks better is used again; a number: after so many seconds."""
+    path_timeout_s: PositiveFloat = 1.0
+    """A path over which nothing is heard for so long is dead."""
+    checker_interval_s: PositiveFloat = 1.0
+    """Pause between attempts to bring a path back."""
+    no_path_queue_s: NonNegativeFloat | None = 30.0
+    """How long I/O waits when no path is left; null: for ever, 0: it fails at once."""
+
+
 class VolumeSpec(Frozen):
     """A volume under load: where it is and how it is opened."""
 
@@ -129,6 +180,17 @@ class VolumeSpec(Frozen):
     """own: one iSCSI session for this volume; shared: one per target and worker."""
     iscsi: SessionOptions = SessionOptions()
     """Options of the iSCSI session."""
+    paths: tuple[PathSpec, ...] = ()
+    """Its paths; without any there is one, the URL's own."""
+    multipath: MultipathSpec = MultipathSpec()
+    """How I/O is spread over `paths`."""
+
+    @model_serializer(mode="wrap")
+    def _multipath_where_there_are_paths(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = handler(self)
+        if not self.paths:
+            del values["paths"], values["multipath"]
+        return values
 
     @field_serializer("secret", "mutual_secret")
     def _secret(self, value: SecretStr | None, info: SerializationInfo) -> str | None:

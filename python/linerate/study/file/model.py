@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, WithJsonSchema
 
+from linerate.san import FaultTable
 from linerate.study.model import SettingValue
 from linerate.workload.spec import Frozen
 from linerate.workload.toml_model import Bytes, Names, PositiveSeconds, Seconds
@@ -124,6 +125,8 @@ class CaseTable(Frozen):
     name: Name
     title: str = ""
     settings: SettingsField = Field(default_factory=dict)
+    faults: tuple[FaultTable, ...] | None = None
+    """What breaks while it runs, and when after the warm-up; as in the baseline if not given, [] for nothing."""
     workloads: Names = ("*",)
     """Names, a trailing * as wildcard; all if not given."""
     claims: tuple[str, ...] = ()
@@ -178,6 +181,8 @@ class QuickTable(Frozen):
     warm_up: Seconds = 0.5
     settle: Seconds = 0.2
     blocks: PositiveInt = 3
+    baselines: Literal[1, 2] | None = None
+    """As in [repeat] if not given."""
 
 
 class StudyFile(Frozen):

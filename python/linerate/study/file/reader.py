@@ -17,7 +17,8 @@ from linerate.san import Topology, load_topology, volume_urls
 from linerate.study.file.factors import combinations
 from linerate.study.file.hosts import real_host, unfit_hosts
 from linerate.study.file.model import CaseTable, SanTable, StudyFile, WorkloadTable
-from linerate.study.laboratory.settings import check_setting
+from linerate.study.laboratory.faults import FAULTS, faults_text
+from linerate.study.laboratory.settings import check_on, check_setting
 from linerate.study.model import Case, ClaimTest, Repeat, San, SettingValue, Study, Workload
 from linerate.study.plan import Plan, Step
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
@@ -143,7 +144,22 @@ class _Reader:
             repeat=self._repeat(),
         )
         self._told_apart(study)
+        self._can_be_had(study)
         return study
+
+    def _can_be_had(self, study: Study) -> None:
+        """Paths and faults are of a topology, and of a run's length."""
+        numbers = {table.name: number for number, table in enumerate(self.file.case)}
+        for case in study.cases:
+            key: Key = ("case", numbers[case.name]) if case.name in numbers else ("baseline",)
+            for workload in map(study.workload, case.workloads):
+                topology = study.san(workload.san).topology
+                if topology is None or workload.spec is None:
+                    continue
+                try:
+                    check_on(topology, study.settings(workload.san, case.name), workload.elapsed_s)
+                except UserError as error:
+                    self._error(key, f"under {workload.name}: {error.message}", error.hint)
 
     def _told_apart(self, study: Study) -> None:
         """Steps whose names come to one key would be taken for one step: all but the first would never run."""
@@ -306,17 +322,17 @@ class _Reader:
             self._error((), "nothing is compared", "add [[case]] tables, or [factors]")
         if self.file.factors:
             return self._factorial()
-        self._check_settings(("baseline", "settings"), baseline.settings)
-        cases = [self._case(("baseline",), baseline, baseline.settings, ())]
+        common = _settings_of(baseline)
+        self._check_settings(("baseline", "settings"), common)
+        cases = [self._case(("baseline",), baseline, common, ())]
         for index, table in enumerate(self.file.case):
             key: Key = ("case", index)
-            self._check_settings((*key, "settings"), table.settings)
-            changed = tuple(
-                name for name, value in table.settings.items() if baseline.settings.get(name) != value
-            )
+            own = _settings_of(table)
+            self._check_settings((*key, "settings"), own)
+            changed = tuple(name for name, value in own.items() if common.get(name) != value)
             if not changed:
                 self._error((*key, "settings"), "nothing differs from the baseline", "change a setting")
-            cases.append(self._case(key, table, {**baseline.settings, **table.settings}, changed))
+            cases.append(self._case(key, table, {**common, **own}, changed))
         return cases
 
     def _check_settings(self, key: Key, settings: Mapping[str, SettingValue]) -> None:
@@ -327,7 +343,7 @@ class _Reader:
                 self._error(key, error.message, error.hint)
 
     def _factorial(self) -> list[Case]:
-        baseline = self.file.baseline
+        baseline, common = self.file.baseline, _settings_of(self.file.baseline)
         for name, values in self.file.factors.items():
             for value in values:
                 self._check_settings(("factors", name), {name: value})
@@ -341,7 +357,7 @@ class _Reader:
                 if cases:
                     named = " ".join(f"{name}={_text(settings[name])}" for name in changed)
                     table = baseline.model_copy(update={"name": named, "title": named})
-                cases.append(self._case(("baseline",), table, {**baseline.settings, **settings}, changed))
+                cases.append(self._case(("baseline",), table, {**common, **settings}, changed))
         except UserError as error:
             self._error(("factorial", "fraction"), error.message, error.hint)
         return cases
@@ -403,12 +419,13 @@ class _Reader:
         if self.quick or self.blocks is not None:
             blocks = self.blocks or self.file.quick.blocks
             settle_s = min(self.file.quick.settle, table.settle) if self.quick else table.settle
+            baselines = (self.file.quick.baselines if self.quick else None) or table.baselines
             return Repeat(
                 blocks_min=blocks,
                 blocks_max=blocks,
                 rsd_percent=table.rsd_percent,
                 settle_s=settle_s,
-                baselines=table.baselines,
+                baselines=baselines,
             )
         if table.blocks_max < table.blocks_min:
             self._error(("repeat", "blocks_max"), "less than blocks_min", f"at least {table.blocks_min}")
@@ -420,6 +437,13 @@ class _Reader:
             settle_s=table.settle,
             baselines=table.baselines,
         )
+
+
+def _settings_of(table: CaseTable) -> dict[str, SettingValue]:
+    """A case's faults are a setting like its others."""
+    if table.faults is None:
+        return dict(table.settings)
+    return {**table.settings, FAULTS: faults_text(one.fault() for one in table.faults)}
 
 
 def _fits(name: str, pattern: str) -> bool:

@@ -14,13 +14,13 @@ from linerate.analysis.verdict import figures_of
 from linerate.errors import UserError
 from linerate.lab.lan import lan_mib_s
 from linerate.results import WorkloadSource
-from linerate.run import Counters, Execution, LoadStarter, LocalLoad, RunEvent, carry_out
+from linerate.run import Beside, Counters, Execution, LoadStarter, LocalLoad, RunEvent, carry_out
 from linerate.study.laboratory.base import Measured
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Settings, Workload
 from linerate.workload import Plan, PlannedRun, RunSpec, SessionOptions, StreamSpec, VolumeSpec
 from linerate.workload.plan import Step
-from linerate.workload.spec import OpenArrival, SizeMix
+from linerate.workload.spec import OpenArrival, PathSpec, SizeMix
 
 IDLE_IOPS = 20.0
 IDLE_VOLUME_BYTES = 1 << 20
@@ -29,7 +29,10 @@ STORAGE_FIGURES = ("iops", "mib_s", "response_ms", "p99_ms", "cycles_per_byte")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A volume where the load finds it: its URL and, on a virtual SAN, the network namespace of its host."""
+    """A volume where the load finds it: its URL and, on a virtual SAN, the network namespace of its host.
+
+    `paths` are those that it has where it has several; else the URL is its only one, from `source_address`.
+    """
 
     url: str
     netns: str | None = None
@@ -38,6 +41,7 @@ class Placed:
     """What its URL asks of the session."""
     access: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the volume: users and secrets."""
+    paths: tuple[PathSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Run:
     """Port -> bits per second, to tell how full a line was."""
     start: LoadStarter = LocalLoad
     """Starts the load: in this process, or on the hosts of a cluster."""
+    beside: Beside | None = None
+    """What happens around it."""
 
 
 def measure(run: Run) -> Measured:
@@ -68,6 +74,7 @@ def measure(run: Run) -> Measured:
         counters=run.counters,
         san=run.record,
         start=run.start,
+        beside=run.beside,
     )
     outcome = carry_out(execution, _unheard)
     if outcome.error is not None:
@@ -110,6 +117,7 @@ def placed(workload: Workload, run: Run) -> RunSpec:
                 "iscsi": volume.iscsi.merged(place.iscsi).model_copy(
                     update={"source_address": place.source_address}
                 ),
+                "paths": place.paths,
             }
         )
         for volume, place in zip(spec.volumes, run.volumes, strict=False)

@@ -26,6 +26,8 @@ from linerate.san import (
     parse_rate,
     parse_share,
 )
+from linerate.study.laboratory.faults import FAULTS, check_faults, parse_faults
+from linerate.study.laboratory.multipath import MULTIPATH, PATHS, check_multipath, multipathed, paths_of
 from linerate.study.model import Settings, SettingValue
 from linerate.workload import RunSpec, StreamSpec
 from linerate.workload.units import parse_size
@@ -103,7 +105,7 @@ _NETWORK = {
     "switch.flow_control": _NetworkSetting("switch", _switch_flow_control, "none, pause or pfc"),
     "switch.schedule": _NetworkSetting("switch", _schedule, '"strict", or "ets 3:50 0:50"'),
 }
-_LOAD = ("load.session", "load.volumes", "load.workers", "outstanding")
+_LOAD = ("load.session", "load.volumes", "load.workers", "outstanding", FAULTS, *MULTIPATH)
 _ONLY_HERE = {name for name in (*_NETWORK, *_LOAD) if "." in name}
 
 
@@ -120,6 +122,10 @@ def check_setting(name: str, value: SettingValue) -> None:
     """Raises UserError for an unknown setting or a value that it cannot take, in whoever's hands it is."""
     if name in _NETWORK:
         _network_fields(name, value)
+    elif name in MULTIPATH:
+        check_multipath(name, value)
+    elif name == FAULTS:
+        parse_faults(value)
     elif name in _LOAD and name not in catalogue():
         _load_field(name, value)
     elif "." in name:
@@ -128,6 +134,13 @@ def check_setting(name: str, value: SettingValue) -> None:
         )
     else:
         named(name).parse(value)
+
+
+def check_on(topology: Topology, settings: Settings, elapsed_s: float) -> None:
+    """Raises UserError for paths and faults that a SAN of this topology, or a run of this length, cannot have."""
+    if not any(paths_of(topology, host.name, settings) for host in topology.hosts):
+        raise UserError(f"{PATHS}: no host of {topology.name} has a path to a volume", "give its hosts paths")
+    check_faults(topology, settings, elapsed_s)
 
 
 def _network_fields(name: str, value: SettingValue) -> Mapping[str, Any]:
@@ -199,14 +212,17 @@ def loaded(spec: RunSpec, settings: Settings) -> RunSpec:
     run: dict[str, Any] = {}
     sessions: dict[str, SettingValue] = {}
     for name, value in settings.items():
-        if hand_of(name) != "load":
+        if hand_of(name) != "load" or name == FAULTS or name in MULTIPATH:
             continue
         if name in catalogue():
             sessions[name] = named(name).parse(value)
         else:
             key, parsed = _load_field(name, value)
             (run if key in ("workers", "volumes") else volume)[key] = parsed
-    volumes = tuple(one.model_copy(update=volume) for one in spec.volumes[: run.pop("volumes", None)])
+    volumes = tuple(
+        multipathed(one.model_copy(update=volume), settings)
+        for one in spec.volumes[: run.pop("volumes", None)]
+    )
     fewer = spec.model_copy(
         update={
             **run,

@@ -16,8 +16,11 @@ from linerate.lab.lan import LanTraffic
 from linerate.lab.sockets import ArrayWaits
 from linerate.san import Host, Link, Nic, Switch, Topology
 from linerate.study.laboratory.base import Measured, SetUp
+from linerate.study.laboratory.faults import faults_of
 from linerate.study.laboratory.host_settings import HostSettings
 from linerate.study.laboratory.measure import Placed, Run, measure
+from linerate.study.laboratory.multipath import path_specs, paths_of
+from linerate.study.laboratory.playing import FaultsOfRun
 from linerate.study.laboratory.settings import (
     beyond_kernel_settings,
     changed_topology,
@@ -131,6 +134,7 @@ class _Up:
         """Runs the workload from every host of the lab, with its LAN streams beside it."""
         streams = [stream for stream in self._as_built.lan if stream.name in workload.lan]
         arrays = tuple(array.name for array in self._as_built.arrays)
+        faults = faults_of(self._settings)
         with LanTraffic(self._lab, streams) as traffic, ArrayWaits(self._lab, arrays) as waits:
             return measure(
                 Run(
@@ -141,6 +145,7 @@ class _Up:
                     {**record, "facts": {**self._lab.facts(), **({"lan": traffic.tool} if streams else {})}},
                     counters=lambda: {**self._lab.counters(), **traffic.counters(), **waits.counters()},
                     line_rates=self._line_rates(),
+                    beside=FaultsOfRun(self._lab, faults, workload) if faults else None,
                 )
             )
 
@@ -155,8 +160,13 @@ class _Up:
     def _volumes(self) -> Iterator[Placed]:
         for host in self._as_built.hosts:
             namespace = self._lab.namespace(host.name).path
-            for volume in self._lab.volume_urls(host.name):
-                yield Placed(volume.url, namespace, volume.path.host_address)
+            paths = paths_of(self._as_built, host.name, self._settings)
+            for array in self._as_built.arrays:
+                for volume in array.volumes:
+                    if ways := paths.get(f"{array.name}.{volume.name}"):
+                        url = f"iscsi://{ways[0].portal}/{array.target}/{volume.lun}"
+                        specs = path_specs(ways, self._settings)
+                        yield Placed(url, namespace, ways[0].host_address, paths=specs)
 
     def _move(self, settings: Settings) -> dict[str, str]:
         """Changes links, adapters and switches to what these settings make of the topology as built.
