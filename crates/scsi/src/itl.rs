@@ -1,8 +1,8 @@
 //! The `I_T_L` nexus: one initiator port's view of one logical unit, and the hot path.
 //!
 //! Everything that could stop a plain READ or WRITE (another nexus's reservation, a pending unit attention, a
-//! stopped or protected unit, a port in standby) is folded into one atomic word per `I_T_L` nexus, the *gate*. A read costs one
-//! load of it; a write adds one atomic add on its stripe's counter. When anything is unusual the command
+//! stopped or protected unit, a port in standby) is folded into one atomic word per `I_T_L` nexus, the *gate*. A
+//! read costs one load of it; a write adds one atomic add on its stripe's counter. When anything is unusual the command
 //! takes the full path through the command table, which finds out what it is.
 
 use crate::{

@@ -139,16 +139,19 @@ impl Driver for SimDriver {
         }
     }
 
-    fn connect(&mut self, addr: SocketAddr, _options: &SocketOptions) -> io::Result<Handle> {
+    fn connect(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle> {
         let network = self.network.clone();
         let mut world = network.lock();
-        let client = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), world.next_port);
+        let client =
+            SocketAddr::new(options.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), world.next_port);
         world.next_port = world.next_port.wrapping_add(1).max(1024);
         // The handle is part of the connection and the connection part of the handle's entry.
         let link = world.links.len();
         let handle = self.insert(Object::Stream(link, Side::Client));
         let made = world.connect((self.station, handle), client, addr);
         debug_assert_eq!(made, link);
+        let timeout_ms = options.user_timeout_ms.map(Nanos::from);
+        world.links[link].end(Side::Client).user_timeout = timeout_ms.map(|ms| ms * 1_000_000);
         Ok(handle)
     }
 

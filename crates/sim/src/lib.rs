@@ -10,6 +10,7 @@
 //! One seed decides everything, so that a failure is replayed by its seed: [`for_each_seed`] prints it.
 //!
 //! - `world.rs`: clock, event queue, and the way of bytes from one end of a connection to the other;
+//! - `wires.rs`: what lies between clients and one address of a server, for faults of one path of several;
 //! - `driver.rs`: the driver trait on top of it;
 //! - `conditions.rs`, `rng.rs`, `seeds.rs`: what may happen, chance, replay.
 //!
@@ -20,10 +21,12 @@ mod driver;
 mod link;
 mod rng;
 mod seeds;
+mod wires;
 mod world;
 
 pub use conditions::Conditions;
 pub use driver::{SimDriver, SimSocket, SimWaker};
 pub use rng::Rng;
 pub use seeds::for_each_seed;
+pub use wires::Wire;
 pub use world::SimNetwork;

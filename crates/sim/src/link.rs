@@ -31,6 +31,16 @@ pub(crate) struct Link {
     pub(crate) cut: bool,
 }
 
+/// What one end sends the other.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Bytes(Vec<u8>),
+    /// It has closed.
+    Finish,
+    /// It knows no such connection.
+    Reset,
+}
+
 /// One end of a connection.
 #[derive(Debug)]
 pub(crate) struct End {
@@ -55,6 +65,11 @@ pub(crate) struct End {
     pub(crate) send: Option<Send>,
     /// The send waits for the other end to receive.
     pub(crate) stalled: bool,
+    /// What was sent to this end and cannot get through, and since when that is so.
+    pub(crate) held: VecDeque<Piece>,
+    pub(crate) held_since: Nanos,
+    /// For how long this end tries to get something through; none = for ever.
+    pub(crate) user_timeout: Option<Nanos>,
 }
 
 /// A receive under way.
@@ -124,6 +139,18 @@ impl End {
             recv: None,
             send: None,
             stalled: false,
+            held: VecDeque::new(),
+            held_since: 0,
+            user_timeout: None,
+        }
+    }
+
+    /// What could not get through never will.
+    pub(crate) fn drop_held(&mut self) {
+        for piece in self.held.drain(..) {
+            if let Piece::Bytes(bytes) = piece {
+                self.in_flight -= bytes.len();
+            }
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The world that drivers share: clock, events, connections.
 
 use crate::driver::{SimDriver, SimSocket};
-use crate::link::{Link, Side};
+use crate::link::{Link, Piece, Side};
+use crate::wires::{ATTEMPT_NS, Wire};
 use crate::{Conditions, Rng};
 use linerate_io::{Completion, Handle, Nanos, Outgoing, Part, Region};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How long a connection that was lost silently stays so before its ends are told (the kernel gives up).
@@ -29,6 +30,7 @@ impl SimNetwork {
             events: BTreeMap::new(),
             links: Vec::new(),
             listeners: BTreeMap::new(),
+            wires: BTreeMap::new(),
             stations: Vec::new(),
             orphans: Arc::default(),
             next_port: 40_000,
@@ -117,10 +119,12 @@ pub(crate) enum Event {
     Answer { link: usize, refused: bool },
     /// The end may put bytes onto the network.
     Transmit { link: usize, side: Side },
-    /// Bytes reach the end.
-    Arrive { link: usize, side: Side, bytes: Vec<u8> },
-    /// The other end's close reaches the end.
-    Finish { link: usize, side: Side },
+    /// Something that the other end sent reaches the end.
+    Arrive { link: usize, side: Side, piece: Piece },
+    /// After a silence, what was sent to the end gets through.
+    Release { link: usize, side: Side },
+    /// The end has tried for long enough to get something through.
+    GiveUp { link: usize, side: Side },
     /// The connection is lost.
     Lose { link: usize },
     /// The end learns that it is lost.
@@ -136,6 +140,8 @@ pub(crate) struct World {
     events: BTreeMap<(Nanos, u64), Event>,
     pub(crate) links: Vec<Link>,
     pub(crate) listeners: BTreeMap<SocketAddr, (usize, Handle)>,
+    /// By the server's address; one that is missing is whole.
+    pub(crate) wires: BTreeMap<IpAddr, Wire>,
     pub(crate) stations: Vec<Station>,
     /// Accepted connections whose socket was dropped before a driver took it.
     pub(crate) orphans: Arc<Mutex<Vec<usize>>>,
@@ -172,30 +178,40 @@ impl World {
             Event::Attempt { link } => self.attempt(link),
             Event::Answer { link, refused } => self.answer(link, refused),
             Event::Transmit { link, side } => self.transmit(link, side),
-            Event::Arrive { link, side, bytes } => {
-                let cut = self.links[link].cut;
-                let end = self.links[link].end(side);
-                end.in_flight -= bytes.len();
-                if !cut && !end.closed && end.dead.is_none() {
-                    end.inbox.extend(bytes);
-                    self.deliver(link, side);
-                } else if end.closed && !cut {
-                    // Data for a closed socket is answered with a reset.
-                    self.kill_later(link, side.other(), ErrorKind::ConnectionReset);
-                }
-            }
-            Event::Finish { link, side } => {
-                if !self.links[link].cut {
-                    self.links[link].end(side).finished = true;
-                    self.deliver(link, side);
-                }
-            }
+            Event::Arrive { link, side, piece } => self.reach(link, side, piece),
+            Event::Release { link, side } => self.release(link, side),
+            Event::GiveUp { link, side } => self.give_up(link, side),
             Event::Lose { link } => {
                 let silent = self.conditions.silent_percent;
                 let silent = self.rng.chance(silent);
                 self.cut(link, silent);
             }
             Event::Kill { link, side, error } => self.kill(link, side, error),
+        }
+    }
+
+    /// Something that the other end sent has got through.
+    pub(crate) fn arrive(&mut self, link: usize, side: Side, piece: Piece) {
+        let cut = self.links[link].cut;
+        let end = self.links[link].end(side);
+        match piece {
+            Piece::Bytes(bytes) => {
+                end.in_flight -= bytes.len();
+                if !cut && !end.closed && end.dead.is_none() {
+                    end.inbox.extend(bytes);
+                    self.deliver(link, side);
+                } else if !cut {
+                    // Data for a socket that is gone is answered with a reset.
+                    let at = self.now + self.travel_ns();
+                    self.schedule(at, Event::Arrive { link, side: side.other(), piece: Piece::Reset });
+                }
+            }
+            Piece::Finish if !cut => {
+                end.finished = true;
+                self.deliver(link, side);
+            }
+            Piece::Finish => {}
+            Piece::Reset => self.kill(link, side, ErrorKind::ConnectionReset),
         }
     }
 
@@ -216,6 +232,13 @@ impl World {
     }
 
     fn attempt(&mut self, link: usize) {
+        if self.is_silent(link, Side::Server) || self.is_silent(link, Side::Client) {
+            let client = self.links[link].end(Side::Client);
+            if !client.closed && client.dead.is_none() {
+                self.schedule(self.now + ATTEMPT_NS, Event::Attempt { link });
+            }
+            return;
+        }
         let server = self.links[link].end(Side::Server).addr;
         let refuse = self.conditions.refuse_percent;
         let refused = self.rng.chance(refuse);
@@ -275,7 +298,8 @@ impl World {
             peer.in_flight += bytes.len();
             let at = peer.last_arrival.max(self.now + travel) + occupied;
             peer.last_arrival = at;
-            self.schedule(at, Event::Arrive { link, side: side.other(), bytes });
+            let piece = Piece::Bytes(bytes);
+            self.schedule(at, Event::Arrive { link, side: side.other(), piece });
         }
         if !done {
             let pause = self.rng.range(0, 1_000);
@@ -329,11 +353,11 @@ impl World {
         }
         let travel = self.travel_ns();
         let at = self.links[link].end(side.other()).last_arrival.max(self.now + travel);
-        self.schedule(at, Event::Finish { link, side: side.other() });
+        self.schedule(at, Event::Arrive { link, side: side.other(), piece: Piece::Finish });
     }
 
     /// Loses a connection: nothing gets through from now on, and both ends learn it soon, or much later.
-    fn cut(&mut self, link: usize, silent: bool) {
+    pub(crate) fn cut(&mut self, link: usize, silent: bool) {
         if std::mem::replace(&mut self.links[link].cut, true) {
             return;
         }
@@ -347,13 +371,8 @@ impl World {
         }
     }
 
-    fn kill_later(&mut self, link: usize, side: Side, error: ErrorKind) {
-        let at = self.now + self.travel_ns();
-        self.schedule(at, Event::Kill { link, side, error });
-    }
-
     /// The end learns that its connection is dead.
-    fn kill(&mut self, link: usize, side: Side, error: ErrorKind) {
+    pub(crate) fn kill(&mut self, link: usize, side: Side, error: ErrorKind) {
         let end = self.links[link].end(side);
         if end.dead.is_some() || end.closed {
             return;

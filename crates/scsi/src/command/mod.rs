@@ -1,8 +1,8 @@
 //! From a CDB to a plan: the full path, which every command but an undisturbed READ or WRITE takes.
 //!
-//! Order of checks (SAM-5 5.1, SPC-4 4.5.6): does the command exist, is a unit attention pending, is the port
-//! in standby or worse, does a reservation forbid it, is the unit ready, are all bits outside the command's usage mask zero; then its
-//! handler runs.
+//! Order of checks (SAM-5 5.1, SPC-4 4.5.6): does the command exist, is a unit attention pending, is the port in
+//! standby or worse, does a reservation forbid it, is the unit ready, are all bits outside the command's usage
+//! mask zero; then its handler runs.
 
 mod table;
 mod usage;
