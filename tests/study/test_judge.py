@@ -94,3 +94,15 @@ def test_damaged_verdicts_are_told_and_made_again(done: StudyDirectory) -> None:
         assert StudyDirectory.open(done.path).verdicts
     write_verdicts(done)
     assert StudyDirectory.open(done.path).verdicts is not None
+
+
+def test_a_claim_may_be_put_to_the_test_under_some_workloads_only(tmp_path: Path) -> None:
+    table = '[[claim]]\nid = "nic.jumbo.seqread"\ncase = "baseline"\nagainst = "default"\n'
+    for workloads, verdict in ((None, "agrees"), ("random", "not tested")):
+        only = f'workloads = ["{workloads}"]\n' if workloads else ""
+        study = parse_study(TEXT.replace("[repeat]", f"{table}{only}\n[repeat]"))
+        place = StudyDirectory.create(tmp_path / verdict, study).path
+        laboratory = SimulatedLaboratory(effects={("mtu", 9000): 1.2})
+        done = conduct(place, laboratory, lambda event: None, settle=lambda seconds: None)
+        (claim,) = judged(done).claims
+        assert claim.verdict == verdict

@@ -61,17 +61,22 @@ def _claims(
     """The verdicts on the study's claims, each from the comparison that it speaks of."""
     known = shipped_claims()
     virtual = any(san.topology is not None for san in directory.study.sans)
-    tests: dict[str, dict[str, list[str]]] = {}
+    tests: dict[tuple[str, tuple[str, ...]], dict[str, list[str]]] = {}
     for test in directory.study.claims:
-        tests.setdefault(test.against, {}).setdefault(test.claim, []).append(test.case)
-    for against, tested in tests.items():
+        tests.setdefault((test.against, test.workloads), {}).setdefault(test.claim, []).append(test.case)
+    for (against, workloads), tested in tests.items():
         if against == judgement.baseline:
             theirs = judgement
         elif any(one.case == against for one in observations):
             theirs = _judgement(directory, observations, against)
         else:
             theirs = replace(judgement, baseline=against, effects=())
-        yield from judge_claims(known, tested, theirs, attributions, not_applicable, virtual=virtual)
+        limits = attributions
+        if workloads:
+            effects = tuple(effect for effect in theirs.effects if effect.workload in workloads)
+            theirs = replace(theirs, effects=effects)
+            limits = [one for one in attributions if one.workload in workloads]
+        yield from judge_claims(known, tested, theirs, limits, not_applicable, virtual=virtual)
 
 
 def write_verdicts(directory: StudyDirectory) -> Verdicts:

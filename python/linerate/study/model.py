@@ -103,6 +103,8 @@ class ClaimTest(Frozen):
     """An id of the shipped claims."""
     case: str
     against: str
+    workloads: tuple[str, ...] = ()
+    """Those under which it is put to the test; all that it speaks of if empty."""
 
 
 class Repeat(Frozen):

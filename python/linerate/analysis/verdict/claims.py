@@ -32,7 +32,7 @@ from linerate.analysis.verdict.model import Attribution, ClaimOutcome, ClaimVerd
 from linerate.errors import UserError
 
 # Words of a workload's name that put it outside what a finding says in general.
-_SPECIAL = frozenset({"congested", "deep", "distant", "modern", "paused"})
+_SPECIAL = frozenset({"congested"})
 
 
 class _Data(BaseModel):
@@ -51,8 +51,8 @@ class Expectation(_Data):
     value_high: float | None = None
 
     def covers(self, workload: str) -> bool:
-        """Whether it speaks of this workload. Of one on a SAN that is particular only where it says so: a line that is
-        full whatever is set has nothing to say about settings in general.
+        """Whether it speaks of this workload. Of one on a congested SAN only where it says so: a line that is full
+        whatever is set has nothing to say about settings in general.
         """
         words = set(workload.lower().replace("_", "-").split("-"))
         wanted = [set(each.split("-")) for each in self.workloads] or [set[str]()]

@@ -147,6 +147,8 @@ class ClaimTable(Frozen):
     id: str
     case: str
     against: str
+    workloads: Names = ("*",)
+    """Under which of those that the finding speaks of, a trailing * as wildcard; all if not given."""
 
 
 class FactorialTable(Frozen):

@@ -16,7 +16,7 @@ from linerate.errors import UserError
 from linerate.san import Topology, load_topology, volume_urls
 from linerate.study.file.factors import combinations
 from linerate.study.file.hosts import real_host, unfit_hosts
-from linerate.study.file.model import CaseTable, SanTable, StudyFile, WorkloadTable
+from linerate.study.file.model import CaseTable, ClaimTable, SanTable, StudyFile, WorkloadTable
 from linerate.study.laboratory.faults import FAULTS, faults_text
 from linerate.study.laboratory.settings import check_on, check_setting
 from linerate.study.model import Case, ClaimTest, Repeat, San, SettingValue, Study, Workload
@@ -372,7 +372,7 @@ class _Reader:
             for claim in table.claims
         ]
         tests += [
-            (("claim", index), ClaimTest(claim=table.id, case=table.case, against=table.against))
+            (("claim", index), self._claim(("claim", index), table))
             for index, table in enumerate(self.file.claim)
         ]
         for key, test in tests:
@@ -383,6 +383,12 @@ class _Reader:
                 if name not in names:
                     self._error(key, f"there is no case {name}", f"there is {', '.join(names)}")
         return [test for _, test in tests]
+
+    def _claim(self, key: Key, table: ClaimTable) -> ClaimTest:
+        every = [workload.name for workload in self.file.workload]
+        named = self._pick((*key, "workloads"), table.workloads, every, "workload")
+        workloads = () if len(named) == len(every) else named
+        return ClaimTest(claim=table.id, case=table.case, against=table.against, workloads=workloads)
 
     def _case(
         self, key: Key, table: CaseTable, settings: Mapping[str, SettingValue], changed: tuple[str, ...]
