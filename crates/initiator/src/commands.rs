@@ -2,6 +2,7 @@
 //! that came, never by lengths inside them.
 
 use crate::device::DeviceFacts;
+use crate::multipath::access;
 use crate::session::tasks::UNMAP_LIST_BYTES;
 
 /// A command descriptor block, padded with zeros to what a SCSI Command PDU carries.
@@ -59,6 +60,8 @@ pub(crate) enum Question {
     TestUnitReady,
     Inquiry,
     SerialNumber,
+    Identification,
+    PortGroups,
     BlockLimits,
     Provisioning,
     Capacity16,
@@ -72,6 +75,18 @@ impl Question {
         Question::TestUnitReady,
         Question::Inquiry,
         Question::SerialNumber,
+        Question::BlockLimits,
+        Question::Provisioning,
+        Question::Capacity16,
+        Question::Capacity10,
+    ];
+    /// What the disk behind one of several paths is asked. First what it answers whatever its access state.
+    pub(crate) const PATH: &[Question] = &[
+        Question::Inquiry,
+        Question::SerialNumber,
+        Question::Identification,
+        Question::PortGroups,
+        Question::TestUnitReady,
         Question::BlockLimits,
         Question::Provisioning,
         Question::Capacity16,
@@ -94,6 +109,12 @@ impl Question {
             Question::TestUnitReady => (cdb, 0),
             Question::Inquiry => inquiry(0, 0, 96),
             Question::SerialNumber => inquiry(VPD, 0x80, 252),
+            Question::Identification => inquiry(VPD, 0x83, 1024),
+            Question::PortGroups => {
+                cdb[..2].copy_from_slice(&[0xa3, 0x0a]);
+                cdb[6..10].copy_from_slice(&GROUPS_BYTES.to_be_bytes());
+                (cdb, GROUPS_BYTES)
+            }
             Question::BlockLimits => inquiry(VPD, 0xb0, 64),
             Question::Provisioning => inquiry(VPD, 0xb2, 64),
             Question::Capacity16 => {
@@ -117,13 +138,22 @@ impl Question {
     pub(crate) fn may_be_refused(self) -> bool {
         matches!(
             self,
-            Question::SerialNumber | Question::BlockLimits | Question::Provisioning | Question::Capacity16
+            Question::SerialNumber
+                | Question::Identification
+                | Question::PortGroups
+                | Question::BlockLimits
+                | Question::Provisioning
+                | Question::Capacity16
         )
     }
 
-    /// The answer is known already.
+    /// The answer is known already, or there is none.
     pub(crate) fn is_answered(self, facts: &DeviceFacts) -> bool {
-        self == Question::Capacity10 && facts.block_bytes != 0
+        match self {
+            Question::Capacity10 => facts.block_bytes != 0,
+            Question::PortGroups => facts.tpgs == 0 || facts.port_group.is_none(),
+            _ => false,
+        }
     }
 
     /// Reads the reply into `facts`; a message if it cannot be used.
@@ -132,6 +162,8 @@ impl Question {
             Question::TestUnitReady => {}
             Question::Inquiry => inquiry(reply, facts).ok_or("INQUIRY data is too short")?,
             Question::SerialNumber => facts.serial = words(page(reply, 0x80)),
+            Question::Identification => access::identification(page(reply, 0x83), facts),
+            Question::PortGroups => facts.groups = access::port_groups(reply),
             Question::BlockLimits => {
                 let limit = page(reply, 0xb0).get(4..8).map_or(0, be32);
                 facts.max_transfer_blocks = limit;
@@ -154,6 +186,8 @@ impl Question {
     }
 }
 
+/// Room for some sixty port groups.
+const GROUPS_BYTES: u32 = 1024;
 /// Room for 8191 LUNs.
 const LUN_LIST_BYTES: u32 = 65_528 + 8;
 
@@ -180,6 +214,7 @@ fn page(reply: &[u8], code: u8) -> &[u8] {
 
 fn inquiry(reply: &[u8], facts: &mut DeviceFacts) -> Option<()> {
     facts.peripheral = *reply.first()?;
+    facts.tpgs = reply.get(5)? >> 4 & 3;
     facts.vendor = words(reply.get(8..16)?);
     facts.product = words(reply.get(16..32)?);
     facts.revision = words(reply.get(32..36)?);
@@ -226,7 +261,7 @@ mod tests {
 
     #[test]
     fn short_and_lying_replies_do_not_panic() {
-        let all = [Question::DISK, Question::TARGET].concat();
+        let all = [Question::DISK, Question::PATH, Question::TARGET].concat();
         for question in all {
             for len in 0..100 {
                 for byte in [0x00, 0xff, 0x80, 0xb0] {

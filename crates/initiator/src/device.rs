@@ -2,9 +2,10 @@
 
 use crate::address::LunAddress;
 use crate::commands::{self, Question, Transfer};
-use crate::event::{Blame, Failure, IoError};
-
-use crate::path::Path;
+use crate::event::{Blame, Failure};
+use crate::initiator::SessionId;
+use crate::interview::{self, Interview, Problem};
+use crate::multipath::{Access, Multipath};
 use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
 use crate::session::tasks::{Footprint, NewTask, Owner, Payload};
 use crate::session::{Answer, Regions};
@@ -12,7 +13,7 @@ use linerate_io::Seg;
 use linerate_iscsi::pdu::Lun;
 
 /// Names a device of one [`crate::Initiator`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub(crate) u32);
 
 impl DeviceId {
@@ -54,6 +55,14 @@ pub struct DeviceFacts {
     pub revision: String,
     /// VPD 80: unit serial number; empty when the target has no such page.
     pub serial: String,
+    /// VPD 83: the unit's own identifier, such as "naa.60014051..."; empty when it was not asked for or there is none.
+    pub unit_id: String,
+    /// VPD 83: the target port group that this path's port belongs to.
+    pub port_group: Option<u16>,
+    /// INQUIRY: TPGS; not 0 if the LUN has asymmetric access (ALUA).
+    pub tpgs: u8,
+    /// REPORT TARGET PORT GROUPS: the groups and their access states.
+    pub(crate) groups: Vec<(u16, Access)>,
     /// VPD B0: MAXIMUM TRANSFER LENGTH in blocks; 0 = not limited.
     pub max_transfer_blocks: u32,
     /// READ CAPACITY (16): thin provisioned (LBPME).
@@ -73,142 +82,103 @@ impl DeviceFacts {
     }
 }
 
-/// A LUN, the paths to it and the questions that are still to be asked.
+/// How a device's I/O reaches its LUN.
+#[derive(Debug)]
+pub(crate) enum Route {
+    /// Over one session, which keeps its commands while it is being restored and sends them again itself.
+    One(SessionId),
+    /// Over several paths.
+    Many(Box<Multipath>),
+}
+
+/// A LUN, the way to it and what is known about it.
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) address: LunAddress,
     pub(crate) state: DeviceState,
     pub(crate) facts: DeviceFacts,
-    pub(crate) paths: Vec<Path>,
+    pub(crate) route: Route,
     questions: &'static [Question],
-    next: usize,
-    /// What the LUN says after a new login, while it is being asked.
-    again: Option<DeviceFacts>,
-    lun: Lun,
+    /// With one session: the questions under way, when it is opened and after every new login.
+    interview: Option<Interview>,
+    pub(crate) lun: Lun,
     block_shift: u32,
 }
 
 impl Device {
-    pub(crate) fn new(address: LunAddress, path: Path, questions: &'static [Question]) -> Self {
+    pub(crate) fn new(address: LunAddress, route: Route, questions: &'static [Question]) -> Self {
         Self {
             facts: DeviceFacts { lun: address.lun, ..DeviceFacts::default() },
             lun: Lun::from_number(address.lun),
+            interview: matches!(route, Route::One(_)).then(|| Interview::new(questions, address.lun)),
             address,
             state: DeviceState::Opening,
-            paths: vec![path],
+            route,
             questions,
-            next: 0,
-            again: None,
             block_shift: 0,
         }
     }
 
-    /// The next question as a task; none when all are answered.
+    /// The next question to the LUN behind the one session; none when all are answered.
     pub(crate) fn ask(&mut self, device: u32) -> Option<NewTask> {
-        let facts = self.again.as_ref().unwrap_or(&self.facts);
-        while self.questions.get(self.next).is_some_and(|question| question.is_answered(facts)) {
-            self.next += 1;
-        }
-        let (cdb, len_bytes) = self.questions.get(self.next)?.cdb();
-        let payload = if len_bytes > 0 { Payload::Kept } else { Payload::None };
-        let footprint = Footprint { start: 0, end: 0, changes: false };
-        let owner = if self.is_confirming() { Owner::Check { device } } else { Owner::Script { device } };
-        Some(NewTask { owner, lun: self.lun, cdb, len_bytes, payload, footprint })
+        let confirming = self.is_confirming();
+        let owner = if confirming { Owner::Check { device } } else { Owner::Script { device } };
+        self.interview.as_mut()?.ask(self.lun, owner)
     }
 
     /// Takes in the answer to the question that was asked last.
     pub(crate) fn hear(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Failure> {
-        /// LOGICAL UNIT NOT SUPPORTED.
-        const NO_SUCH_LUN: u8 = 0x25;
-        let Some(question) = self.questions.get(self.next) else { return Ok(()) };
-        self.next += 1;
-        match answer {
-            Answer::Good => {
-                let result = question.learn(reply, self.again.as_mut().unwrap_or(&mut self.facts));
-                result.map_err(|problem| self.failure(Blame::Peer, problem))
-            }
-            Answer::Failed(IoError::CheckCondition(sense)) if sense.asc == NO_SUCH_LUN => {
-                Err(self.failure(Blame::User, "the target has no such LUN; `discover` lists those it has"))
-            }
-            Answer::Failed(IoError::CheckCondition(_)) if question.may_be_refused() => Ok(()),
-            Answer::Failed(error) => Err(self.failure(Blame::Peer, &format!("{question:?}: {error}"))),
-        }
+        let Some(interview) = &mut self.interview else { return Ok(()) };
+        interview.hear(answer, reply).map_err(|problem| self.failure(&problem))
     }
 
     /// The session has logged in again: starts to ask anew. False if nobody relies on the old answers.
     pub(crate) fn start_confirming(&mut self) -> bool {
         let needed = self.state == DeviceState::Ready && self.questions == Question::DISK;
-        self.again = needed.then(|| DeviceFacts { lun: self.facts.lun, ..DeviceFacts::default() });
         if needed {
-            self.next = 0;
+            self.interview = Some(Interview::new(self.questions, self.facts.lun));
         }
         needed
     }
 
     /// It is being asked again who it is.
     pub(crate) fn is_confirming(&self) -> bool {
-        self.again.is_some()
+        self.state == DeviceState::Ready && self.interview.is_some()
     }
 
     /// As [`Self::hear`]; whatever is wrong now is the target's doing, for it was right before.
     pub(crate) fn hear_again(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Failure> {
         self.hear(answer, reply).map_err(|failure| {
-            self.again = None;
+            self.interview = None;
             Failure { blame: Blame::Peer, message: format!("after a new login, {}", failure.message) }
         })
     }
 
     /// All questions are answered again: is it the same disk? It may have grown.
     pub(crate) fn confirm(&mut self) -> Result<(), Failure> {
-        let Some(now) = self.again.take() else { return Ok(()) };
-        let old = &self.facts;
-        let who = |facts: &DeviceFacts| {
-            let DeviceFacts { vendor, product, serial, block_bytes, peripheral, .. } = facts;
-            format!(
-                "{vendor} {product} serial \"{serial}\", device type {peripheral:#x}, {block_bytes}-byte blocks"
-            )
-        };
-        let (before, after) = (who(old), who(&now));
-        if before != after {
-            let problem = format!("after a new login this is another LUN: {after}; it was {before}");
-            return Err(self.failure(Blame::Peer, &problem));
-        }
-        if now.capacity_blocks < old.capacity_blocks {
-            let (before, after) = (old.capacity_blocks, now.capacity_blocks);
-            let problem = format!("after a new login the LUN has {after} blocks; it had {before}");
-            return Err(self.failure(Blame::Peer, &problem));
-        }
-        Ok(())
+        let Some(Interview { facts: now, .. }) = self.interview.take() else { return Ok(()) };
+        interview::same_disk(&self.facts, &now)
+            .map_err(|words| self.failure(&Problem::new(Blame::Peer, format!("after a new login {words}"))))
     }
 
     /// All questions are answered: is this a disk that I/O can go to?
     pub(crate) fn settle(&mut self) -> Result<(), Failure> {
-        /// Peripheral qualifier: the target could have a device here, or could not, and has none.
-        const NOT_CONNECTED: u8 = 0xe0;
-        if self.questions != Question::DISK {
-            return Ok(());
+        let Some(Interview { facts, .. }) = self.interview.take() else { return Ok(()) };
+        self.accept(facts)
+    }
+
+    /// Takes these facts for its own, if I/O can go to such a disk.
+    pub(crate) fn accept(&mut self, facts: DeviceFacts) -> Result<(), Failure> {
+        if self.questions != Question::TARGET {
+            interview::check_disk(&facts).map_err(|problem| self.failure(&problem))?;
+            self.block_shift = facts.block_bytes.trailing_zeros();
         }
-        let facts = &self.facts;
-        if facts.peripheral & NOT_CONNECTED != 0 {
-            return Err(
-                self.failure(Blame::User, "the target has no such LUN; `discover` lists those it has")
-            );
-        }
-        if facts.peripheral != 0 {
-            return Err(
-                self.failure(Blame::User, &format!("not a disk (SCSI device type {})", facts.peripheral))
-            );
-        }
-        if !facts.block_bytes.is_power_of_two() || facts.block_bytes < 512 {
-            let problem = format!("blocks of {} bytes are not supported", facts.block_bytes);
-            return Err(self.failure(Blame::Peer, &problem));
-        }
-        self.block_shift = facts.block_bytes.trailing_zeros();
+        self.facts = facts;
         Ok(())
     }
 
-    fn failure(&self, blame: Blame, problem: &str) -> Failure {
-        Failure { blame, message: format!("{}: {problem}", self.address) }
+    pub(crate) fn failure(&self, problem: &Problem) -> Failure {
+        Failure { blame: problem.blame, message: format!("{}: {}", self.address, problem.words) }
     }
 
     /// An I/O as a task.
@@ -225,14 +195,7 @@ impl Device {
         let owner = Owner::Io { device, slot: request.slot };
         if request.op == IoOp::Sync {
             let (cdb, footprint) = (commands::synchronize_cache(), Footprint::ALL);
-            return Ok(NewTask {
-                owner,
-                lun: self.lun,
-                cdb,
-                len_bytes: 0,
-                payload: Payload::None,
-                footprint,
-            });
+            return Ok(NewTask { lun: self.lun, cdb, footprint, ..NewTask::control(owner) });
         }
         let (start, blocks) = self.blocks(request)?;
         let end = start + u64::from(blocks);
@@ -261,7 +224,17 @@ impl Device {
             }
         };
         let footprint = Footprint { start, end, changes };
-        Ok(NewTask { owner, lun: self.lun, cdb, len_bytes, payload, footprint })
+        Ok(NewTask {
+            owner,
+            lun: self.lun,
+            cdb,
+            len_bytes,
+            payload,
+            footprint,
+            order: 0,
+            displaced: false,
+            losses: 0,
+        })
     }
 
     /// First block and number of blocks of an I/O, checked.
@@ -299,14 +272,12 @@ fn check_segment(seg: Seg, len_bytes: u32, regions: &Regions) -> Result<(), Subm
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::initiator::SessionId;
 
     fn disk() -> Device {
         let (address, _) = LunAddress::parse("iscsi://127.0.0.1/iqn.2026-11.lab.linerate:t/0").unwrap();
-        let mut device = Device::new(address, Path::new(SessionId(0)), Question::DISK);
-        device.facts.block_bytes = 4096;
-        device.facts.capacity_blocks = 16;
-        device.settle().unwrap();
+        let mut device = Device::new(address, Route::One(SessionId(0)), Question::DISK);
+        let facts = DeviceFacts { block_bytes: 4096, capacity_blocks: 16, ..DeviceFacts::default() };
+        device.accept(facts).unwrap();
         device.state = DeviceState::Ready;
         device
     }

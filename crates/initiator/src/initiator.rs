@@ -2,12 +2,11 @@
 
 use crate::address::{LunAddress, PortalAddress};
 use crate::commands::Question;
-use crate::device::{Device, DeviceFacts, DeviceId, DeviceState};
-use crate::event::{Event, EventKind, Failure, IoDone, IoSink};
+use crate::device::{Device, DeviceFacts, DeviceId, DeviceState, Route};
+use crate::event::{Failure, IoDone, IoError, IoSink};
 use crate::options::{Credentials, OptionsError, SessionOptions};
-use crate::path::{self, Path, PathState};
 use crate::request::{IoRequest, SubmitError};
-use crate::session::{Answer, Config, Notice, Random, Regions, Session, State, Turn};
+use crate::session::{Config, Notice, Random, Regions, Returned, Session, State, Turn};
 use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
 use linerate_iscsi::params::SessionParams;
 use std::net::SocketAddr;
@@ -46,11 +45,13 @@ pub struct SessionFacts {
     pub local_addr: SocketAddr,
     /// The negotiated parameters.
     pub params: SessionParams,
+    /// `TargetPortalGroupTag` of the portal, if the target said one.
+    pub portal_group: Option<u16>,
     /// Logins so far; above 1 the session was restored.
     pub logins: u32,
 }
 
-/// The longest time between two looks at timeouts.
+/// The time between two looks at timeouts, unless paths need a closer watch.
 const TICK_NS: Nanos = 50_000_000;
 
 /// Sessions and devices of one thread. See the crate text for how it is driven:
@@ -61,22 +62,26 @@ const TICK_NS: Nanos = 50_000_000;
 /// 3. Poll the driver no longer than [`next_deadline`](Self::next_deadline) allows, hand every completion to
 ///    [`handle_completion`](Self::handle_completion), call [`on_time`](Self::on_time), submit, flush, and so on.
 pub struct Initiator {
-    sessions: Vec<Session>,
+    pub(crate) sessions: Vec<Session>,
     /// Sessions that other devices may share.
     shared: Vec<SessionId>,
-    devices: Vec<Device>,
+    pub(crate) devices: Vec<Device>,
     /// By the index of a stream's handle: the handle and its session.
     routes: Vec<Option<(Handle, SessionId)>>,
     /// Sessions with something to send or a buffer to receive into.
     dirty: Vec<SessionId>,
-    notices: Vec<(SessionId, Notice)>,
+    pub(crate) notices: Vec<(SessionId, Notice)>,
+    /// I/Os that paths could not do.
+    pub(crate) returned: Vec<Returned>,
     regions: Regions,
     random: Box<Random>,
     /// The random part of every ISID of this initiator.
     isid_random: [u8; 3],
-    wake_at: Nanos,
+    pub(crate) wake_at: Nanos,
+    /// The longest time between two looks at timeouts.
+    pub(crate) tick_ns: Nanos,
     /// `SendTargets` text per session that asked for it.
-    targets: Vec<(SessionId, Vec<u8>)>,
+    pub(crate) targets: Vec<(SessionId, Vec<u8>)>,
 }
 
 impl Initiator {
@@ -97,10 +102,12 @@ impl Initiator {
             routes: Vec::new(),
             dirty: Vec::new(),
             notices: Vec::new(),
+            returned: Vec::new(),
             regions: Regions::default(),
             random,
             isid_random,
             wake_at: Nanos::MAX,
+            tick_ns: TICK_NS,
             targets: Vec::new(),
         }
     }
@@ -153,7 +160,7 @@ impl Initiator {
         if sharing == Sharing::Shared
             && let Some(&id) = self.shared.iter().find(usable)
         {
-            self.devices.push(Device::new(address.clone(), Path::new(id), questions));
+            self.devices.push(Device::new(address.clone(), Route::One(id), questions));
             if self.sessions[id.index()].is_logged_in() {
                 self.ask(device);
             }
@@ -163,8 +170,8 @@ impl Initiator {
         if sharing == Sharing::Shared {
             self.shared.push(id);
         }
-        self.devices.push(Device::new(address.clone(), Path::new(id), questions));
-        self.start_session(driver, config);
+        self.devices.push(Device::new(address.clone(), Route::One(id), questions));
+        self.start_session(driver, config, None);
         Ok(device)
     }
 
@@ -178,19 +185,24 @@ impl Initiator {
     ) -> Result<SessionId, OptionsError> {
         let config = Config::new(portal, None, options, credentials)?;
         let id = SessionId(self.sessions.len() as u32);
-        self.start_session(driver, config);
+        self.start_session(driver, config, None);
         Ok(id)
     }
 
-    fn start_session<D: Driver>(&mut self, driver: &mut D, config: Config) {
+    pub(crate) fn start_session<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        config: Config,
+        path_of: Option<(DeviceId, u16)>,
+    ) {
         let id = SessionId(self.sessions.len() as u32);
         let now = driver.now();
         let [a, b, c] = self.isid_random;
         let [hi, lo] = (id.0 as u16).to_be_bytes();
         // RFC 7143 11.12.5: type 10b (random), 24 random bits, 16-bit qualifier.
         let isid = [0x80, a, b, c, hi, lo];
-        self.sessions.push(Session::new(id, config, isid, now));
-        self.wake_at = self.wake_at.min(now + TICK_NS);
+        self.sessions.push(Session::new(id, config, isid, path_of, now));
+        self.wake_at = self.wake_at.min(now + self.tick_ns);
         self.with_session(id, &mut Vec::<IoDone>::new(), |session, turn| session.start(driver, now, turn));
     }
 
@@ -253,10 +265,12 @@ impl Initiator {
         &self.devices[device.index()].address
     }
 
-    /// The session that a device uses now.
+    /// The session that a device uses now; with several paths, one of them.
     pub fn session_of(&self, device: DeviceId) -> SessionId {
-        let paths = &self.devices[device.index()].paths;
-        path::choose(paths).unwrap_or(paths[0].session)
+        match &self.devices[device.index()].route {
+            Route::One(id) => *id,
+            Route::Many(all) => all.session(),
+        }
     }
 
     /// All sessions.
@@ -278,9 +292,15 @@ impl Initiator {
     /// too and sends them afterwards.
     #[inline]
     pub fn submit(&mut self, device: DeviceId, request: &IoRequest) -> Result<(), SubmitError> {
-        let from = &self.devices[device.index()];
-        let task = from.task(device.0, request, &self.regions)?;
-        let id = path::choose(&from.paths).ok_or(SubmitError::NotReady)?;
+        let from = &mut self.devices[device.index()];
+        let mut task = from.task(device.0, request, &self.regions)?;
+        let id = match &mut from.route {
+            Route::One(id) => *id,
+            Route::Many(all) => match all.choose(&self.sessions, &mut task) {
+                Some(id) => id,
+                None => return self.submit_disturbed(device, &task),
+            },
+        };
         self.sessions[id.index()].enqueue(&task).ok_or(SubmitError::Full)?;
         self.mark(id);
         Ok(())
@@ -343,11 +363,12 @@ impl Initiator {
         if now < self.wake_at {
             return;
         }
-        self.wake_at = now + TICK_NS;
+        self.wake_at = now + self.tick_ns;
         for id in self.sessions() {
             self.with_session(id, sink, |session, turn| session.on_time(driver, now, turn));
         }
         self.deliver_notices(now, sink);
+        self.look_at_paths(now, sink);
     }
 
     /// When [`on_time`](Self::on_time) has something to do next.
@@ -364,6 +385,9 @@ impl Initiator {
     ) -> std::io::Result<()> {
         for id in self.sessions() {
             self.with_session(id, sink, |session, turn| session.close(driver, turn));
+        }
+        for index in 0..self.devices.len() {
+            self.fail_waiting(DeviceId(index as u32), IoError::Closed, sink);
         }
         let until = driver.now() + timeout_ns;
         let result = self.drive_while(driver, sink, until, |this| {
@@ -392,7 +416,7 @@ impl Initiator {
     }
 
     #[inline]
-    fn with_session<S: IoSink>(
+    pub(crate) fn with_session<S: IoSink>(
         &mut self,
         id: SessionId,
         sink: &mut S,
@@ -402,6 +426,7 @@ impl Initiator {
         let mut turn = Turn {
             sink,
             notices: &mut self.notices,
+            returned: &mut self.returned,
             regions: &self.regions,
             random: &mut *self.random,
             wake_at: self.wake_at,
@@ -424,137 +449,12 @@ impl Initiator {
     }
 
     #[inline]
-    fn mark(&mut self, id: SessionId) {
+    pub(crate) fn mark(&mut self, id: SessionId) {
         let session = &mut self.sessions[id.index()];
         if !session.dirty {
             session.dirty = true;
             self.dirty.push(id);
         }
-    }
-
-    #[cold]
-    fn deliver_notices(&mut self, at: Nanos, sink: &mut impl IoSink) {
-        while let Some((session, notice)) = self.notices.pop() {
-            match notice {
-                Notice::Ready => {
-                    for device in self.devices_on(session) {
-                        self.ask(device);
-                    }
-                }
-                Notice::Restored => self.confirm_devices(session, at, sink),
-                Notice::Failed(reason) => {
-                    self.sessions[session.index()].failure = Some(reason.clone());
-                    for device in self.devices_on(session) {
-                        self.fail_device(device, reason.clone(), at, sink);
-                    }
-                }
-                Notice::Answered { device, answer, reply } => {
-                    self.hear(DeviceId(device), answer, &reply, at, sink);
-                }
-                Notice::Targets(text) => self.targets.push((session, text)),
-            }
-        }
-    }
-
-    fn devices_on(&self, session: SessionId) -> Vec<DeviceId> {
-        let on = |device: &Device| device.paths.iter().any(|path| path.session == session);
-        let ids = self.devices.iter().enumerate().filter(|(_, device)| on(device));
-        ids.map(|(index, _)| DeviceId(index as u32)).collect()
-    }
-
-    /// Sends a device's next question; false if there is none left.
-    fn ask(&mut self, device: DeviceId) -> bool {
-        let from = &mut self.devices[device.index()];
-        let (Some(task), Some(id)) = (from.ask(device.0), path::choose(&from.paths)) else { return false };
-        self.mark(id);
-        self.sessions[id.index()].enqueue(&task).is_some()
-    }
-
-    fn hear(&mut self, device: DeviceId, answer: Answer, reply: &[u8], at: Nanos, sink: &mut impl IoSink) {
-        if self.devices[device.index()].is_confirming() {
-            return self.hear_again(device, answer, reply, at, sink);
-        }
-        if self.devices[device.index()].state != DeviceState::Opening {
-            return;
-        }
-        let mut result = self.devices[device.index()].hear(answer, reply);
-        if result.is_ok() {
-            if self.ask(device) {
-                return;
-            }
-            result = self.devices[device.index()].settle();
-        }
-        match result {
-            Ok(()) => {
-                self.devices[device.index()].state = DeviceState::Ready;
-                self.tell(device, at, EventKind::DeviceReady, sink);
-            }
-            Err(reason) => self.fail_device(device, reason, at, sink),
-        }
-    }
-
-    /// After a new login, asks every disk again who it is; until all have answered the session sends no I/O.
-    fn confirm_devices(&mut self, session: SessionId, at: Nanos, sink: &mut impl IoSink) {
-        for device in self.devices_on(session) {
-            if self.devices[device.index()].start_confirming() {
-                self.ask_again(device, at, sink);
-            }
-        }
-        self.release(session);
-    }
-
-    fn hear_again(
-        &mut self,
-        device: DeviceId,
-        answer: Answer,
-        reply: &[u8],
-        at: Nanos,
-        sink: &mut impl IoSink,
-    ) {
-        match self.devices[device.index()].hear_again(answer, reply) {
-            Ok(()) => self.ask_again(device, at, sink),
-            Err(reason) => self.fail_changed(device, reason, at, sink),
-        }
-        self.release(self.session_of(device));
-    }
-
-    /// Sends a device's next question; judges the answers when there is none left.
-    fn ask_again(&mut self, device: DeviceId, at: Nanos, sink: &mut impl IoSink) {
-        let id = self.session_of(device);
-        let from = &mut self.devices[device.index()];
-        if let Some(task) = from.ask(device.0) {
-            self.mark(id);
-            self.sessions[id.index()].enqueue_question(&task);
-        } else if let Err(reason) = from.confirm() {
-            self.fail_changed(device, reason, at, sink);
-        }
-    }
-
-    /// Another disk than before must get none of the I/O that was meant for the old one.
-    fn fail_changed(&mut self, device: DeviceId, reason: Failure, at: Nanos, sink: &mut impl IoSink) {
-        let id = self.session_of(device);
-        self.with_session(id, sink, |session, turn| session.fail_device(device, turn));
-        self.fail_device(device, reason, at, sink);
-    }
-
-    /// Lets a session's I/O go once all of its disks are known to be the old ones.
-    fn release(&mut self, session: SessionId) {
-        let on = self.devices_on(session);
-        if !on.iter().any(|device| self.devices[device.index()].is_confirming()) {
-            self.sessions[session.index()].held = false;
-            self.mark(session);
-        }
-    }
-
-    fn fail_device(&mut self, device: DeviceId, reason: Failure, at: Nanos, sink: &mut impl IoSink) {
-        let failed = &mut self.devices[device.index()];
-        failed.paths.iter_mut().for_each(|path| path.state = PathState::Failed);
-        failed.state = DeviceState::Failed(reason.clone());
-        self.tell(device, at, EventKind::DeviceFailed(reason), sink);
-    }
-
-    fn tell(&self, device: DeviceId, at: Nanos, kind: EventKind, sink: &mut impl IoSink) {
-        sink.event(Event { at, session: Some(self.session_of(device)), device: Some(device), kind });
     }
 }
 

@@ -6,8 +6,8 @@
 //! driver hands it completions and asks it to flush. The layers, top down:
 //!
 //! - [`Initiator`]: the arena; routes a completion to its session, gives time to every session.
-//! - `device`: a LUN behind a list of paths; learns the LUN's facts (capacity, block size, names) when it is opened.
-//! - `path`: one way to a LUN: a session and its state. A device has one path today; the type holds several.
+//! - `device`: a LUN, and its facts (capacity, block size, names), which it is asked for when it is opened.
+//! - `multipath`: several paths to one LUN: policies, path states, failover and the rule that keeps writes in order.
 //! - `session`: one TCP connection and what RFC 7143 asks of an initiator on it: login, command window, tasks, data both
 //!   ways, pings, and recovery. Its states and what may happen in each are a table in `session/state.rs`.
 //! - `tools`: blocking helpers for discovery and tests, built on the same parts.
@@ -24,16 +24,19 @@
 //!
 //! A session that loses its connection logs in again under its own ISID, which makes the target end the old session
 //! and everything in it before the new one starts (session reinstatement, RFC 7143 6.3.5). Commands that were in
-//! flight are then sent again, oldest first; see `session/recovery.rs` for the rule that keeps writes in order.
+//! flight are then sent again, oldest first; see `session/recovery.rs` for the rule that keeps writes in order. A
+//! session that is one of several paths hands its commands back instead, and they are sent again over another path at
+//! once; see `multipath/displaced.rs`.
 
 mod address;
 mod commands;
 mod device;
 mod event;
 mod initiator;
+mod interview;
 mod multipath;
+mod opening;
 mod options;
-mod path;
 mod request;
 mod sense;
 mod session;

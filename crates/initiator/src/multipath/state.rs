@@ -1,4 +1,13 @@
-//! Where a path stands.
+//! The life of a path as a table. Its session has a table of its own; this one says whether I/O may take the path.
+//!
+//! ```text
+//! Connecting -> Checking -> Optimized, NonOptimized, Standby, Unavailable, Transitioning (as the array says)
+//!     |  ^         |  |                    |   ^ any to any
+//!     v  |         |  +-> Refused          v   |
+//!   Failed <-------+-----------------------+---+
+//! ```
+//!
+//! An input that has no row in a state is ignored: it came late.
 
 /// Where a path stands. The five states in the middle are the array's asymmetric access states (SPC-6 5.18.2); without
 /// ALUA every path that has passed its check is active/optimized.
@@ -24,7 +33,72 @@ pub enum PathState {
     Refused,
 }
 
+/// What happens to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PathInput {
+    /// Its session is in full feature phase.
+    LoggedIn,
+    /// The access state that the array reports, of a LUN that has passed its check.
+    Access(Access),
+    /// The LUN must be asked again who it is before it gets I/O.
+    Recheck,
+    /// No connection, and there is reason to try again.
+    Lost,
+    /// Trying again cannot help.
+    GaveUp,
+}
+
+/// An asymmetric access state (SPC-6 table 338).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Optimized,
+    NonOptimized,
+    Standby,
+    Unavailable,
+    Transitioning,
+}
+
+/// The LUN behind the path has passed its check.
+const CONNECTED: &[PathState] = &[
+    PathState::ActiveOptimized,
+    PathState::ActiveNonOptimized,
+    PathState::Standby,
+    PathState::Unavailable,
+    PathState::Transitioning,
+];
+
+/// There is a session.
+const LOGGED_IN: &[PathState] = &[
+    PathState::Checking,
+    PathState::ActiveOptimized,
+    PathState::ActiveNonOptimized,
+    PathState::Standby,
+    PathState::Unavailable,
+    PathState::Transitioning,
+];
+
+/// Every transition there is: from any of these states, on this input, to that state.
+const TRANSITIONS: &[(&[PathState], PathInput, PathState)] = &[
+    (&[PathState::Connecting, PathState::Failed], PathInput::LoggedIn, PathState::Checking),
+    (LOGGED_IN, PathInput::Access(Access::Optimized), PathState::ActiveOptimized),
+    (LOGGED_IN, PathInput::Access(Access::NonOptimized), PathState::ActiveNonOptimized),
+    (LOGGED_IN, PathInput::Access(Access::Standby), PathState::Standby),
+    (LOGGED_IN, PathInput::Access(Access::Unavailable), PathState::Unavailable),
+    (LOGGED_IN, PathInput::Access(Access::Transitioning), PathState::Transitioning),
+    (CONNECTED, PathInput::Recheck, PathState::Checking),
+    (&[PathState::Connecting], PathInput::Lost, PathState::Failed),
+    (LOGGED_IN, PathInput::Lost, PathState::Failed),
+    (&[PathState::Connecting, PathState::Failed], PathInput::GaveUp, PathState::Refused),
+    (LOGGED_IN, PathInput::GaveUp, PathState::Refused),
+];
+
 impl PathState {
+    /// The state after `input`; none if the input means nothing here.
+    pub(crate) fn after(self, input: PathInput) -> Option<PathState> {
+        let row = TRANSITIONS.iter().find(|(from, on, _)| *on == input && from.contains(&self));
+        row.map(|(_, _, to)| *to).filter(|to| *to != self)
+    }
+
     /// I/O may take the path.
     pub fn is_active(self) -> bool {
         matches!(self, PathState::ActiveOptimized | PathState::ActiveNonOptimized)
@@ -32,8 +106,7 @@ impl PathState {
 
     /// The path has a session, and the LUN behind it is known to be the right one.
     pub fn is_connected(self) -> bool {
-        self.is_active()
-            || matches!(self, PathState::Standby | PathState::Unavailable | PathState::Transitioning)
+        CONNECTED.contains(&self)
     }
 
     /// As events and results write it.
@@ -48,6 +121,69 @@ impl PathState {
             PathState::Transitioning => "transitioning",
             PathState::Failed => "failed",
             PathState::Refused => "refused",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATES: [PathState; 9] = [
+        PathState::Connecting,
+        PathState::Checking,
+        PathState::ActiveOptimized,
+        PathState::ActiveNonOptimized,
+        PathState::Standby,
+        PathState::Unavailable,
+        PathState::Transitioning,
+        PathState::Failed,
+        PathState::Refused,
+    ];
+
+    fn inputs() -> Vec<PathInput> {
+        TRANSITIONS.iter().map(|(_, input, _)| *input).collect()
+    }
+
+    #[test]
+    fn one_row_per_state_and_input() {
+        for state in STATES {
+            for input in inputs() {
+                let rows = TRANSITIONS.iter().filter(|(from, on, _)| *on == input && from.contains(&state));
+                let targets: Vec<_> = rows.map(|(_, _, to)| to).collect();
+                assert!(targets.len() <= 1, "{state:?} {input:?}: {targets:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_path_carries_io_before_its_lun_was_asked() {
+        for state in STATES {
+            for input in inputs() {
+                let Some(next) = state.after(input) else { continue };
+                assert_ne!(next, state, "{state:?} {input:?}: a transition changes something");
+                if next.is_active() {
+                    assert!(state == PathState::Checking || state.is_connected(), "{state:?} {input:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_state_is_reachable_and_only_refused_is_an_end() {
+        for state in STATES {
+            let reached = state == PathState::Connecting
+                || STATES.iter().any(|from| inputs().iter().any(|input| from.after(*input) == Some(state)));
+            assert!(reached, "{state:?}");
+            let left = inputs().iter().any(|input| state.after(*input).is_some());
+            assert_eq!(left, state != PathState::Refused, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_has_a_session_survives_its_loss() {
+        for state in STATES.into_iter().filter(|state| state.is_connected()) {
+            assert_eq!(state.after(PathInput::Lost), Some(PathState::Failed));
         }
     }
 }

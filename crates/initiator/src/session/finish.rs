@@ -5,8 +5,9 @@
 //! command is sent again, at once or after a pause, until its command timeout is over.
 
 use super::tasks::{Owner, Payload, Progress, Stage, TaskIndex};
-use super::{Notice, SECOND, Session, Turn, nanos};
+use super::{Notice, Returned, SECOND, Session, Turn, nanos};
 use crate::event::{IoDone, IoError, IoSink, SenseData};
+use crate::multipath::access;
 use linerate_io::Nanos;
 use linerate_iscsi::pdu::Residual;
 
@@ -82,9 +83,10 @@ impl Session {
     ) {
         match judge(outcome) {
             Verdict::Good => match self.short_by(index, outcome) {
-                0 => self.finish_good(index, turn),
+                0 => self.finish_good(index, now, turn),
                 missing_bytes => self.finish_failed(index, IoError::Short { missing_bytes }, turn),
             },
+            Verdict::Failed(error) | Verdict::Later(error) if self.refused_here(index, error, turn) => {}
             Verdict::Failed(error) => self.finish_failed(index, error, turn),
             Verdict::Again => self.try_again(index, outcome, turn),
             Verdict::Later(error) => self.try_later(index, error, now, turn),
@@ -104,8 +106,14 @@ impl Session {
     }
 
     #[inline]
-    fn finish_good<S: IoSink>(&mut self, index: TaskIndex, turn: &mut Turn<'_, S>) {
-        let owner = self.tasks[index].owner;
+    fn finish_good<S: IoSink>(&mut self, index: TaskIndex, now: Nanos, turn: &mut Turn<'_, S>) {
+        let task = &self.tasks[index];
+        let owner = task.owner;
+        if let Owner::Io { .. } = owner {
+            let service_ns = now.saturating_sub(task.first_sent);
+            self.meter.done(task.moves(), task.len_bytes, task.queue_bytes, service_ns);
+            self.leave(index, turn);
+        }
         self.tasks.remove(index);
         match owner {
             Owner::Io { device, slot } => {
@@ -128,6 +136,9 @@ impl Session {
         turn: &mut Turn<'_, S>,
     ) {
         let owner = self.tasks[index].owner;
+        if let Owner::Io { .. } = owner {
+            self.leave(index, turn);
+        }
         self.tasks.remove(index);
         match owner {
             Owner::Io { device, slot } => {
@@ -141,8 +152,44 @@ impl Session {
         }
     }
 
+    /// An I/O ends here or is handed back.
+    #[inline]
+    fn leave<S: IoSink>(&mut self, index: TaskIndex, turn: &mut Turn<'_, S>) {
+        let task = &self.tasks[index];
+        self.meter.end(task.len_bytes);
+        if task.displaced {
+            turn.notices.push((self.id, Notice::DisplacedDone { order: task.order }));
+        }
+    }
+
+    /// Gives an I/O back, for another path to do.
+    #[cold]
+    pub(super) fn hand_back<S: IoSink>(&mut self, index: TaskIndex, in_flight: bool, turn: &mut Turn<'_, S>) {
+        let task = &self.tasks[index];
+        self.meter.end(task.len_bytes);
+        turn.returned.push(Returned { session: self.id, task: task.to_new(), in_flight });
+        self.tasks.remove(index);
+    }
+
+    /// Whether it was not the LUN but this path's port that refused an I/O; then another path does it.
+    #[cold]
+    fn refused_here<S: IoSink>(&mut self, index: TaskIndex, error: IoError, turn: &mut Turn<'_, S>) -> bool {
+        let IoError::CheckCondition(sense) = error else { return false };
+        let Some(refusal) = access::refusal(sense) else { return false };
+        let is_io = matches!(self.tasks[index].owner, Owner::Io { .. });
+        if self.config.path.is_none() || !is_io {
+            return false;
+        }
+        self.hand_back(index, false, turn);
+        turn.notices.push((self.id, Notice::Refused(refusal)));
+        true
+    }
+
     #[cold]
     fn try_again<S: IoSink>(&mut self, index: TaskIndex, outcome: &Outcome, turn: &mut Turn<'_, S>) {
+        if self.config.path.is_some() && outcome.sense.is_some_and(access::is_change) {
+            turn.notices.push((self.id, Notice::AccessChanged));
+        }
         let task = &mut self.tasks[index];
         task.refusals = task.refusals.saturating_add(1);
         if task.refusals > ATTENTIONS_MAX {

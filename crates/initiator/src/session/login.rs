@@ -53,6 +53,9 @@ impl Session {
             }
             InitiatorStep::Done(established) => {
                 link.login = None;
+                if self.recovery.detour.is_some() {
+                    return Err(LossReason::Fenced);
+                }
                 self.established(&established, now, turn);
                 Ok(())
             }
@@ -83,6 +86,7 @@ impl Session {
                 peer_addr,
                 local_addr,
                 params,
+                portal_group: login.portal_group_tag,
                 logins: 0,
             });
         }
@@ -108,7 +112,8 @@ impl Session {
         }
         self.tell(turn, now, EventKind::Redirected { to: to.to_string() });
         self.step(Input::Redirected);
-        self.connect(driver, to)
+        let source = self.source();
+        self.connect(driver, to, source)
     }
 
     /// The address of the connection there is or was, for messages.

@@ -22,8 +22,10 @@ mod state;
 pub(crate) mod tasks;
 
 use crate::address::{AddressError, PortalAddress};
+use crate::device::DeviceId;
 use crate::event::{Blame, Event, EventKind, Failure, IoSink};
 use crate::initiator::{SessionFacts, SessionId};
+use crate::multipath::{Access, Meter};
 use crate::options::{Credentials, OptionsError, SessionOptions};
 use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing, Region, RegionId, SocketOptions};
 use linerate_iscsi::frame::{FrameError, Framer, Receiver};
@@ -36,10 +38,12 @@ use linerate_iscsi::transfer::{Burst, DataInError, R2tError};
 use linerate_iscsi::window::{InitiatorWindow, StatusGap};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tasks::{NewTask, Owner, Stage, TaskIndex, TaskTable};
 
 pub(crate) use finish::Answer;
+pub(crate) use recovery::Detour;
 pub(crate) use state::{Input, State};
 
 /// Receive memory of one connection. Small enough to stay in a core's second-level cache, large enough for what arrives
@@ -61,6 +65,18 @@ pub(crate) struct Config {
     pub(crate) options: SessionOptions,
     /// Names, wishes and secrets; the ISID is the session's.
     pub(crate) login: InitiatorConfig,
+    /// Set if the session is one of a device's paths.
+    pub(crate) path: Option<PathTimes>,
+}
+
+/// What is different for a session that is one of several paths: it hands its I/O back when the connection is lost, and
+/// never stops trying to come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PathTimes {
+    /// `TCP_USER_TIMEOUT`.
+    pub(crate) user_timeout_ms: u32,
+    /// Longest pause between two login attempts.
+    pub(crate) pause_max_ns: Nanos,
 }
 
 impl Config {
@@ -83,7 +99,7 @@ impl Config {
             offer: options.offer(),
             chap: credentials.chap()?,
         };
-        Ok(Self { portal: portal.clone(), options: options.clone(), login })
+        Ok(Self { portal: portal.clone(), options: options.clone(), login, path: None })
     }
 
     pub(crate) fn is_discovery(&self) -> bool {
@@ -118,6 +134,8 @@ impl Regions {
 pub(crate) struct Turn<'a, S> {
     pub(crate) sink: &'a mut S,
     pub(crate) notices: &'a mut Vec<(SessionId, Notice)>,
+    /// I/Os that a path could not do.
+    pub(crate) returned: &'a mut Vec<Returned>,
     pub(crate) regions: &'a Regions,
     pub(crate) random: &'a mut Random,
     /// When the owner must give the session time again, at the latest.
@@ -127,10 +145,19 @@ pub(crate) struct Turn<'a, S> {
 /// Fills a slice with unpredictable bytes.
 pub type Random = dyn FnMut(&mut [u8]) + Send;
 
+/// An I/O that a path could not do: another one must.
+#[derive(Debug)]
+pub(crate) struct Returned {
+    pub(crate) session: SessionId,
+    pub(crate) task: NewTask,
+    /// The target may have it and may still run it.
+    pub(crate) in_flight: bool,
+}
+
 /// News of a session for its owner.
 #[derive(Debug)]
 pub(crate) enum Notice {
-    /// The first login succeeded.
+    /// The first login succeeded; of a path, any login.
     Ready,
     /// Logged in again: the devices' facts must be confirmed.
     Restored,
@@ -140,6 +167,18 @@ pub(crate) enum Notice {
     Answered { device: u32, answer: Answer, reply: Vec<u8> },
     /// `SendTargets` text is complete.
     Targets(Vec<u8>),
+    /// A path's connection is lost, or an attempt to bring it back has failed.
+    Lost(Failure),
+    /// A login over another portal has ended the target's part of the lost session.
+    Fenced,
+    /// A path's port does not take I/O, and says why.
+    Refused(Access),
+    /// The access state of a path may have changed.
+    AccessChanged,
+    /// I/O that this path has aborted must go elsewhere.
+    HandedBack,
+    /// An I/O that was taken from another path has ended.
+    DisplacedDone { order: u64 },
 }
 
 /// One TCP connection.
@@ -172,6 +211,10 @@ pub(crate) struct Session {
     pub(crate) facts: Option<SessionFacts>,
     /// Why it was given up.
     pub(crate) failure: Option<Failure>,
+    /// The device and the place in its list, if the session is one of several paths.
+    pub(crate) path_of: Option<(DeviceId, u16)>,
+    /// What it carries.
+    pub(crate) meter: Meter,
     /// Part of every login of this session: the same ISID ends the old session at the target.
     isid: [u8; 6],
     link: Option<Link>,
@@ -200,7 +243,13 @@ pub(crate) struct Session {
 
 impl Session {
     /// A session that has yet to connect.
-    pub(crate) fn new(id: SessionId, config: Config, isid: [u8; 6], now: Nanos) -> Self {
+    pub(crate) fn new(
+        id: SessionId,
+        config: Config,
+        isid: [u8; 6],
+        path_of: Option<(DeviceId, u16)>,
+        now: Nanos,
+    ) -> Self {
         Self {
             id,
             recovery: recovery::Recovery::new(&config, now),
@@ -208,6 +257,8 @@ impl Session {
             state: State::Connecting,
             facts: None,
             failure: None,
+            path_of,
+            meter: Meter::default(),
             isid,
             link: None,
             params: SessionParams::default(),
@@ -234,6 +285,9 @@ impl Session {
     #[inline]
     pub(crate) fn enqueue(&mut self, new: &NewTask) -> Option<TaskIndex> {
         let index = self.tasks.insert(new)?;
+        if matches!(new.owner, Owner::Io { .. }) {
+            self.tasks[index].queue_bytes = self.meter.begin(new.len_bytes);
+        }
         self.queue.push_back(index);
         Some(index)
     }
@@ -265,6 +319,7 @@ impl Session {
         &mut self,
         driver: &mut D,
         portal: &PortalAddress,
+        source: Option<IpAddr>,
     ) -> Result<(), LossReason> {
         let addr = portal.resolve()?;
         let options = &self.config.options;
@@ -273,7 +328,8 @@ impl Session {
             send_buffer_bytes: options.send_buffer_bytes,
             recv_buffer_bytes: options.recv_buffer_bytes,
             congestion_control: options.congestion_control.clone(),
-            bind: options.source_address,
+            bind: source,
+            user_timeout_ms: self.config.path.map(|path| path.user_timeout_ms),
             ..SocketOptions::default()
         };
         let refused = |error: std::io::Error| match error.kind() {
@@ -366,6 +422,18 @@ pub(crate) enum LossReason {
     /// The target is elsewhere: no loss, but the end of this connection.
     #[error("target moved to {to}")]
     Redirected { to: PortalAddress, permanent: bool },
+    /// No loss: the login over another path's portal has done what it was for.
+    #[error("the old session has been ended over another path")]
+    Fenced,
+    /// The local interface has no link (host).
+    #[error("the link of interface {0} is down")]
+    LinkDown(String),
+    /// The link has come up: an attempt that began before need not run out.
+    #[error("the link of interface {0} came up")]
+    LinkUp(String),
+    /// The LUN behind the path cannot be used.
+    #[error("{words}")]
+    WrongLun { blame: Blame, words: String },
     /// Redirections that lead nowhere (peer).
     #[error("the target redirects the login again and again")]
     RedirectLoop,
@@ -376,13 +444,15 @@ impl LossReason {
     fn is_final(&self) -> bool {
         match self {
             LossReason::Login(failure) => !failure.is_transient(),
-            LossReason::RedirectLoop => true,
+            LossReason::RedirectLoop | LossReason::WrongLun { .. } => true,
             _ => false,
         }
     }
 
     fn blame(&self) -> Blame {
         match self {
+            LossReason::WrongLun { blame, .. } => *blame,
+            LossReason::LinkDown(_) | LossReason::LinkUp(_) => Blame::Host,
             LossReason::Address(_)
             | LossReason::Socket { .. }
             | LossReason::Login(

@@ -354,6 +354,15 @@ impl Session {
         // The command may have been answered while it was being aborted.
         let Some(victim) = self.tasks.find(itt) else { return Ok(()) };
         match pdu.result {
+            // It is dead, so another path may try; whatever fails there too is not the path's fault.
+            TaskResult::Complete | TaskResult::NoSuchTask
+                if self.config.path.is_some() && self.tasks[victim].is_first_try_of_io() =>
+            {
+                self.tasks[victim].losses += 1;
+                self.hand_back(victim, false, turn);
+                turn.notices.push((self.id, Notice::HandedBack));
+                Ok(())
+            }
             TaskResult::Complete | TaskResult::NoSuchTask => {
                 self.finish_failed(victim, crate::IoError::Timeout, turn);
                 Ok(())

@@ -15,14 +15,17 @@
 //!    has said so: another one, or one that shrank, gets none of it.
 //!
 //! Rules 2 to 4 hold for every retry, also for one after BUSY or a unit attention.
+//!
+//! A session that is one of several paths keeps no commands when it is lost: it hands them back, and the rules of
+//! `multipath/displaced.rs` take the place of these.
 
 use super::tasks::{Owner, Stage, Task, TaskIndex};
-use super::{Config, Input, LossReason, Notice, SECOND, Session, State, Turn, nanos};
+use super::{Config, Input, LossReason, Notice, PathTimes, SECOND, Session, State, Turn, nanos};
 use crate::address::PortalAddress;
 use crate::device::DeviceId;
 use crate::event::{EventKind, IoError, IoSink};
 use linerate_io::{Driver, Nanos};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// First pause between two login attempts; it doubles up to [`PAUSE_NS_MAX`].
 const PAUSE_NS_MIN: Nanos = 100_000_000;
@@ -44,6 +47,8 @@ pub(super) struct Recovery {
     lost_since: Option<Nanos>,
     /// When the next attempt is due.
     retry_at: Nanos,
+    /// Before which the target wants no attempt.
+    not_before: Nanos,
     attempt: u32,
     /// Seconds that the target wants us to wait before we come back.
     pub(super) wait_s: u16,
@@ -60,6 +65,19 @@ pub(super) struct Recovery {
     /// Where the target has moved for good.
     pub(super) moved: Option<PortalAddress>,
     pub(super) logins: u32,
+    /// The attempt under way goes over another path's portal, to end the old session there.
+    pub(super) detour: Option<Detour>,
+    /// Why the session is to be given up.
+    condemned: Option<LossReason>,
+    /// The next attempt shall.
+    next_detour: Option<Detour>,
+}
+
+/// Another path's way to the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Detour {
+    pub(crate) portal: PortalAddress,
+    pub(crate) source: Option<IpAddr>,
 }
 
 impl Recovery {
@@ -70,6 +88,7 @@ impl Recovery {
             login_deadline: now + nanos(config.options.login_timeout_s),
             lost_since: None,
             retry_at: 0,
+            not_before: 0,
             attempt: 0,
             wait_s: 0,
             closing: false,
@@ -79,6 +98,9 @@ impl Recovery {
             redirects: 0,
             moved: None,
             logins: 0,
+            detour: None,
+            condemned: None,
+            next_detour: None,
         }
     }
 }
@@ -89,10 +111,18 @@ impl Session {
         self.recovery.moved.clone().unwrap_or_else(|| self.config.portal.clone())
     }
 
-    /// Starts the first attempt.
+    /// The local address that this attempt starts from.
+    pub(super) fn source(&self) -> Option<IpAddr> {
+        self.recovery.detour.as_ref().map_or(self.config.options.source_address, |detour| detour.source)
+    }
+
+    /// Starts an attempt.
     pub(crate) fn start<D: Driver, S: IoSink>(&mut self, driver: &mut D, now: Nanos, turn: &mut Turn<'_, S>) {
-        let portal = self.portal();
-        if let Err(reason) = self.connect(driver, &portal) {
+        self.recovery.detour = self.recovery.next_detour.take();
+        let portal =
+            self.recovery.detour.as_ref().map_or_else(|| self.portal(), |detour| detour.portal.clone());
+        let source = self.source();
+        if let Err(reason) = self.connect(driver, &portal, source) {
             self.lose(driver, &reason, now, turn);
         }
     }
@@ -108,7 +138,7 @@ impl Session {
         if let Some(facts) = &mut self.facts {
             facts.logins = self.recovery.logins;
         }
-        if self.recovery.logins == 1 {
+        if self.config.path.is_some() || self.recovery.logins == 1 {
             turn.notices.push((self.id, Notice::Ready));
         } else {
             self.held = true;
@@ -139,11 +169,14 @@ impl Session {
             }
             return;
         }
-        self.collect_unanswered(turn);
         if self.recovery.closing {
             self.state = State::Closed;
             return self.fail_all(IoError::Closed, turn);
         }
+        if let Some(times) = self.config.path {
+            return self.lose_path(times, reason, now, turn);
+        }
+        self.collect_unanswered(turn);
         let hopeless = reason.is_final() || self.recovery.logins == 0 || self.config.is_discovery();
         if hopeless || !self.step(Input::Lost) {
             return self.give_up(reason, now, turn);
@@ -152,13 +185,115 @@ impl Session {
             self.recovery.lost_since = Some(now);
             self.tell(turn, now, EventKind::SessionLost(reason.to_string()));
         }
-        let wait = if self.recovery.attempt == 0 { Nanos::from(self.recovery.wait_s) * SECOND } else { 0 };
-        let pause = (PAUSE_NS_MIN << self.recovery.attempt.min(10)).min(PAUSE_NS_MAX).max(wait);
+        self.pause(PAUSE_NS_MAX, now, turn);
+    }
+
+    /// Sets the time of the next attempt.
+    fn pause<S: IoSink>(&mut self, most: Nanos, now: Nanos, turn: &mut Turn<'_, S>) {
+        if self.recovery.attempt == 0 {
+            // DefaultTime2Wait holds for a login that ends the old session too (RFC 7143 13.15).
+            self.recovery.not_before = now + Nanos::from(self.recovery.wait_s) * SECOND;
+        }
+        let pause = (PAUSE_NS_MIN << self.recovery.attempt.min(10)).min(most);
         // Sessions that were lost together do not come back in the same instant.
         let spread = u64::from(self.id.0 % 16) * PAUSE_NS_MIN / 16;
-        self.recovery.retry_at = now + pause + spread;
+        self.recovery.retry_at = (now + pause).max(self.recovery.not_before) + spread;
         self.recovery.attempt += 1;
         turn.wake_at = turn.wake_at.min(self.recovery.retry_at);
+    }
+
+    /// The connection of one of several paths is lost: its I/O goes elsewhere, and it comes back when it can.
+    #[cold]
+    fn lose_path<S: IoSink>(
+        &mut self,
+        times: PathTimes,
+        reason: &LossReason,
+        now: Nanos,
+        turn: &mut Turn<'_, S>,
+    ) {
+        self.hand_back_all(turn);
+        if reason.is_final() || !self.step(Input::Lost) {
+            self.step(Input::GaveUp);
+            let failure = reason.failure(&self.config.portal, self.config.target_name());
+            turn.notices.push((self.id, Notice::Failed(failure)));
+            return;
+        }
+        let news = match reason {
+            LossReason::Fenced => Notice::Fenced,
+            reason => Notice::Lost(reason.failure(&self.config.portal, self.config.target_name())),
+        };
+        turn.notices.push((self.id, news));
+        self.pause(times.pause_max_ns, now, turn);
+    }
+
+    /// Hands back every I/O, and forgets what belongs to the connection.
+    fn hand_back_all<S: IoSink>(&mut self, turn: &mut Turn<'_, S>) {
+        self.forget_connection();
+        self.queue.clear();
+        let all: Vec<(TaskIndex, bool, Stage)> = self
+            .tasks
+            .iter()
+            .map(|(index, task)| (index, matches!(task.owner, Owner::Io { .. }), task.stage))
+            .collect();
+        for (index, is_io, stage) in all {
+            if is_io {
+                self.hand_back(index, matches!(stage, Stage::Sent | Stage::Aborting), turn);
+            } else {
+                self.tasks.remove(index);
+            }
+        }
+    }
+
+    fn forget_connection(&mut self) {
+        self.bursts.clear();
+        self.pongs.clear();
+        self.urgent.clear();
+        self.questions.clear();
+        self.text = None;
+        self.text_next = None;
+    }
+
+    /// Makes the next attempt, as soon as the target lets us, one that ends the old session over another path. False
+    /// while an attempt is under way.
+    pub(crate) fn fence_over(&mut self, detour: Detour, now: Nanos) -> bool {
+        if self.state != State::Waiting {
+            return false;
+        }
+        self.recovery.next_detour = Some(detour);
+        self.recovery.retry_at = now.max(self.recovery.not_before);
+        true
+    }
+
+    /// The link of this path's interface has gone, or is back.
+    pub(crate) fn link_changed<D: Driver, S: IoSink>(
+        &mut self,
+        driver: &mut D,
+        interface: &str,
+        up: bool,
+        now: Nanos,
+        turn: &mut Turn<'_, S>,
+    ) {
+        match (up, self.state) {
+            (true, State::Waiting) => {
+                self.recovery.retry_at = now.max(self.recovery.not_before);
+                turn.wake_at = now;
+            }
+            // The first packets of this attempt were lost with the link; TCP would repeat them too late.
+            (true, State::Connecting | State::LoggingIn) if self.recovery.detour.is_none() => {
+                self.lose(driver, &LossReason::LinkUp(interface.to_owned()), now, turn);
+                self.recovery.retry_at = now.max(self.recovery.not_before);
+                turn.wake_at = now;
+            }
+            (false, State::Ready | State::Draining) => {
+                self.lose(driver, &LossReason::LinkDown(interface.to_owned()), now, turn);
+            }
+            _ => {}
+        }
+    }
+
+    /// The LUN behind this path cannot be used: ends the connection with the next look at the time.
+    pub(crate) fn condemn(&mut self, reason: LossReason) {
+        self.recovery.condemned = Some(reason);
     }
 
     /// Ends the session for good.
@@ -173,12 +308,7 @@ impl Session {
 
     /// Puts what was in flight back to the head of the queue, oldest first; forgets what belongs to the connection.
     fn collect_unanswered<S: IoSink>(&mut self, turn: &mut Turn<'_, S>) {
-        self.bursts.clear();
-        self.pongs.clear();
-        self.urgent.clear();
-        self.questions.clear();
-        self.text = None;
-        self.text_next = None;
+        self.forget_connection();
         let next = self.window.immediate();
         let mut again: Vec<(u32, TaskIndex)> = Vec::new();
         let mut ended: Vec<(TaskIndex, Option<IoError>)> = Vec::new();
@@ -275,6 +405,9 @@ impl Session {
         if std::mem::take(&mut self.recovery.heard) {
             self.recovery.last_heard = now;
         }
+        if let Some(reason) = self.recovery.condemned.take() {
+            return self.lose(driver, &reason, now, turn);
+        }
         let verdict = match self.state {
             State::Connecting | State::LoggingIn if now >= self.recovery.login_deadline => {
                 Err(LossReason::Silence("the login was not finished within login_timeout_s"))
@@ -290,7 +423,7 @@ impl Session {
 
     fn wait_on<D: Driver, S: IoSink>(&mut self, driver: &mut D, now: Nanos, turn: &mut Turn<'_, S>) {
         let since = self.recovery.lost_since.unwrap_or(now);
-        if now >= since + nanos(self.config.options.replacement_timeout_s) {
+        if self.config.path.is_none() && now >= since + nanos(self.config.options.replacement_timeout_s) {
             let reason = LossReason::Silence("the session did not come back within replacement_timeout_s");
             return self.give_up(&reason, now, turn);
         }
@@ -308,6 +441,7 @@ impl Session {
         let options = &self.config.options;
         let (command_ns, ping_ns) = (nanos(options.command_timeout_s), nanos(options.ping_timeout_s));
         let interval_ns = nanos(options.ping_interval_s);
+        let silent_ns = now.saturating_sub(self.recovery.last_heard);
         let mut due: Vec<TaskIndex> = Vec::new();
         let mut late: Vec<TaskIndex> = Vec::new();
         let mut pinging = false;
@@ -316,7 +450,8 @@ impl Session {
             match (task.owner, task.stage) {
                 (_, Stage::BackedOff) if now >= task.due => due.push(index),
                 (_, Stage::BackedOff) => turn.wake_at = turn.wake_at.min(task.due),
-                (Owner::Ping, Stage::Sent) if age >= ping_ns => {
+                // Whatever is heard shows that the target lives; its answer may stand behind a long queue.
+                (Owner::Ping, Stage::Sent) if age.min(silent_ns) >= ping_ns => {
                     return Err(LossReason::Silence(
                         "the target did not answer a ping within ping_timeout_s",
                     ));
@@ -352,8 +487,7 @@ impl Session {
             self.step(Input::Drained);
             self.enqueue_urgent(Owner::Logout);
         }
-        let idle = now.saturating_sub(self.recovery.last_heard);
-        if interval_ns > 0 && idle >= interval_ns && !pinging && self.state == State::Ready {
+        if interval_ns > 0 && silent_ns >= interval_ns && !pinging && self.state == State::Ready {
             self.enqueue_urgent(Owner::Ping);
         }
         Ok(())

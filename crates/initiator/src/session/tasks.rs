@@ -5,6 +5,7 @@
 //! bits, so that no tag is ever the reserved one. Slots are reused last in, first out: a busy session touches as many
 //! cache lines as it has commands in flight.
 
+use crate::multipath::Moves;
 use crate::request::ReadInto;
 use linerate_io::{Nanos, Seg};
 use linerate_iscsi::pdu::Lun;
@@ -113,6 +114,14 @@ pub(crate) struct Task {
     pub(crate) retried: bool,
     /// Answers that asked for another try.
     pub(crate) refusals: u8,
+    /// Place in the order of a device with several paths; 0 for other devices.
+    pub(crate) order: u64,
+    /// An I/O that was in flight on another path when that failed.
+    pub(crate) displaced: bool,
+    /// Paths that it has been taken from.
+    pub(crate) losses: u8,
+    /// Bytes in flight on the session when it was queued, its own included.
+    pub(crate) queue_bytes: u64,
     /// Data of [`Payload::Kept`].
     pub(crate) reply: Vec<u8>,
 }
@@ -126,13 +135,57 @@ pub(crate) struct NewTask {
     pub(crate) len_bytes: u32,
     pub(crate) payload: Payload,
     pub(crate) footprint: Footprint,
+    pub(crate) order: u64,
+    pub(crate) displaced: bool,
+    pub(crate) losses: u8,
 }
 
 impl NewTask {
     /// A task that is no SCSI command.
     pub(crate) fn control(owner: Owner) -> Self {
-        let footprint = Footprint { start: 0, end: 0, changes: false };
-        Self { owner, lun: Lun(0), cdb: [0; 16], len_bytes: 0, payload: Payload::None, footprint }
+        Self {
+            owner,
+            lun: Lun(0),
+            cdb: [0; 16],
+            len_bytes: 0,
+            payload: Payload::None,
+            footprint: Footprint { start: 0, end: 0, changes: false },
+            order: 0,
+            displaced: false,
+            losses: 0,
+        }
+    }
+}
+
+impl Task {
+    /// What it takes to send it over another session.
+    pub(crate) fn to_new(&self) -> NewTask {
+        NewTask {
+            owner: self.owner,
+            lun: self.lun,
+            cdb: self.cdb,
+            len_bytes: self.len_bytes,
+            payload: self.payload,
+            footprint: self.footprint,
+            order: self.order,
+            displaced: self.displaced,
+            losses: self.losses,
+        }
+    }
+
+    /// An I/O that no path has failed at.
+    pub(crate) fn is_first_try_of_io(&self) -> bool {
+        self.losses == 0 && matches!(self.owner, Owner::Io { .. })
+    }
+
+    /// What it moves, for the counters.
+    #[inline]
+    pub(crate) fn moves(&self) -> Moves {
+        match self.payload {
+            Payload::In(_) => Moves::Read,
+            Payload::Out(_) => Moves::Write,
+            Payload::None | Payload::Kept | Payload::List(_) => Moves::Nothing,
+        }
     }
 }
 
@@ -166,6 +219,9 @@ impl TaskTable {
         task.first_sent = 0;
         task.retried = false;
         task.refusals = 0;
+        task.order = new.order;
+        task.displaced = new.displaced;
+        task.losses = new.losses;
         Some(index)
     }
 
@@ -187,6 +243,10 @@ impl TaskTable {
             due: 0,
             retried: false,
             refusals: 0,
+            order: 0,
+            displaced: false,
+            losses: 0,
+            queue_bytes: 0,
             reply: Vec::new(),
         });
         // Room for every slot, so that freeing never allocates.

@@ -171,7 +171,11 @@ fn parts(seed: u64, flow_control: FlowControl) -> (Lab, Parts) {
     let two = Cable { links: 2, ..cable(wire(GBIT)) };
     let trunk = lab.network.add_trunk(switches[0], switches[1], two);
     let hosts = [0, 0, 1].map(|at: usize| {
-        let nic = lab.nic(switches[at], NicConfig { pause_tx: seed.is_multiple_of(2), ..NicConfig::default() }, two);
+        let nic = lab.nic(
+            switches[at],
+            NicConfig { pause_tx: seed.is_multiple_of(2), ..NicConfig::default() },
+            two,
+        );
         lab.interface(nic, 0, 0)
     });
     lab.introduce();

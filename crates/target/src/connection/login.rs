@@ -34,6 +34,8 @@ impl Login {
             max_recv_data_segment_length: limits.max_recv_data_segment_bytes,
             max_burst_length: limits.max_burst_bytes,
             first_burst_length: limits.first_burst_bytes,
+            // A lost session needs no time to settle here before its initiator may end it by a new login.
+            default_time2wait_s: 0,
             ..Offer::default()
         };
         let machine = TargetLogin::new(TargetConfig {

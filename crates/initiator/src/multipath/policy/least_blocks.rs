@@ -1,0 +1,16 @@
+//! The path with the fewest bytes in flight.
+
+use super::{Load, Select, least};
+
+/// Equals take turns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeastBlocks {
+    turn: usize,
+}
+
+impl Select for LeastBlocks {
+    #[inline]
+    fn select(&mut self, count: usize, _: u32, load: impl Fn(usize) -> Load) -> usize {
+        least(&mut self.turn, count, |at| load(at).bytes)
+    }
+}

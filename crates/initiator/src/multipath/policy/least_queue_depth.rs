@@ -1,0 +1,16 @@
+//! The path with the fewest I/Os in flight.
+
+use super::{Load, Select, least};
+
+/// Equals take turns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeastQueueDepth {
+    turn: usize,
+}
+
+impl Select for LeastQueueDepth {
+    #[inline]
+    fn select(&mut self, count: usize, _: u32, load: impl Fn(usize) -> Load) -> usize {
+        least(&mut self.turn, count, |at| u64::from(load(at).ios))
+    }
+}

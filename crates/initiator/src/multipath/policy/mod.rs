@@ -1,0 +1,84 @@
+//! Which of the usable paths an I/O takes: small pure modules with one interface.
+//!
+//! A selector sees positions 0 to `count - 1`, which stand for the usable paths, and what each of them has in flight.
+//! It allocates nothing, reads no clock and knows nothing of sessions. Which paths are usable is not its business:
+//! `rank.rs` says that.
+
+mod least_blocks;
+mod least_queue_depth;
+mod round_robin;
+mod service_time;
+
+use super::meter::Load;
+use super::options::{MultipathOptions, Policy};
+use least_blocks::LeastBlocks;
+use least_queue_depth::LeastQueueDepth;
+use round_robin::RoundRobin;
+use service_time::ServiceTime;
+
+/// The one interface.
+trait Select {
+    /// The position of the path for an I/O of `bytes`; `count` is at least 1.
+    fn select(&mut self, count: usize, bytes: u32, load: impl Fn(usize) -> Load) -> usize;
+}
+
+/// A policy at work.
+#[derive(Clone, Debug)]
+pub(crate) enum Selector {
+    /// Under failover only, one path ranks best.
+    First,
+    RoundRobin(RoundRobin),
+    LeastQueueDepth(LeastQueueDepth),
+    LeastBlocks(LeastBlocks),
+    ServiceTime(ServiceTime),
+}
+
+impl Selector {
+    pub(crate) fn new(options: &MultipathOptions) -> Self {
+        match options.policy {
+            Policy::FailoverOnly => Selector::First,
+            Policy::RoundRobin | Policy::RoundRobinSubset => {
+                Selector::RoundRobin(RoundRobin::new(options.ios_per_path, options.bytes_per_path))
+            }
+            // The least weight is a matter of rank; paths that share it take turns.
+            Policy::WeightedPaths => Selector::RoundRobin(RoundRobin::new(1, None)),
+            Policy::LeastQueueDepth => Selector::LeastQueueDepth(LeastQueueDepth::default()),
+            Policy::LeastBlocks => Selector::LeastBlocks(LeastBlocks::default()),
+            Policy::ServiceTime => Selector::ServiceTime(ServiceTime::default()),
+        }
+    }
+
+    /// The position of the path for an I/O of `bytes`; `count` is at least 1.
+    #[inline]
+    pub(crate) fn select(&mut self, count: usize, bytes: u32, load: impl Fn(usize) -> Load) -> usize {
+        if count == 1 {
+            return 0;
+        }
+        match self {
+            Selector::First => 0,
+            Selector::RoundRobin(policy) => policy.select(count, bytes, load),
+            Selector::LeastQueueDepth(policy) => policy.select(count, bytes, load),
+            Selector::LeastBlocks(policy) => policy.select(count, bytes, load),
+            Selector::ServiceTime(policy) => policy.select(count, bytes, load),
+        }
+    }
+}
+
+/// The position with the least value, where the look begins one further each time: equals take turns.
+#[inline]
+fn least(turn: &mut usize, count: usize, value: impl Fn(usize) -> u64) -> usize {
+    *turn = if *turn + 1 < count { *turn + 1 } else { 0 };
+    let mut best = *turn;
+    let mut best_value = value(best);
+    for step in 1..count {
+        let at = if *turn + step < count { *turn + step } else { *turn + step - count };
+        let at_value = value(at);
+        if at_value < best_value {
+            (best, best_value) = (at, at_value);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests;
