@@ -22,8 +22,14 @@ def test_the_study_of_the_page_can_be_planned() -> None:
     assert len(Plan(study).block(1)) == 4
 
 
+def test_the_case_with_paths_and_faults_can_be_added() -> None:
+    first, case, *_ = examples("studies.md")
+    added = parse_study(first.replace("[repeat]", f"{case}\n[repeat]")).case("cable")
+    assert added.changed == ("multipath.paths", "multipath.policy", "faults")
+
+
 def test_its_other_table_is_one_of_hosts_that_exist() -> None:
-    table = examples("studies.md")[1]
+    table = examples("studies.md")[2]
     text = examples("studies.md")[0].replace('[[san]]\ntopology = "base-san"', table)
     (san,) = parse_study(text).sans
     assert san.topology is None
