@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use linerate_io::{Buffer, Completion, Driver, Handle, Outgoing, Region, Seg, SocketOptions, Wait};
-use linerate_sim::{Conditions, Rng, SimDriver, SimNetwork, for_each_seed};
+use linerate_sim::{Conditions, Rng, SimDriver, SimNetwork, Wire, for_each_seed};
 use std::sync::Arc;
 
 const BYTES: u64 = 10_000;
@@ -163,4 +163,47 @@ fn wakers_and_deadlines_move_the_clock() {
     SimDriver::wake(&driver.waker());
     driver.poll(Wait::Forever, &mut done).unwrap();
     assert!(matches!(&done[..], [Completion::Woken]));
+}
+
+/// What a sender has handed over gets through after a silence, also when it has closed meanwhile; unless its kernel was
+/// told to give up before.
+#[test]
+fn a_silence_keeps_what_was_sent_until_somebody_gives_up() {
+    let (region, whole) = pattern();
+    let addr = "127.0.0.1:3260".parse().unwrap();
+    for (silence_ms, direction) in [(900, "both"), (900, "to_client"), (3000, "both")] {
+        let network = SimNetwork::new(7, Conditions { segment_bytes: 500, ..Conditions::calm() });
+        let (mut server, mut client) = (Host::new(&network), Host::new(&network));
+        server.driver.listen(addr, &SocketOptions::default()).unwrap();
+        let options = SocketOptions { user_timeout_ms: Some(1000), ..SocketOptions::default() };
+        client.driver.connect(addr, &options).unwrap();
+        // The client sends: as the initiator does.
+        while client.stream.is_none() {
+            server.turn(None);
+            client.turn(Some(&region));
+            assert!(network.advance());
+        }
+        let wire =
+            if direction == "both" { Wire::SILENT } else { Wire { to_server: true, to_client: false } };
+        network.set_wire(addr.ip(), wire);
+        let until = network.now() + silence_ms * 1_000_000;
+        while network.now() < until {
+            server.turn(None);
+            client.turn(Some(&region));
+            // Nothing else may be due before the silence is over.
+            let mut nothing = Vec::new();
+            client.driver.poll(Wait::Until(until), &mut nothing).unwrap();
+            assert!(network.advance());
+        }
+        assert!(client.sent, "the kernel took it, silence or not");
+        let got = server.received.len();
+        assert!(direction != "both" || got < whole.len());
+        network.set_wire(addr.ip(), Wire::WHOLE);
+        while network.advance() {
+            server.turn(None);
+        }
+        assert!(whole.starts_with(&server.received));
+        let gave_up = silence_ms > 1000;
+        assert_eq!(server.received.len() == whole.len(), !gave_up, "{silence_ms} ms, {direction}");
+    }
 }
