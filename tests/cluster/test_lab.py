@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.need import missing
+from tests.patience import a_busy_machine_may_spoil
 
 PROGRAM = Path(__file__).with_name("two_namespaces.py")
 LINE_BYTES_PER_S = 100e6 / 8
 
 
 @pytest.mark.timeout(240)
+@a_busy_machine_may_spoil
 def test_two_hosts_of_a_lab_share_the_line_to_one_array(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(PROGRAM)], capture_output=True, text=True, check=False, timeout=200, cwd=tmp_path

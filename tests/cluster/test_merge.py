@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from linerate._core import Histogram
-from linerate.cluster import best_offset, divide
+from linerate.cluster import apportion, best_offset, divide
 from linerate.cluster.merge import Merger, merge
 from linerate.cluster.wire import packed, unpacked
 from linerate.errors import UserError
 from linerate.results import Event, Interval, Latency, Row, Usage
 from linerate.workload import RunSpec
+from linerate.workload.spec import ClosedArrival
 
 SPEC = RunSpec.model_validate(
     {
@@ -61,6 +62,49 @@ def test_several_hosts_do_not_verify_the_same_volumes() -> None:
     with pytest.raises(UserError, match="verify"):
         divide(checked, ("h1", "h2"))
     assert divide(checked, ("h1",))[0]["h1"].verify == "on"
+
+
+def test_volumes_with_owners_take_their_part_of_the_rates_along() -> None:
+    spec = RunSpec.model_validate(
+        {
+            "name": "three",
+            "volumes": [{"name": f"v{n}", "url": f"null:{n}048576"} for n in (1, 2, 3)],
+            "streams": [
+                {"name": "all", "volumes": ["v1", "v2", "v3"], "share_percent": 75},
+                {"name": "one", "volumes": ["v3"], "share_percent": 25},
+            ],
+            "arrival": {"kind": "open", "rate_iops": 120},
+        }
+    )
+    parts, whole = apportion(spec, {"v1": "h1", "v2": "h1", "v3": "h2", "v4": "h3"})
+    assert list(parts) == ["h1", "h2"], "who owns nothing of it has no part"
+    one, two = parts["h1"], parts["h2"]
+    assert [volume.name for volume in one.volumes] == ["h1/v1", "h1/v2"]
+    assert [stream.name for stream in one.streams] == ["all"]
+    assert one.arrival.rate_iops == pytest.approx(60)  # type: ignore[union-attr]
+    assert two.arrival.rate_iops == pytest.approx(60)  # type: ignore[union-attr]
+    assert [stream.share_percent for stream in one.streams] == pytest.approx([100])
+    assert [stream.share_percent for stream in two.streams] == pytest.approx([50, 50])
+    assert [stream.volumes for stream in whole.streams] == [("h1/v1", "h1/v2", "h2/v3"), ("h2/v3",)]
+    assert (whole.arrival, one.seed != two.seed) == (spec.arrival, True)
+    for part in parts.values():
+        RunSpec.model_validate(part.model_dump())
+
+
+def test_each_stream_s_own_rate_is_divided_by_its_volumes() -> None:
+    spec = SPEC.model_copy(update={"arrival": ClosedArrival()})
+    parts, _ = apportion(spec, {"v1": "h1", "v2": "h2"})
+    assert {host: [stream.rate_iops for stream in part.streams] for host, part in parts.items()} == {
+        "h2": [30]
+    }
+
+
+def test_owners_verify_volumes_of_their_own_only() -> None:
+    both = tuple(stream.model_copy(update={"volumes": ("v1", "v2")}) for stream in SPEC.streams)
+    checked = SPEC.model_copy(update={"verify": "on", "streams": both})
+    with pytest.raises(UserError, match="verify"):
+        apportion(checked, {"v1": "h1", "v2": "h2"})
+    assert len(apportion(checked, {"v1": "h1", "v2": "h1"})[0]) == 1
 
 
 def _interval(index: int, host: str, values_ns: list[int], **usage: float) -> Interval:

@@ -55,13 +55,14 @@ def _whole(spec: RunSpec, parts: Mapping[str, RunSpec]) -> RunSpec:
 
 
 def apportion(spec: RunSpec, owners: Mapping[str, str]) -> Divided:
-    """Each volume is loaded by its owner (volume -> host). Hosts that own none have no part.
+    """Each volume is loaded by its owner (volume -> host). Hosts that own none with a stream on it have no part.
 
     Rates and limits of a host are as large as its share of the I/Os, by the volumes of each stream. Raises UserError
     for verification of a volume that two hosts load.
     """
     urls = [volume.url for volume in spec.volumes]
-    hosts = list(dict.fromkeys(owners[volume.name] for volume in spec.volumes))
+    used = {name for stream in spec.streams for name in stream.volumes}
+    hosts = list(dict.fromkeys(owners[volume.name] for volume in spec.volumes if volume.name in used))
     if spec.verify == "on" and len(hosts) > 1 and len(set(urls)) < len(urls):
         raise UserError(
             f"{spec.name}: several hosts cannot verify the same volumes", "give each host volumes of its own"

@@ -50,7 +50,7 @@ class _WorkerProcess(ProcessInterface):
     async def start(self) -> None:
         place = self._place
         address = (place.address,) if place.address else ()
-        command = (place.python, "-m", "linerate.cluster.worker", self._scheduler, place.name, *address)
+        command = (place.python, "-P", "-m", "linerate.cluster.worker", self._scheduler, place.name, *address)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 place.wrap(command),

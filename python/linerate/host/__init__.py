@@ -3,13 +3,16 @@
 Open this file first. `catalogue` is the list: MTU, offloads, rings, TCP, the iSCSI session, each with unit,
 range, the names that Linux, Windows and the published studies use, and what it does to whom. `apply` changes
 a `HostTarget` (this host, or a network namespace) under a `Journal`; `restore` undoes what a journal holds,
-also after a crash. `linux` turns the knobs; `windows` writes PowerShell. What an iSCSI session asks for at
-login is no knob of a host: `with_session_settings` puts it into a run.
+also after a crash. `HostSettings` holds settings from one set of values to the next, `serve` does so for a program
+elsewhere. `linux` turns the knobs; `windows` writes PowerShell. What an iSCSI session asks for at login is no
+knob of a host: `with_session_settings` puts it into a run.
 """
 
 from linerate.host.catalogue import catalogue, named, parse_settings
 from linerate.host.change import Applied, Shown, apply, read
 from linerate.host.hand import Refusal
+from linerate.host.held import HostSettings, SetUp
+from linerate.host.hold import serve
 from linerate.host.journal import Change, Journal, read_journal
 from linerate.host.known import default_journal, known_journals, state_folder
 from linerate.host.namespace import find_namespace, namespace_cookie
@@ -38,6 +41,7 @@ __all__ = [
     "Change",
     "Choice",
     "HostPlan",
+    "HostSettings",
     "HostTarget",
     "Journal",
     "Names",
@@ -45,6 +49,7 @@ __all__ = [
     "Refusal",
     "Restored",
     "Scope",
+    "SetUp",
     "Setting",
     "Shown",
     "Step",
@@ -65,6 +70,7 @@ __all__ = [
     "read",
     "read_journal",
     "restore",
+    "serve",
     "state_folder",
     "undo_script",
     "windows_refusals",

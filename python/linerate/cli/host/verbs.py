@@ -152,7 +152,7 @@ def hold() -> None:
 
     Everything is put back when standard input ends. A study does this on each of its hosts, by SSH.
     """
-    from linerate.study.laboratory.hold import serve
+    from linerate.host import serve
 
     serve()
 

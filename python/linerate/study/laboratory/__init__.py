@@ -1,8 +1,8 @@
 """Where the steps of a study run.
 
 Open `base` first: it says what a laboratory must be able to do. `virtual` brings topologies up on this machine, `hosts`
-is for hosts that exist. Both hold settings through `settings` (whose hands a setting is in) and `host_settings` (those
-of one host, from case to case), and carry runs out through `measure`.
+is for hosts that exist. Both hold settings through `settings` (whose hands a setting is in) and `linerate.host`, those
+of a host elsewhere through `remote`, and carry runs out through `measure`.
 """
 
 from linerate.study.laboratory.base import Laboratory, Measured, SetUp

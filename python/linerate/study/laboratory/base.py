@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from linerate.host import SetUp
 from linerate.results.manifest import Stamp
-from linerate.study.model import San, Settings, SettingValue, Workload
+from linerate.study.model import San, Settings, Workload
 
-
-@dataclass(frozen=True, slots=True)
-class SetUp:
-    """What became of the settings that were asked for."""
-
-    readback: Mapping[str, SettingValue | None]
-    """As they stand, read again after they were written; None where a value cannot be read."""
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Setting -> why it cannot be had here. The others hold."""
+__all__ = ["Laboratory", "Measured", "SetUp"]
 
 
 @dataclass(frozen=True, slots=True)

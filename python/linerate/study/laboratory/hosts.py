@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from linerate.cluster import apportion
 from linerate.errors import HostError, InternalError, UserError
-from linerate.host import HostTarget, Journal, catalogue
+from linerate.host import HostSettings, HostTarget, Journal, catalogue
 from linerate.run import Load, LocalLoad
 from linerate.study.laboratory.base import Measured, SetUp
-from linerate.study.laboratory.host_settings import HostSettings
 from linerate.study.laboratory.measure import Run, measure
 from linerate.study.laboratory.places import owners, place, placed_volume, reached
 from linerate.study.laboratory.remote import RemoteSettings
@@ -167,7 +166,11 @@ class _Up:
                     "devices": ", ".join(host.devices),
                     "volumes": len(host.volumes),
                     "kernel": _kernel(self.hands[host.name]),
-                    **{key: value for key, value in about[host.name].items() if isinstance(value, str | int)},
+                    **{
+                        key: value
+                        for key, value in about.get(host.name, {}).items()
+                        if isinstance(value, str | int)
+                    },
                 }
                 for host in self.hosts
             },

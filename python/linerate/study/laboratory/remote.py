@@ -1,4 +1,4 @@
-"""Settings of a host elsewhere: asks the process that holds them there (`hold`), which is reached by a command."""
+"""Settings of a host elsewhere: asks the process there that holds them, `linerate host hold`, by way of a command."""
 
 from __future__ import annotations
 

@@ -10,14 +10,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from linerate.errors import HostError, InternalError, LinerateError, UserError
-from linerate.host import HostTarget, Journal
+from linerate.host import HostSettings, HostTarget, Journal
 from linerate.lab import Lab
 from linerate.lab.lan import LanTraffic
 from linerate.lab.sockets import ArrayWaits
 from linerate.san import Host, Link, Nic, Switch, Topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.faults import faults_of
-from linerate.study.laboratory.host_settings import HostSettings
 from linerate.study.laboratory.measure import Placed, Run, measure
 from linerate.study.laboratory.multipath import path_specs, paths_of
 from linerate.study.laboratory.playing import FaultsOfRun

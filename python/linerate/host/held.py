@@ -1,17 +1,32 @@
-"""The settings of one host, as far as they can be had, from case to case."""
+"""The settings of one host, as far as they can be had, from one set of values to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from linerate.errors import HostError
-from linerate.host import HostTarget, Journal, apply, read, restore
-from linerate.study.laboratory.base import SetUp
-from linerate.study.model import Settings, SettingValue
+from linerate.host.change import apply, read
+from linerate.host.journal import Journal
+from linerate.host.setting import Value
+from linerate.host.target import HostTarget
+from linerate.host.undo import restore
+
+Settings = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """What became of the settings that were asked for."""
+
+    readback: Mapping[str, Value | None]
+    """As they stand, read again after they were written; None where a value cannot be read."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Setting -> why it cannot be had here. The others hold."""
 
 
 class HostSettings:
-    """What a study has changed on a host. The journal knows what to put back, this only what holds now."""
+    """What has been changed on a host. The journal knows what to put back, this only what holds now."""
 
     def __init__(self, target: HostTarget, journal: Journal) -> None:
         self._target = target
@@ -49,7 +64,7 @@ class HostSettings:
 
     def _read_again(self, names: Iterable[str]) -> Settings:
         """The first port's values, as `apply` reads them back."""
-        found: dict[str, SettingValue] = {}
+        found: dict[str, Value] = {}
         for one in read(self._target, names):
             if one.value is not None:
                 found.setdefault(one.setting.name, one.value)

@@ -1,4 +1,4 @@
-"""Settings of this host, held for a study elsewhere: a JSON line asks, a line answers. The asking end is `remote`.
+"""Settings of this host, held for a program elsewhere (a study): a JSON line asks, a line answers.
 
     {"id": 1, "open": {"name": "stor1", "devices": ["eth2"]}}
     {"id": 1, "linerate": "0.4.0", "kernel": "6.12.9"}
@@ -23,8 +23,11 @@ from typing import Any, TextIO
 
 from linerate import _core
 from linerate.errors import LinerateError, UserError
-from linerate.host import HostTarget, Journal, namespace_cookie, state_folder
-from linerate.study.laboratory.host_settings import HostSettings
+from linerate.host.held import HostSettings
+from linerate.host.journal import Journal
+from linerate.host.known import state_folder
+from linerate.host.namespace import namespace_cookie
+from linerate.host.target import HostTarget
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
