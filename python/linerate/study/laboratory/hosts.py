@@ -22,7 +22,9 @@ from linerate.errors import HostError, InternalError, UserError
 from linerate.host import HostSettings, HostTarget, Journal, catalogue
 from linerate.run import Load, LocalLoad
 from linerate.study.laboratory.base import Measured, SetUp
+from linerate.study.laboratory.faults import FAULTS
 from linerate.study.laboratory.measure import Run, measure
+from linerate.study.laboratory.multipath import PREFIX
 from linerate.study.laboratory.places import owners, place, placed_volume, reached
 from linerate.study.laboratory.remote import RemoteSettings
 from linerate.study.laboratory.settings import hand_of
@@ -219,7 +221,7 @@ def _kernel(hands: _Hands) -> str:
 
 def _not_here(name: str) -> str:
     """Why a setting cannot be had on hosts that exist; empty: it can, for all that is known here."""
-    if name == "faults" or name.startswith("multipath."):
+    if name == FAULTS or name.startswith(PREFIX):
         return "only a virtual SAN has the paths and faults that it needs"
     if name not in catalogue() and hand_of(name) == "network":
         return "it is not a host's to change"

@@ -21,7 +21,7 @@ from linerate.study.laboratory.remote import RemoteSettings
 from linerate.study.model import RealHost, San
 
 from tests.need import missing
-from tests.study.test_hosts import STUDY, WORKLOAD, inside
+from tests.study.hosts.test_here import STUDY, WORKLOAD, inside
 
 PROGRAM = Path(__file__).with_name("two_hosts.py")
 

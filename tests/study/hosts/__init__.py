@@ -1,0 +1,1 @@
+"""Studies of hosts that exist: this machine, hosts elsewhere, or both."""
