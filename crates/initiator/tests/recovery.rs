@@ -82,6 +82,19 @@ impl Rig {
         self.initiator.submit(self.device, &request).unwrap();
     }
 
+    /// Runs for so long.
+    fn rest(&mut self, ns: Nanos) {
+        let until = self.driver.now() + ns;
+        let mut completions = Vec::new();
+        while self.driver.now() < until {
+            self.initiator.flush(&mut self.driver);
+            self.driver.poll(Wait::Until(until), &mut completions).unwrap();
+            for completion in completions.drain(..) {
+                self.initiator.handle_completion(&mut self.driver, completion, &mut self.heard);
+            }
+        }
+    }
+
     /// Runs until `count` I/Os have ended, at most ten seconds.
     fn run(&mut self, count: usize) {
         let limit = self.driver.now() + 10_000_000_000;
@@ -163,15 +176,7 @@ fn a_newer_write_never_overtakes_an_older_one_that_is_sent_again() {
     let mut rig = Rig::open(&fake, &options());
     rig.write(0, 5, 1);
     // Give BUSY the time to come back, then send the newer write while the older one pauses.
-    let limit = rig.driver.now() + 1_000_000;
-    let mut completions = Vec::new();
-    while rig.driver.now() < limit {
-        rig.initiator.flush(&mut rig.driver);
-        rig.driver.poll(Wait::Until(limit), &mut completions).unwrap();
-        for completion in completions.drain(..) {
-            rig.initiator.handle_completion(&mut rig.driver, completion, &mut rig.heard);
-        }
-    }
+    rig.rest(1_000_000);
     rig.write(1, 5, 2);
     rig.write(2, 900, 3);
     rig.run(3);
@@ -292,6 +297,33 @@ fn a_logout_that_the_target_asks_for_drains_and_comes_back() {
     rig.run(2);
     assert!(rig.heard.done.iter().all(|done| done.result == Ok(())));
     assert!(matches!(rig.heard.events[0], EventKind::AsyncMessage(_)), "{:?}", rig.heard.events);
+}
+
+#[test]
+fn closing_while_read_data_arrives_ends_the_read_once() {
+    let fake = Fake::start(|peer, _| {
+        peer.login()?;
+        let (request, _) = peer.serve_until(is(READ))?;
+        let mut bhs = [0; BHS_BYTES];
+        let pdu = peer.last_data(scsi(&request).itt, 0, 0, 512, Residual::None);
+        Response::DataIn(pdu).emit(&mut bhs);
+        peer.raw(&bhs)?;
+        peer.raw(&[7; 100])?;
+        loop {
+            let (request, _) = peer.read()?;
+            if matches!(request, Request::Logout(_)) {
+                peer.raw(&[7; 412])?;
+                return peer.answer(&request, &[]);
+            }
+        }
+    });
+    let mut rig = Rig::open(&fake, &options());
+    rig.read(0, 0);
+    rig.read(1, 1);
+    rig.rest(100_000_000);
+    rig.initiator.close(&mut rig.driver, 3_000_000_000, &mut rig.heard).unwrap();
+    let ends: Vec<_> = rig.heard.done.iter().map(|done| (done.slot, done.result)).collect();
+    assert_eq!(ends, [(0, Err(IoError::Closed)), (1, Err(IoError::Closed))]);
 }
 
 #[test]

@@ -19,6 +19,7 @@
 //! A session that is one of several paths keeps no commands when it is lost: it hands them back, and the rules of
 //! `multipath/displaced.rs` take the place of these.
 
+use super::receive::Current;
 use super::tasks::{Owner, Stage, Task, TaskIndex};
 use super::{Config, Input, LossReason, Notice, PathTimes, SECOND, Session, State, Turn, nanos};
 use crate::address::PortalAddress;
@@ -359,6 +360,10 @@ impl Session {
         self.queue.clear();
         self.urgent.clear();
         self.questions.clear();
+        // The rest of a read's data may still be arriving: it belongs to nobody now.
+        if let Some(link) = &mut self.link {
+            link.current = Current::Nothing;
+        }
         let all: Vec<TaskIndex> = self.tasks.iter().map(|(index, _)| index).collect();
         for index in all {
             self.finish_failed(index, error, turn);
