@@ -36,8 +36,11 @@ pub(crate) use open::{Hooks, Order, open};
 
 /// A volume with so many errors and no success between them is dead.
 const ERRORS_IN_A_ROW_MAX: u32 = 50;
-/// How long a worker waits for I/Os in flight when the run is over.
-const DRAIN_NS: u64 = 100_000_000;
+/// How long a worker waits for I/Os in flight when the run is over: data that is on its way is read, or its senders would
+/// find nobody and send it again.
+const DRAIN_NS: u64 = 1_000_000_000;
+/// The same when somebody stopped the run.
+const DRAIN_STOPPED_NS: u64 = 100_000_000;
 /// How long closing sessions may take after that.
 const CLOSE_NS: u64 = 50_000_000;
 /// How long a volume that is held back by others waits before it looks again.
@@ -314,13 +317,18 @@ impl<D: Driver> Worker<D> {
         if let Some(Reverse((due, _))) = self.timers.peek() {
             until = until.min(*due);
         }
-        let null = Backend::<D>::next_deadline(&self.backends.null);
-        let iscsi = Backend::<D>::next_deadline(&self.backends.iscsi);
-        until = [null, iscsi].into_iter().flatten().fold(until, Nanos::min);
+        until = self.next_deadline().map_or(until, |due| until.min(due));
         if gated {
             until = until.min(self.driver.now() + GATED_NS);
         }
         self.poll(Wait::Until(until));
+    }
+
+    /// When a backend wants to be looked at, whatever happens.
+    fn next_deadline(&self) -> Option<Nanos> {
+        let null = Backend::<D>::next_deadline(&self.backends.null);
+        let iscsi = Backend::<D>::next_deadline(&self.backends.iscsi);
+        null.into_iter().chain(iscsi).min()
     }
 
     /// Polls the driver once and hands every completion to its backend.
@@ -416,12 +424,20 @@ impl<D: Driver> Worker<D> {
 
     /// Waits for the I/Os in flight, but not long: nobody counts them any more.
     fn drain(&mut self) {
-        let until = self.driver.now() + DRAIN_NS;
-        self.in_flight -= self.reports.done.drain(..).len() as u32;
-        while self.in_flight > 0 && self.driver.now() < until {
-            self.poll(Wait::Until(until));
-            self.on_time(self.driver.now());
+        let began = self.driver.now();
+        let mut now = began;
+        loop {
             self.in_flight -= self.reports.done.drain(..).len() as u32;
+            let until = began + if self.control.is_over() { DRAIN_STOPPED_NS } else { DRAIN_NS };
+            if self.in_flight == 0 || now >= until {
+                return;
+            }
+            self.flush();
+            // Somebody may still stop the run.
+            let look = until.min(now + DRAIN_STOPPED_NS);
+            self.poll(Wait::Until(self.next_deadline().map_or(look, |due| look.min(due))));
+            now = self.driver.now();
+            self.on_time(now);
         }
     }
 
