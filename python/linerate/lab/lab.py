@@ -275,6 +275,24 @@ class Lab:
         """Those in force, the oldest first."""
         return tuple(Fault.model_validate(fault) for fault in self._connection.ask("state")["faults"])
 
+    def add_address(self, node: str, interface: str, address: str) -> tuple[str, ...]:
+        """Gives an interface of a host or an array one more address of its network while everything runs.
+
+        An array serves it at once. Returns all addresses of the interface. Raises UserError for an interface that there
+        is not, or an address that is taken or belongs elsewhere.
+        """
+        return self._addressed("add_address", node, interface, address)
+
+    def remove_address(self, node: str, interface: str, address: str) -> tuple[str, ...]:
+        """Takes an address away, also one that the topology gave; connections of it are cut off.
+
+        Returns those that are left. Raises UserError for an address that the interface does not have.
+        """
+        return self._addressed("remove_address", node, interface, address)
+
+    def _addressed(self, verb: str, node: str, interface: str, address: str) -> tuple[str, ...]:
+        return tuple(self._connection.ask(verb, node=node, interface=interface, address=address))
+
     def counters(self) -> dict[str, float]:
         """Cumulative counters under flat names with units, such as `array.a1.tcp_segments_retransmitted`.
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+from linerate.array import ArrayConfig, EmbeddedArray, Portal, PortalGroup, Target, Volume
 from linerate.lab.keeper.nodes import Node
 from linerate.san import ISCSI_PORT, Array
 
 
 def array_config(array: Array) -> ArrayConfig:
-    """What the array of a topology serves: one target, memory volumes, a portal per interface."""
+    """What the array of a topology serves: one target, memory volumes, on every address that its ports have or get."""
     volumes = tuple(
         Volume(lun=volume.lun, name=volume.name, size_bytes=volume.size_bytes) for volume in array.volumes
     )
+    states = {port.portal_group: port.alua for port in array.ports}
     return ArrayConfig(
         name=array.name,
-        portals=tuple(f"{interface.address}:{ISCSI_PORT}" for interface in array.interfaces),
+        portals=tuple(
+            Portal(interface=interface.name, port=ISCSI_PORT, group=port.portal_group)
+            for port in array.ports
+            for interface in port.interfaces
+        ),
+        portal_groups=tuple(PortalGroup(tag=tag, alua=state) for tag, state in states.items()),
         targets=(Target(name=array.target, volumes=volumes),),
     )
 

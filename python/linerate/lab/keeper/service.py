@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from linerate.errors import HostError, InternalError, UserError
 from linerate.lab import system
+from linerate.lab.keeper import addresses
 from linerate.lab.keeper.build import CONTROL, Built
 from linerate.lab.keeper.counters import machine_counters, node_counters
 from linerate.lab.keeper.faults import Faults
@@ -38,6 +39,8 @@ class Service:
             "change_switch": self.change_switch,
             "fault": self.fault,
             "heal": self.heal,
+            "add_address": self.add_address,
+            "remove_address": self.remove_address,
             "counters": self.counters,
             "facts": self.facts,
             "down": self.down,
@@ -109,6 +112,14 @@ class Service:
         """Changes a switch."""
         known = self._lab.fabric.switches
         return self._lab.fabric.change_switch(name, _changed("switch", name, known, changes)).model_dump()
+
+    def add_address(self, node: str, interface: str, address: str) -> list[str]:
+        """Gives an interface one more address; all that it has then."""
+        return addresses.add(self._lab.topology, self._lab.nodes, node, interface, address)
+
+    def remove_address(self, node: str, interface: str, address: str) -> list[str]:
+        """Takes an address away; those that are left."""
+        return addresses.remove(self._lab.topology, self._lab.nodes, node, interface, address)
 
     def counters(self) -> dict[str, float]:
         """All counters; those of hosts lack the CPU of what a command runs there."""
