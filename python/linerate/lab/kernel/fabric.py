@@ -20,8 +20,6 @@ from linerate.san import Node as Member
 
 _SWITCH_MTU = 9216
 """Switches forward jumbo frames whatever their neighbours send."""
-_TAG_BYTES = 4
-"""A VLAN tag, for which the kernel leaves room beyond an interface's MTU."""
 _HOLE = "hole"
 _NAME_MAX = 15
 """Longest name of a Linux interface."""
@@ -169,9 +167,12 @@ class KernelFabric:
             self._plug_in(cable, up=False)
 
     def _far_mtu(self, near: str, link: Link, trouble: Trouble = NO_TROUBLE) -> int:
-        """Of the switch's end. It receives and forwards only what fits: packets larger than a limit vanish there."""
+        """Of the switch's end, which receives and sends nothing larger: that is how a link limits packets.
+
+        When it receives, the kernel leaves room for a VLAN tag, so from the node 4 bytes more get through.
+        """
         mtu = link.mtu if near in self.switches else _SWITCH_MTU
-        return mtu if trouble.mtu is None else min(mtu, trouble.mtu - _TAG_BYTES)
+        return mtu if trouble.mtu is None else min(mtu, trouble.mtu)
 
     def _end(self, node: Node, interfaces: list[str]) -> End:
         indices = {interface: node.index(interface) for interface in interfaces}

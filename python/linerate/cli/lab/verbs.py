@@ -1,4 +1,4 @@
-"""`linerate lab`: a virtual SAN out of network namespaces, brought up, looked at, changed and taken down."""
+"""The verbs of `linerate lab`: a virtual SAN brought up, looked at, changed and taken down."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from linerate.cli.lab import address, faults
 from linerate.errors import LinerateError, UserError
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from linerate.lab.lan import LanTraffic
 
 app = typer.Typer(help="Build and use a virtual SAN on this machine.", no_args_is_help=True)
+app.add_typer(faults.cable, name="cable")
+app.command("fault")(faults.fault)
+app.command("heal")(faults.heal)
+app.add_typer(address.app, name="address")
 
 _Name = Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Which lab, where several are up.")]
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
@@ -75,10 +80,11 @@ def show(
     json: _Json = False,
 ) -> None:
     """Show the labs that are up; of one lab the topology as it is now, and how busy its links are."""
-    from linerate.lab import Lab, protocol, running, utilisation
+    from linerate.lab import Lab, running, utilisation
 
-    if lab is None and len(protocol.names()) != 1:
-        labs = running()
+    labs = running() if lab is None else []
+    left_up = [one for one in labs if not one.attached]
+    if lab is None and len(labs) != 1 and len(left_up) != 1:
         if json:
             typer.echo(dumps({"schema": "linerate.labs/1", "labs": [other.name for other in labs]}))
         for other in labs if not json else ():
@@ -265,6 +271,8 @@ def _describe(lab: Lab, used: dict[str, float]) -> None:
     from linerate.san import tree
 
     typer.echo(tree(lab.now(), used))
+    if failed := lab.faults:
+        typer.echo(f"in force: {', '.join(fault.label for fault in failed)}")
     why = f" ({'; '.join(lab.fabric_reasons)})" if lab.fabric_reasons else ""
     typer.echo(f"{lab.name} is up; the {lab.fabric} fabric carries its frames{why}")
 
@@ -276,6 +284,7 @@ def _about(lab: Lab) -> dict[str, Any]:
         "fabric": lab.fabric,
         "fabric_reasons": lab.fabric_reasons,
         "topology": lab.now().model_dump(mode="json"),
+        "faults": [fault.label for fault in lab.faults],
         "namespaces": {node: lab.namespace(node).path for node in lab.nodes},
         "volumes": {
             host.name: {found.volume: found.url for found in lab.volume_urls(host.name)}
