@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from linerate.lab import Lab, protocol
+from linerate.san import parse_fault
 
 from tests.lab.conftest import HOLD, TIMEOUT_S, as_user, end, hold, run, unique, with_rights
 from tests.lab.trace import Trace, outer_interfaces
@@ -188,4 +189,14 @@ def test_what_runs_inside_ends_with_the_lab(topology_file: Path) -> None:
     end(holder)
     with inside:
         assert inside.wait(TIMEOUT_S) == 128 + signal.SIGKILL
+    trace.assert_gone()
+
+
+def test_a_flapping_link_does_not_keep_a_lab_from_its_end(topology_file: Path) -> None:
+    name = unique("flapping")
+    assert run("up", str(topology_file), "--name", name, rights="user").returncode == 0
+    with Lab.look(name) as lab:
+        trace = Trace.of(lab)
+        lab.fault(parse_fault("flap h1.p0 20ms"))
+        lab.down()
     trace.assert_gone()
