@@ -7,6 +7,7 @@ use crate::event::{Failure, IoDone, IoError, IoSink};
 use crate::options::{Credentials, OptionsError, SessionOptions};
 use crate::request::{IoRequest, SubmitError};
 use crate::session::{Config, Notice, Random, Regions, Returned, Session, State, Turn};
+use linerate_io::net::NetWatch;
 use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
 use linerate_iscsi::params::SessionParams;
 use std::net::SocketAddr;
@@ -80,6 +81,8 @@ pub struct Initiator {
     pub(crate) wake_at: Nanos,
     /// The longest time between two looks at timeouts.
     pub(crate) tick_ns: Nanos,
+    /// Tells when links go down and come up.
+    pub(crate) links: Option<NetWatch>,
     /// `SendTargets` text per session that asked for it.
     pub(crate) targets: Vec<(SessionId, Vec<u8>)>,
 }
@@ -108,6 +111,7 @@ impl Initiator {
             isid_random,
             wake_at: Nanos::MAX,
             tick_ns: TICK_NS,
+            links: None,
             targets: Vec::new(),
         }
     }
@@ -364,6 +368,7 @@ impl Initiator {
             return;
         }
         self.wake_at = now + self.tick_ns;
+        self.look_at_links(driver, now, sink);
         for id in self.sessions() {
             self.with_session(id, sink, |session, turn| session.on_time(driver, now, turn));
         }

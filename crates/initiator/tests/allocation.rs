@@ -6,7 +6,8 @@ mod fake;
 
 use fake::Fake;
 use linerate_initiator::{
-    DeviceId, Initiator, IoDone, IoOp, IoRequest, LunAddress, ReadInto, SessionOptions, Sharing,
+    DeviceId, Initiator, IoDone, IoOp, IoRequest, LunAddress, MultipathOptions, PathSpec, Policy,
+    PortalAddress, ReadInto, SessionOptions, Sharing,
 };
 use linerate_io::{Completion, Driver, EpollDriver, Region, Seg, Wait};
 
@@ -59,19 +60,20 @@ impl Loop {
     }
 }
 
-#[test]
-fn no_allocation_per_io_once_warm() {
-    let fake = Fake::start(|peer, _| {
+fn fake() -> Fake {
+    Fake::start(|peer, _| {
         peer.login()?;
         peer.serve()
-    });
+    })
+}
+
+/// Counts over a device that `open` opens.
+fn no_allocation_once_warm(open: impl FnOnce(&mut Initiator, &mut EpollDriver) -> DeviceId) {
     let mut driver = EpollDriver::new().unwrap();
     let mut initiator = Initiator::new();
     let region = Region::anonymous(u64::from(DEPTH * LEN)).unwrap();
     let region = initiator.attach(&mut driver, &region);
-    let (address, credentials) = LunAddress::parse(&fake.url()).unwrap();
-    let options = SessionOptions::default();
-    let device = initiator.open(&mut driver, &address, &options, &credentials, Sharing::Own).unwrap();
+    let device = open(&mut initiator, &mut driver);
     initiator.wait_ready(&mut driver, &mut Vec::<IoDone>::new()).unwrap();
     let (done, completions) = (Vec::with_capacity(64), Vec::with_capacity(64));
     let mut cycle = Loop { driver, initiator, device, region, done, completions };
@@ -81,4 +83,33 @@ fn no_allocation_per_io_once_warm() {
         .take_while(|&count| count > 0)
         .collect();
     assert!(counts.len() < 5, "allocations per 2000 I/Os: {counts:?}");
+}
+
+#[test]
+fn no_allocation_per_io_over_one_session() {
+    let fake = fake();
+    let (address, credentials) = LunAddress::parse(&fake.url()).unwrap();
+    let options = SessionOptions::default();
+    no_allocation_once_warm(|initiator, driver| {
+        initiator.open(driver, &address, &options, &credentials, Sharing::Own).unwrap()
+    });
+}
+
+#[test]
+fn no_allocation_per_io_over_several_paths() {
+    let policies = [Policy::RoundRobin, Policy::LeastQueueDepth, Policy::LeastBlocks, Policy::ServiceTime];
+    for policy in policies {
+        let fakes = [fake(), fake()];
+        let (address, credentials) = LunAddress::parse(&fakes[0].url()).unwrap();
+        let spec = |fake: &Fake| PathSpec {
+            portal: Some(PortalAddress::from(fake.addr)),
+            ..PathSpec::named(fake.addr.to_string())
+        };
+        let paths = [spec(&fakes[0]), spec(&fakes[1])];
+        let (options, multipath) =
+            (SessionOptions::default(), MultipathOptions { policy, ..MultipathOptions::default() });
+        no_allocation_once_warm(|initiator, driver| {
+            initiator.open_paths(driver, &address, &paths, &multipath, &options, &credentials).unwrap()
+        });
+    }
 }

@@ -21,11 +21,17 @@ const SECOND: Nanos = 1_000_000_000;
 const BLOCK: u64 = 4096;
 const SLOTS: u32 = 64;
 
-fn array(serial: &str) -> Array {
-    let volume = json!({ "lun": 0, "name": serial, "kind": "memory", "size_bytes": 16 << 20,
+fn array(name: &str) -> Array {
+    array_with(name, &json!("127.0.0.1:0"), "active_optimized")
+}
+
+/// An array whose second portal and the state of that portal's group are as the test wants them.
+fn array_with(name: &str, second: &serde_json::Value, state: &str) -> Array {
+    let volume = json!({ "lun": 0, "name": name, "kind": "memory", "size_bytes": 16 << 20,
                          "sector_bytes": 512 });
     let config: ArrayConfig = serde_json::from_value(json!({
-        "portals": ["127.0.0.1:0", "127.0.0.1:0"],
+        "portals": ["127.0.0.1:0", second],
+        "portal_groups": second.get("group").map_or(json!([]), |tag| json!([{ "tag": tag, "alua": state }])),
         "targets": [{ "name": IQN, "volumes": [volume] }],
     }))
     .unwrap();
@@ -67,7 +73,7 @@ struct Rig {
     region: RegionId,
     heard: Heard,
     relays: Vec<Relay>,
-    _array: Array,
+    array: Array,
 }
 
 impl Rig {
@@ -87,22 +93,45 @@ impl Rig {
         for (spec, relay) in specs.iter_mut().zip(&relays) {
             spec.portal = Some(PortalAddress::from(relay.addr));
         }
-        Self::over(options, &specs, relays, array)
+        Self::over(options, &specs, relays, array, &SessionOptions::default())
     }
 
-    fn over(options: &MultipathOptions, specs: &[PathSpec], relays: Vec<Relay>, array: Array) -> Self {
+    /// Two paths to an array whose second portal has a group of its own in this state.
+    fn two_groups(options: &MultipathOptions, state: &str, session: &SessionOptions) -> Self {
+        let array = array_with("one", &json!({ "address": "127.0.0.1:0", "group": 2 }), state);
+        let relays: Vec<Relay> = array.portals().iter().map(|portal| Relay::to(*portal)).collect();
+        let mut specs = two();
+        for (spec, relay) in specs.iter_mut().zip(&relays) {
+            spec.portal = Some(PortalAddress::from(relay.addr));
+        }
+        Self::over(options, &specs, relays, array, session)
+    }
+
+    fn change(&self, states: &[(u16, &str)]) {
+        let entry = |(group, state): &(u16, &str)| json!({ "group": group, "state": state });
+        let entries: Vec<_> = states.iter().map(entry).collect();
+        self.array.change(&serde_json::from_value(json!({ "alua": entries })).unwrap()).unwrap();
+    }
+
+    fn over(
+        options: &MultipathOptions,
+        specs: &[PathSpec],
+        relays: Vec<Relay>,
+        array: Array,
+        session: &SessionOptions,
+    ) -> Self {
         let mut driver = EpollDriver::new().unwrap();
         let mut initiator = Initiator::new();
         let memory = Region::anonymous(u64::from(SLOTS) * BLOCK).unwrap();
         let region = initiator.attach(&mut driver, &memory);
         let portal = PortalAddress::from(array.portals()[0]);
         let address = LunAddress { portal, target: IQN.into(), lun: 0 };
-        let (session, credentials) = (SessionOptions::default(), Credentials::default());
+        let credentials = Credentials::default();
         let device =
-            initiator.open_paths(&mut driver, &address, specs, options, &session, &credentials).unwrap();
+            initiator.open_paths(&mut driver, &address, specs, options, session, &credentials).unwrap();
         let mut heard = Heard::default();
         initiator.wait_ready(&mut driver, &mut heard).unwrap();
-        Self { driver, initiator, device, memory, region, heard, relays, _array: array }
+        Self { driver, initiator, device, memory, region, heard, relays, array }
     }
 
     fn seg(&self, slot: u32) -> Seg {
@@ -384,7 +413,8 @@ fn a_path_to_another_disk_is_refused_by_name() {
     let mut specs = two();
     specs[0].portal = Some(one.portals()[0].into());
     specs[1].portal = Some(other.portals()[0].into());
-    let mut rig = Rig::over(&multipath(Policy::RoundRobin), &specs, Vec::new(), one);
+    let mut rig =
+        Rig::over(&multipath(Policy::RoundRobin), &specs, Vec::new(), one, &SessionOptions::default());
     assert_eq!(*rig.initiator.state(rig.device), DeviceState::Ready);
     let refused = rig.states().iter().position(|state| *state == PathState::Refused).unwrap();
     let named = |kind: &EventKind| {
@@ -443,4 +473,87 @@ fn the_link_of_an_interface_takes_its_paths_with_it() {
     let now = rig.driver.now();
     rig.initiator.link_changed(&mut rig.driver, "san0", true, now, &mut rig.heard);
     rig.run("the path's return", |rig| rig.in_use() == [0, 1]);
+}
+
+#[test]
+fn the_arrays_word_on_its_ports_is_followed_while_io_goes_on() {
+    let options = multipath(Policy::RoundRobin);
+    let mut rig = Rig::two_groups(&options, "active_non_optimized", &SessionOptions::default());
+    assert_eq!(*rig.initiator.state(rig.device), DeviceState::Ready);
+    assert_eq!(rig.states(), [PathState::ActiveOptimized, PathState::ActiveNonOptimized]);
+    assert_eq!(rig.in_use(), [0]);
+    let mut written = 0;
+    for (first, second, used) in [
+        ("active_non_optimized", "active_optimized", vec![1]),
+        ("active_optimized", "active_optimized", vec![0, 1]),
+        ("standby", "active_non_optimized", vec![1]),
+        ("active_non_optimized", "unavailable", vec![0]),
+        ("transitioning", "active_optimized", vec![1]),
+        ("active_optimized", "active_optimized", vec![0, 1]),
+    ] {
+        rig.change(&[(1, first), (2, second)]);
+        let limit = rig.driver.now() + 5 * SECOND;
+        while rig.in_use() != used {
+            assert!(rig.driver.now() < limit, "{first} {second}: {:?} {:?}", rig.states(), rig.in_use());
+            for slot in 0..8 {
+                rig.write(slot, u64::from(slot), 1);
+            }
+            written += 8;
+            rig.run("writes", |rig| rig.heard.done.len() == written);
+        }
+    }
+    rig.succeeded();
+    assert!(!rig.has(is_failure(0)) && !rig.has(is_failure(1)), "a state is no failure");
+}
+
+#[test]
+fn a_path_that_was_never_active_is_checked_before_it_is_used() {
+    let options = multipath(Policy::RoundRobin);
+    let mut rig = Rig::two_groups(&options, "standby", &SessionOptions::default());
+    assert_eq!(rig.states(), [PathState::ActiveOptimized, PathState::Standby]);
+    // Nothing is sent over the path on standby, so only its checker can tell.
+    rig.change(&[(1, "unavailable"), (2, "active_optimized")]);
+    for slot in 0..8 {
+        rig.write(slot, u64::from(slot), 3);
+    }
+    rig.run("writes", |rig| rig.heard.done.len() == 8);
+    rig.succeeded();
+    assert_eq!(rig.in_use(), [1]);
+    assert_eq!(rig.value(5), 3);
+}
+
+#[test]
+fn io_waits_while_every_port_is_changing() {
+    let options = multipath(Policy::RoundRobin);
+    let mut rig = Rig::two_groups(&options, "active_optimized", &SessionOptions::default());
+    rig.change(&[(1, "transitioning"), (2, "transitioning")]);
+    for slot in 0..8 {
+        rig.write(slot, 0, slot as u8);
+    }
+    rig.run("no path", |rig| rig.has(|kind| *kind == EventKind::NoPath));
+    rig.rest(SECOND / 5);
+    assert_eq!(rig.heard.done.len(), 0);
+    rig.change(&[(1, "standby"), (2, "active_optimized")]);
+    rig.run("writes", |rig| rig.heard.done.len() == 8);
+    rig.succeeded();
+}
+
+#[test]
+fn without_a_portal_of_the_same_group_a_newer_write_waits_for_the_stated_time() {
+    // The silent path's group has no other portal, so no login elsewhere can end its session.
+    let session = SessionOptions { command_timeout_s: 1.0, ..SessionOptions::default() };
+    let options = multipath(Policy::FailoverOnly);
+    let mut rig = Rig::two_groups(&options, "active_non_optimized", &session);
+    rig.relays[0].set(Mode::Silent);
+    rig.write(0, 0, 1);
+    rig.run("the retry", |rig| rig.heard.done.len() == 1);
+    assert_eq!(rig.value(0), 1, "a read of what the retry has written need not wait");
+    rig.write(1, 0, 2);
+    rig.write(2, 1, 2);
+    rig.run("a write elsewhere", |rig| rig.heard.done.len() == 3);
+    assert_eq!(rig.heard.done[2].slot, 2);
+    let took = rig.run("the newer write", |rig| rig.heard.done.len() == 4);
+    assert!((SECOND / 2..4 * SECOND).contains(&took), "{took} ns");
+    rig.succeeded();
+    assert_eq!(rig.value(0), 2);
 }

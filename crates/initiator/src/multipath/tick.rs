@@ -4,9 +4,34 @@ use super::PathState;
 use crate::device::{DeviceId, DeviceState, Route};
 use crate::event::{IoError, IoSink};
 use crate::initiator::Initiator;
-use linerate_io::Nanos;
+use linerate_io::net::{NetEvent, NetWatch};
+use linerate_io::{Driver, Nanos};
 
 impl Initiator {
+    /// Follows the links of the local interfaces from now on: paths that name an interface fail with its link, and are
+    /// tried again when it is back. `watch` belongs to the network namespace that the sessions leave from.
+    pub fn watch_links(&mut self, watch: NetWatch) {
+        self.links = Some(watch);
+    }
+
+    /// Acts on what the kernel has told of links since the last look.
+    pub(crate) fn look_at_links<D: Driver>(&mut self, driver: &mut D, now: Nanos, sink: &mut impl IoSink) {
+        let Some(watch) = &mut self.links else { return };
+        let mut changes: Vec<(String, bool)> = Vec::new();
+        let result = watch.take(|event| match event {
+            NetEvent::LinkUp { interface } => changes.push((interface, true)),
+            NetEvent::LinkDown { interface } => changes.push((interface, false)),
+            NetEvent::AddressAdded { .. } | NetEvent::AddressRemoved { .. } => {}
+        });
+        if let Err(error) = result {
+            tracing::warn!(%error, "cannot watch links any more: paths without a link are found by timeout only");
+            self.links = None;
+        }
+        for (interface, up) in changes {
+            self.link_changed(driver, &interface, up, now, sink);
+        }
+    }
+
     /// Runs what is due for the devices that have several paths.
     pub(crate) fn look_at_paths(&mut self, now: Nanos, sink: &mut impl IoSink) {
         for index in 0..self.devices.len() {
