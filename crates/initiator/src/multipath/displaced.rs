@@ -24,7 +24,9 @@
 //!    writes, waits too.
 //!
 //! An I/O that was queued on the failed path but not sent, or that the target has refused or aborted, has no older try
-//! and only needs another path.
+//! and only needs another path. A flush waits for nothing and nothing waits for it: it concerns writes that have ended,
+//! and its old try harms nobody. Commands of which two tries do more than one, such as COMPARE AND WRITE, are not sent by
+//! this initiator.
 
 use crate::session::tasks::{Footprint, NewTask};
 use linerate_io::Nanos;
@@ -66,6 +68,11 @@ pub(crate) struct Displaced {
     waiting: BTreeMap<u64, NewTask>,
 }
 
+/// The blocks whose order matters: none for an I/O that moves no data.
+fn blocks_of(task: &NewTask) -> Footprint {
+    if task.len_bytes > 0 { task.footprint } else { Footprint::default() }
+}
+
 impl Displaced {
     /// I/O may go its way unexamined.
     pub(crate) fn is_empty(&self) -> bool {
@@ -78,8 +85,8 @@ impl Displaced {
 
     /// An I/O that was in flight on `path` when that failed.
     pub(crate) fn displace(&mut self, path: usize, mut task: NewTask, dead_at: Nanos) {
-        let dead = !task.footprint.changes;
-        let (order, footprint) = (task.order, task.footprint);
+        let (order, footprint) = (task.order, blocks_of(&task));
+        let dead = !footprint.changes;
         self.tries.push(Try { order, footprint, path, retry_ended: false, dead, dead_at });
         task.displaced = true;
         self.waiting.insert(order, task);
@@ -90,17 +97,17 @@ impl Displaced {
         self.waiting.insert(task.order, task);
     }
 
-    /// Whether an I/O of this number and footprint may be sent now.
-    pub(crate) fn lets_go(&self, order: u64, footprint: &Footprint) -> bool {
-        let behind = |(_, older): (&u64, &NewTask)| older.footprint.conflicts(footprint);
-        !self.tries.iter().any(|old| old.holds(order, footprint)) && !self.waiting.range(..order).any(behind)
+    /// Whether an I/O may be sent now.
+    pub(crate) fn lets_go(&self, task: &NewTask) -> bool {
+        let footprint = blocks_of(task);
+        let behind = |(_, older): (&u64, &NewTask)| blocks_of(older).conflicts(&footprint);
+        !self.tries.iter().any(|old| old.holds(task.order, &footprint))
+            && !self.waiting.range(..task.order).any(behind)
     }
 
     /// The oldest waiting I/O from number `from` on that may be sent now.
     pub(crate) fn next(&mut self, from: u64) -> Option<NewTask> {
-        let free = |order: &u64, task: &NewTask| self.lets_go(*order, &task.footprint);
-        let order =
-            self.waiting.range(from..).find(|(order, task)| free(order, task)).map(|(order, _)| *order)?;
+        let (&order, _) = self.waiting.range(from..).find(|(_, task)| self.lets_go(task))?;
         self.waiting.remove(&order)
     }
 
@@ -152,7 +159,12 @@ mod tests {
 
     fn io(order: u64, start: u64, end: u64, changes: bool) -> NewTask {
         let owner = Owner::Io { device: 0, slot: order as u32 };
-        NewTask { order, footprint: Footprint { start, end, changes }, ..NewTask::control(owner) }
+        NewTask {
+            order,
+            footprint: Footprint { start, end, changes },
+            len_bytes: 1,
+            ..NewTask::control(owner)
+        }
     }
 
     fn drain(displaced: &mut Displaced) -> Vec<u64> {
@@ -175,7 +187,7 @@ mod tests {
         let mut displaced = Displaced::default();
         displaced.displace(1, io(3, 0, 8, true), LATE);
         let (write, read) = (io(9, 4, 12, true), io(9, 4, 12, false));
-        let free = |displaced: &Displaced, task: &NewTask| displaced.lets_go(task.order, &task.footprint);
+        let free = |displaced: &Displaced, task: &NewTask| displaced.lets_go(task);
         assert_eq!(drain(&mut displaced), [3], "the retry itself waits for nothing");
         assert!(!free(&displaced, &write) && !free(&displaced, &read), "it has not ended");
         assert!(free(&displaced, &io(2, 0, 8, true)), "an older I/O waits for nothing newer");
@@ -196,7 +208,7 @@ mod tests {
         displaced.displace(0, io(1, 0, 8, true), LATE);
         displaced.fenced(0);
         drain(&mut displaced);
-        assert!(!displaced.lets_go(2, &io(2, 0, 8, true).footprint));
+        assert!(!displaced.lets_go(&io(2, 0, 8, true)));
         displaced.ended(1);
         assert!(displaced.is_empty());
     }
@@ -208,7 +220,7 @@ mod tests {
         drain(&mut displaced);
         displaced.ended(1);
         assert_eq!(displaced.expire(LATE - 1), Some(LATE));
-        assert!(!displaced.lets_go(2, &io(2, 0, 8, true).footprint));
+        assert!(!displaced.lets_go(&io(2, 0, 8, true)));
         assert_eq!(displaced.expire(LATE), None);
         assert!(displaced.is_empty());
     }
@@ -223,7 +235,7 @@ mod tests {
         drain(&mut displaced);
         displaced.fenced(0);
         assert_eq!(displaced.ended(1), [0, 1]);
-        assert!(!displaced.lets_go(2, &io(2, 0, 8, true).footprint));
+        assert!(!displaced.lets_go(&io(2, 0, 8, true)));
         displaced.fenced(1);
         assert!(displaced.is_empty());
     }
@@ -234,8 +246,8 @@ mod tests {
         displaced.displace(0, io(1, 0, 8, true), LATE);
         displaced.next(0).unwrap();
         displaced.wait(io(2, 4, 20, true));
-        assert!(!displaced.lets_go(3, &io(3, 16, 24, false).footprint), "behind one that waits");
-        assert!(displaced.lets_go(3, &io(3, 24, 32, true).footprint));
+        assert!(!displaced.lets_go(&io(3, 16, 24, false)), "behind one that waits");
+        assert!(displaced.lets_go(&io(3, 24, 32, true)));
         displaced.wait(io(3, 16, 24, false));
         displaced.ended(1);
         displaced.fenced(0);
@@ -247,8 +259,20 @@ mod tests {
         let mut displaced = Displaced::default();
         displaced.displace(0, io(1, 0, 8, false), LATE);
         drain(&mut displaced);
-        assert!(!displaced.needs_fence(0) && displaced.lets_go(2, &io(2, 0, 8, true).footprint));
+        assert!(!displaced.needs_fence(0) && displaced.lets_go(&io(2, 0, 8, true)));
         assert_eq!(displaced.ended(1), [0]);
         assert!(displaced.is_empty());
+    }
+
+    #[test]
+    fn a_flush_waits_for_nothing_and_nothing_waits_for_it() {
+        let flush = |order| NewTask { len_bytes: 0, footprint: Footprint::ALL, ..io(order, 0, 0, true) };
+        let mut displaced = Displaced::default();
+        displaced.displace(0, io(1, 0, 8, true), LATE);
+        displaced.displace(0, flush(2), LATE);
+        assert_eq!(drain(&mut displaced), [1, 2]);
+        assert!(displaced.lets_go(&flush(3)) && displaced.lets_go(&io(4, 8, 16, true)));
+        displaced.ended(2);
+        assert!(displaced.needs_fence(0), "for the write");
     }
 }

@@ -240,7 +240,8 @@ impl Initiator {
         path.failure = Some(failure.clone());
         let (announced, id) = (std::mem::replace(&mut path.lost, true), path.session);
         self.sessions[id.index()].meter.counters.displaced += u64::from(displaced);
-        if !announced || input == PathInput::GaveUp {
+        let given_up = matches!(self.devices[device.index()].state, DeviceState::Failed(_));
+        if !given_up && (!announced || input == PathInput::GaveUp) {
             let kind = EventKind::PathFailed { path: place, reason: failure.message, displaced };
             self.tell_path(device, place, now, kind, sink);
         }

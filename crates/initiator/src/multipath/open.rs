@@ -136,7 +136,7 @@ impl Initiator {
     #[cold]
     pub(crate) fn submit_disturbed(&mut self, device: DeviceId, task: &NewTask) -> Result<(), SubmitError> {
         let Route::Many(all) = &mut self.devices[device.index()].route else { return Ok(()) };
-        if all.usable.is_empty() || !all.displaced.lets_go(task.order, &task.footprint) {
+        if all.usable.is_empty() || !all.displaced.lets_go(task) {
             all.displaced.wait(*task);
             // Perhaps it has waited long enough already.
             self.wake_at = 0;
