@@ -122,6 +122,14 @@ def test_a_controller_falls_silent_and_the_other_does_not(hosts: Agents) -> None
     assert _reaches(hosts.lab, "h1", 0, AGAIN_S)
 
 
+def test_an_address_goes_and_comes_back(hosts: Agents) -> None:
+    fault = parse_fault("address a1.p0")
+    hosts.lab.fault(fault)
+    assert [_reaches(hosts.lab, "h1", port) for port in (0, 1)] == [False, True]
+    hosts.lab.heal(fault)
+    assert _reaches(hosts.lab, "h1", 0, AGAIN_S)
+
+
 def test_a_flapping_link_goes_down_and_up(hosts: Agents) -> None:
     def changes() -> int:
         return int(hosts["h1"].do("read", "/sys/class/net/p0/carrier_changes"))

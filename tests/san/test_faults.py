@@ -30,6 +30,7 @@ from pydantic import ValidationError
             {"flap": "h1.p0", "period": "500ms", "at": "3s"},
             Fault(kind="flap", target="h1.p0", at_s=3, value=0.5),
         ),
+        ("address a1.p0", {"address": "a1.p0"}, Fault(kind="address", target="a1.p0")),
         ("mtu h1.p0 1500", {"mtu": "h1.p0", "bytes": 1500}, Fault(kind="mtu", target="h1.p0", value=1500.0)),
     ],
 )
@@ -86,6 +87,7 @@ def test_a_table_that_is_no_fault_is_explained(table: dict[str, object], says: s
         ("port a1.p2", ("a1.p2",)),
         ("controller a1.B", ("a1.p2", "a1.p3")),
         ("switch sw2", ("h1.p1", "a1.p1", "a1.p3")),
+        ("address a1.p2", ()),
     ],
 )
 def test_a_fault_hits_links(fault: str, links: tuple[str, ...]) -> None:
@@ -103,6 +105,7 @@ def test_a_switch_takes_its_trunks_with_it() -> None:
         ("cable h1.p7", "has no link h1.p7 -> there are h1.p0, h1.p1, a1.p0"),
         ("port h1.p0", "has no array port h1.p0 -> there are a1.p0"),
         ("controller a1", "has no controller a1 -> there are a1.A, a1.B"),
+        ("address a1.A", "has no interface a1.A -> there are h1.p0"),
         ("switch h1", "has no switch h1 -> there are sw1, sw2"),
     ],
 )

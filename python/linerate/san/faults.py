@@ -15,6 +15,7 @@ A fault has a kind, what it hits, and when. As text, and as a table in TOML:
     one_way     frames from a link's node, or those to it, are lost; the link stays up
     flap        a link is down for the first half of each period, and up for the second
     mtu         a link silently drops packets of more bytes
+    address     a node's interface (`a1.p0`) loses the address that the topology gave it
 
 Where both ends of a link are switches, `from` means from the trunk's switch `a`. A fault without `for` lasts until it
 is healed. `linerate.lab` carries faults out.
@@ -22,7 +23,7 @@ is healed. `linerate.lab` carries faults out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Self, get_args
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, ValidationError, model_validator
@@ -33,7 +34,7 @@ from linerate.workload.spec import Frozen
 from linerate.workload.toml_model import Bytes, PositiveSeconds, Seconds
 from linerate.workload.units import number_text, parse_time_s
 
-FaultKind = Literal["cable", "switch", "port", "controller", "one_way", "flap", "mtu"]
+FaultKind = Literal["cable", "switch", "port", "controller", "one_way", "flap", "mtu", "address"]
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 FAULT_FORM = 'write "cable h1.p0 at 10s for 5s"'
 
@@ -49,7 +50,7 @@ class Fault(Frozen):
 
     kind: FaultKind
     target: str = Field(min_length=1)
-    """A link (`h1.p0`, a trunk), a switch, an array's port, or an array's controller (`a1.A`)."""
+    """A link (`h1.p0`, a trunk), a switch, an array's port or controller (`a1.A`), a node's interface."""
     at_s: NonNegativeFloat = 0.0
     """When, since the start of the run."""
     for_s: PositiveFloat | None = None
@@ -115,6 +116,8 @@ class FaultTable(Frozen):
     """A link that goes down and up."""
     mtu: str | None = None
     """A link that drops large packets."""
+    address: str | None = None
+    """A node's interface that loses its address."""
     at: Seconds = 0.0
     """Since the start of the run."""
     lasts: PositiveSeconds | None = Field(default=None, alias="for")
@@ -191,7 +194,8 @@ def _value(kind: str, words: Sequence[str]) -> float | str | None:
 
 
 def links_hit(topology: Topology, fault: Fault) -> tuple[str, ...]:
-    """The links that a fault breaks. Raises UserError where the topology has no such target."""
+    """The links that a fault breaks; none where an address goes. Raises UserError for a target that there is not."""
+    hit: Mapping[str, tuple[str, ...]]
     match fault.kind:
         case "switch":
             hit = {switch.name: _links_of(topology, switch.name) for switch in topology.switches}
@@ -207,10 +211,18 @@ def links_hit(topology: Topology, fault: Fault) -> tuple[str, ...]:
                 for array in topology.arrays
                 for controller, ports in array.controllers.items()
             }
+        case "address":
+            hit = {f"{node.name}.{inside.name}": () for node in topology.nodes for inside in node.interfaces}
         case _:
             hit = {name: (name,) for name in topology.links}
     if fault.target not in hit:
-        what = {"switch": "switch", "controller": "controller", "port": "array port"}.get(fault.kind, "link")
+        things = {
+            "port": "array port",
+            "switch": "switch",
+            "controller": "controller",
+            "address": "interface",
+        }
+        what = things.get(fault.kind, "link")
         raise UserError(
             f"{fault.label}: {topology.name} has no {what} {fault.target}", f"there are {', '.join(hit)}"
         )

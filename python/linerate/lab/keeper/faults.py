@@ -6,7 +6,8 @@ the troubles of all links that a fault changes in one call, so that a switch or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from linerate.errors import UserError
@@ -61,6 +62,8 @@ class _Active:
                 return Trouble(lost_from=self.fault.value == "from", lost_to=self.fault.value == "to")
             case "mtu":
                 return Trouble(mtu=int(float(self.fault.value or 0)))
+            case "address":
+                return NO_TROUBLE
             case _:
                 return Trouble(down=self.down)
 
@@ -69,11 +72,18 @@ class _Active:
 
 
 class Faults:
-    """The faults of one lab. `apply` gives links their troubles and returns when that was, in monotonic ns."""
+    """The faults of one lab. `apply` gives links their troubles and returns when that was, in monotonic ns; `address`
+    takes an interface's address (`a1.p0`) away or gives it back."""
 
-    def __init__(self, topology: Topology, apply: Callable[[Mapping[str, Trouble]], int]) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        apply: Callable[[Mapping[str, Trouble]], int],
+        address: Callable[[str, bool], None],
+    ) -> None:
         self._topology = topology
         self._apply = apply
+        self._address = address
         self._active: dict[str, _Active] = {}
 
     @property
@@ -97,7 +107,7 @@ class Faults:
         active = _Active(fault, links)
         self._active[fault.label] = active
         try:
-            at_ns = self._tell(links)
+            at_ns = self._tell(active, over=False)
         except BaseException:
             del self._active[fault.label]
             raise
@@ -114,7 +124,7 @@ class Faults:
                 f"{fault.label} is not in force", f"in force: {known}" if known else "nothing has failed"
             )
         try:
-            return self._tell(active.links)
+            return self._tell(active, over=True)
         except BaseException:
             self._active[fault.label] = active
             raise
@@ -128,8 +138,12 @@ class Faults:
                 one.down = not one.down
                 # A keeper that was late for whole periods does not make up for them.
                 one.turns_ns = max(one.turns_ns, now_ns - one.half_ns()) + one.half_ns()
-                self._tell(one.links)
+                self._tell(one, over=False)
         return min((one.turns_ns for one in flapping if one.turns_ns is not None), default=None)
 
-    def _tell(self, links: Iterable[str]) -> int:
-        return self._apply({link: self.trouble(link) for link in links})
+    def _tell(self, one: _Active, *, over: bool) -> int:
+        if one.fault.kind == "address":
+            at_ns = time.monotonic_ns()
+            self._address(one.fault.target, over)
+            return at_ns
+        return self._apply({link: self.trouble(link) for link in one.links})

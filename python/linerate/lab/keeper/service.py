@@ -29,7 +29,7 @@ class Service:
         self._lab = lab
         self._receivers = ReceiveThreads({name: node for name, node in lab.nodes.items() if name != CONTROL})
         self._ended: dict[str, int] = {}
-        self.faults = Faults(lab.topology, lab.fabric.trouble)
+        self.faults = Faults(lab.topology, lab.fabric.trouble, self._readdress)
         self.told_to_end = False
         self._verbs: Mapping[str, Callable[..., Any]] = {
             "about": self.about,
@@ -120,6 +120,13 @@ class Service:
     def remove_address(self, node: str, interface: str, address: str) -> list[str]:
         """Takes an address away; those that are left."""
         return addresses.remove(self._lab.topology, self._lab.nodes, node, interface, address)
+
+    def _readdress(self, target: str, present: bool) -> None:
+        """Gives an interface the topology's own address back, or takes it away."""
+        name, _, interface = target.partition(".")
+        known = {one.name: one.address for one in self._lab.topology.node(name).interfaces}
+        change = self.add_address if present else self.remove_address
+        change(name, interface, known[interface])
 
     def counters(self) -> dict[str, float]:
         """All counters; those of hosts lack the CPU of what a command runs there."""
