@@ -320,9 +320,9 @@ class Lab:
 
 
 def utilisation(
-    links: Mapping[str, Link], before: Mapping[str, float], after: Mapping[str, float]
+    line_rates: Mapping[str, float], before: Mapping[str, float], after: Mapping[str, float]
 ) -> dict[str, float]:
-    """How much of each line of a host or an array was used between two readings of the counters, 0 to 1.
+    """How much of each line (bits per second by link name) was used between two readings of the counters, 0 to 1.
 
     The busier direction counts, with what every frame takes on the wire beyond its bytes.
     """
@@ -336,8 +336,8 @@ def utilisation(
         return 8 * (counted["bytes"] + WIRE_OVERHEAD_BYTES * counted["frames"])
 
     return {
-        name: max(bits(name, "sent"), bits(name, "received")) / link.rate_bits_per_s / elapsed_s
-        for name, link in links.items()
+        name: max(bits(name, "sent"), bits(name, "received")) / rate_bits_per_s / elapsed_s
+        for name, rate_bits_per_s in line_rates.items()
         if f"port.{name}.bytes_sent" in after
     }
 

@@ -257,6 +257,13 @@ class Topology(Frozen):
         found = {f"{node.name}.{port.name}": port.link for node in self.nodes for port in node.ports}
         return found | {trunk.name: trunk.link for trunk in self.trunks}
 
+    @property
+    def line_rates(self) -> dict[str, float]:
+        """Bits per second of every link by name, of a team and a trunk that of all its links together."""
+        several = {f"{node.name}.{port.name}": port.links for node in self.nodes for port in node.ports}
+        several |= {trunk.name: trunk.links for trunk in self.trunks}
+        return {name: link.rate_bits_per_s * several[name] for name, link in self.links.items()}
+
     def node(self, name: str) -> Node:
         """The host or array of that name. Raises KeyError."""
         return _named(self.nodes, name)

@@ -96,7 +96,7 @@ def show(
     with Lab.find(lab) as found:
         before = found.counters()
         threading.Event().wait(seconds)
-        used = utilisation(found.links, before, found.counters())
+        used = utilisation(found.now().line_rates, before, found.counters())
         if picture is not None:
             from linerate.san import picture as draw
 
