@@ -37,6 +37,29 @@ port = [{ name = "p0", switch = "sw1" }]
 volume = [{ name = "v{n}", count = 2, size = "16m" }]
 """
 
+
+def streams(hosts: int, switch: str, *lan: str) -> str:
+    """A topology whose hosts h1, h2, ... send to each other at 100 Mbit/s, and an array that nobody uses."""
+    return f"""
+[link]
+rate = "100mbit"
+
+[[switch]]
+name = "sw1"
+{switch}
+
+[[host]]
+name = "h{{n}}"
+count = {hosts}
+port = [{{ name = "p0", switch = "sw1" }}]
+
+[[array]]
+name = "a1"
+port = [{{ name = "p0", switch = "sw1" }}]
+volume = [{{ name = "v1", size = "1m" }}]
+""" + "".join(f"\n[[lan]]\n{stream}\n" for stream in lan)
+
+
 # The keeper's command ends when its standard input does: so a test can hold a lab as long as it likes.
 HOLD = """
 import sys

@@ -12,39 +12,16 @@ import threading
 
 from linerate.lab import enter
 
+from tests.lab.conftest import streams
+
 MEASURED_S = 1.5
 RATE_BITS_PER_S = 100e6
-TOPOLOGY = """
-[link]
-rate = "100mbit"
-
-[[switch]]
-name = "sw1"
-buffer = "32k"
-xoff = "8k"
-
-[[host]]
-name = "h{n}"
-count = 3
-port = [{ name = "p0", switch = "sw1" }]
-
-[[array]]
-name = "a1"
-port = [{ name = "p0", switch = "sw1" }]
-volume = [{ name = "v1", size = "1m" }]
-
-[[lan]]
-name = "one"
-source = "h1"
-sink = "h3"
-connections = 2
-
-[[lan]]
-name = "two"
-source = "h2"
-sink = "h3"
-connections = 2
-"""
+TOPOLOGY = streams(
+    3,
+    'buffer = "32k"\nxoff = "8k"',
+    'name = "one"\nsource = "h1"\nsink = "h3"\nconnections = 2',
+    'name = "two"\nsource = "h2"\nsink = "h3"\nconnections = 2',
+)
 
 
 def main() -> None:

@@ -13,37 +13,15 @@ from typing import cast
 
 from linerate.lab import enter
 
+from tests.lab.conftest import streams
+
 MEASURED_S = 1.0
-TOPOLOGY = """
-[link]
-rate = "100mbit"
-
-[[switch]]
-name = "sw1"
-
-[[host]]
-name = "h{n}"
-count = 2
-port = [{ name = "p0", switch = "sw1" }]
-
-[[array]]
-name = "a1"
-port = [{ name = "p0", switch = "sw1" }]
-volume = [{ name = "v1", size = "1m" }]
-
-[[lan]]
-name = "backup"
-source = "h1"
-sink = "h2"
-connections = 2
-
-[[lan]]
-name = "mail"
-source = "h2"
-sink = "h1"
-connections = 1
-rate = "20mbit"
-"""
+TOPOLOGY = streams(
+    2,
+    "",
+    'name = "backup"\nsource = "h1"\nsink = "h2"\nconnections = 2',
+    'name = "mail"\nsource = "h2"\nsink = "h1"\nconnections = 1\nrate = "20mbit"',
+)
 
 
 def main() -> None:

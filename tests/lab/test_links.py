@@ -108,7 +108,7 @@ def test_utilisation_tells_how_busy_a_line_was(lab: Lab) -> None:
     elapsed_s = -time.monotonic()
     transfer_s(lab, MIB)
     elapsed_s += time.monotonic()
-    used = utilisation(lab.links, before, lab.counters())
+    used = utilisation(lab.now().line_rates, before, lab.counters())
     assert 0.5 * MIB * 8 / 20e6 / elapsed_s < used["h2.p0"] <= 1.1
     assert used["h1.p0"] < 0.2
     assert used["a1.p0"] < 0.01

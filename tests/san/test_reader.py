@@ -83,6 +83,11 @@ def test_volumes_are_spread_over_the_ports_of_both_ends() -> None:
     assert {path.array_interface for path in mpio[:2]} == {"p0", "p1"}
 
 
+def test_the_links_of_a_team_add_up() -> None:
+    assert load_topology("mpio-team").line_rates == {"h1.team0": 4e9, "a1.p0": 1e9, "a1.p1": 1e9}
+    assert load_topology("two-sites").line_rates["wan"] == 250e6
+
+
 def test_a_topology_survives_json() -> None:
     for name in shipped_topologies():
         san = load_topology(name)
