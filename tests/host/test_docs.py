@@ -1,10 +1,10 @@
-"""The table of docs/host.md is the catalogue, and claims no more than the tests show."""
+"""docs/host.md is the catalogue, and claims no more than the tests show."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from linerate.host import Setting, catalogue
+from linerate.host import Setting, catalogue, unproven
 
 from tests.host.test_namespace import EVERYWHERE, NOT_HERE, ONLY_ROOT
 from tests.host.test_session import AT_LOGIN
@@ -45,3 +45,21 @@ def test_the_page_lists_every_setting_as_it_is() -> None:
     start = lines.index(table()[0])
     assert lines[start : start + len(table())] == table()
     assert not lines[start + len(table())].startswith("|")
+
+
+def test_the_page_names_what_reading_back_does_not_show() -> None:
+    reasons: dict[str, list[str]] = {}
+    for setting in catalogue().values():
+        if setting.unproven:
+            reasons.setdefault(setting.unproven, []).append(f"`{setting.name}`")
+    _, _, section = PAGE.read_text().partition("## What reading back does not show\n")
+    listed = [line for line in section.splitlines() if line.startswith("- ")]
+    assert listed == [f"- {', '.join(names)}: {why}." for why, names in reasons.items()]
+
+
+def test_what_only_a_login_agrees_is_not_proven_by_reading_it_back() -> None:
+    """Those that the run itself makes are its own to know."""
+    made = {"sessions_per_volume", "outstanding"}
+    named = {one.name for one in catalogue().values() if one.where == "session" and not one.unproven}
+    assert named == made
+    assert set(unproven(["mtu", "ecn", "no such setting"])) == {"ecn"}

@@ -8,7 +8,7 @@ elsewhere. `linux` turns the knobs; `windows` writes PowerShell. What an iSCSI s
 knob of a host: `with_session_settings` puts it into a run.
 """
 
-from linerate.host.catalogue import catalogue, named, parse_settings
+from linerate.host.catalogue import catalogue, named, parse_settings, unproven
 from linerate.host.change import Applied, Shown, apply, read
 from linerate.host.hand import Refusal
 from linerate.host.held import HostSettings, SetUp
@@ -73,6 +73,7 @@ __all__ = [
     "serve",
     "state_folder",
     "undo_script",
+    "unproven",
     "windows_refusals",
     "with_session_settings",
 ]

@@ -164,6 +164,7 @@ class Setting:
     """One entry of the catalogue; `doc` says what it does to whom.
 
     `default` is what a host usually comes with; `absent` is why Linux has no knob for it, where it has none.
+    `unproven` is why reading it back does not show that it takes effect; empty where it does.
     """
 
     name: str
@@ -175,6 +176,7 @@ class Setting:
     default: str
     doc: str
     absent: str = ""
+    unproven: str = ""
     linux: Knob | None = field(default=None, repr=False, compare=False)
     windows: WindowsKnob | None = field(default=None, repr=False, compare=False)
 

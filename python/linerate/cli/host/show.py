@@ -35,6 +35,7 @@ def as_object(one: Shown) -> dict[str, object]:
         "where": setting.where,
         "source": one.source,
         "why_not": one.why or None,
+        "unproven": setting.unproven or None,
     }
 
 
@@ -108,6 +109,14 @@ def _explanation(setting: Setting, found: Iterable[Shown]) -> Iterator[str]:
     ):
         if name:
             yield f"  {system:17}  {name}"
+    if setting.unproven:
+        label = f"  {'read back':17}  "
+        yield from textwrap.wrap(
+            f"does not show its effect: {setting.unproven}",
+            _WIDTH,
+            initial_indent=label,
+            subsequent_indent=" " * len(label),
+        )
     for one in found:
         if one.setting.name == setting.name:
             yield f"  {one.device or 'now':17}  {_value(one)}"

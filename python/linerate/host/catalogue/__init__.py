@@ -16,7 +16,7 @@ from linerate.errors import UserError
 from linerate.host.catalogue import nic, session, stack
 from linerate.host.setting import Catalogue, Setting, Value
 
-__all__ = ["catalogue", "named", "parse_settings"]
+__all__ = ["catalogue", "named", "parse_settings", "unproven"]
 
 
 @cache
@@ -52,6 +52,11 @@ def parse_settings(given: Mapping[str, Value]) -> dict[str, Value]:
         lines = [f"{fault.message} ({fault.hint})" if fault.hint else fault.message for fault in faults]
         raise UserError("\n".join(lines), "`linerate host show` lists every setting with its range")
     return {name: values[name] for name in catalogue() if name in values}
+
+
+def unproven(names: Iterable[str]) -> dict[str, str]:
+    """Those of these settings whose effect reading them back does not show, and why. Other names are passed over."""
+    return {name: why for name in names if name in catalogue() and (why := catalogue()[name].unproven)}
 
 
 def _nearest(name: str) -> str:

@@ -130,6 +130,10 @@ SETTINGS = (
             windows="*InterruptModeration",
             published="Interrupt Moderation",
         ),
+        unproven=(
+            "how long interrupts are really held back is not told: a driver may round the time or "
+            "keep to its own, and NAPI's deferral does nothing on a device that does not poll"
+        ),
         doc="""How long the adapter may hold back an interrupt to gather more frames. It costs up to this time
         per direction in the response time of small I/O at low depth, and saves CPU at high packet rates;
         throughput of deep queues stays. off interrupts at once; adaptive lets the driver choose. Windows
@@ -171,6 +175,10 @@ SETTINGS = (
         linux=Pause(),
         windows=AdvancedProperty(("*FlowControl",), words=(("on", 3), ("rx", 2), ("tx", 1), ("off", 0))),
         names=Names(linux="ethtool -A rx tx", windows="*FlowControl", published="Flow control"),
+        unproven=(
+            "the other end must agree: where pause frames are negotiated the port only offers them, "
+            "and the outcome is not told"
+        ),
         doc="""Pause frames of IEEE 802.3x: rx obeys them, tx sends them, on does both. A congested switch
         port then stops its senders in place of dropping, so arrays retransmit nothing; the price is that a
         paused link also holds back traffic for ports that are not congested. The switch must take part.""",
@@ -189,6 +197,10 @@ SETTINGS = (
             windows="*RSS, ReceiveSideScaling",
             published="Receive Side Scaling",
         ),
+        unproven=(
+            "the number of queues is read; which of them the flows reach is up to the adapter's hash "
+            "and table"
+        ),
         doc="""Received frames are spread by flow over several queues and so over several CPUs. Off puts the
         receive work of all sessions on one CPU, which a fast port fills. On gives each CPU a queue, as far as
         the adapter has them.""",
@@ -206,6 +218,10 @@ SETTINGS = (
             linux="ethtool -L combined or rx",
             windows="*NumRssQueues",
             published="Number of RSS queues, Maximum Number of RSS Queues",
+        ),
+        unproven=(
+            "the number of queues is read; which of them the flows reach is up to the adapter's hash "
+            "and table"
         ),
         doc="""How many receive queues, and so at most how many CPUs, share the receive work of the port. More
         queues than sessions or CPUs only cost interrupts.""",

@@ -11,6 +11,7 @@ from linerate.host.windows.knob import Initiator, InterfaceValue
 _RECORD = "node.session.iscsi."
 _CONNECTION = "node.conn[0].iscsi."
 _LENGTH_MOST = (1 << 24) - 1
+_AGREED = "it is asked for at login; what was agreed stands with the sessions of each run"
 
 SETTINGS = (
     Setting(
@@ -26,6 +27,7 @@ SETTINGS = (
             windows="TcpNoDelay",
             published="Nagle's algorithm",
         ),
+        unproven=_AGREED,
         doc="""The sender holds a small segment back while an earlier one is unacknowledged. Linux initiators
         turn it off; Windows leaves it on. Together with the other side's delayed ACK it can stall small
         commands for 40 ms and more; jumbo frames make more commands small. A sustained deep queue hides it.""",
@@ -38,6 +40,7 @@ SETTINGS = (
         kind=Choice(("none", "crc32c", "offer")),
         default="none",
         names=Names(windows="Connect-IscsiTarget -IsHeaderDigest", open_iscsi=f"{_CONNECTION}HeaderDigest"),
+        unproven=_AGREED,
         doc="""CRC32C over each PDU header: finds what TCP's checksum misses, for a little CPU on both sides.""",
     ),
     Setting(
@@ -48,6 +51,7 @@ SETTINGS = (
         kind=Choice(("none", "crc32c", "offer")),
         default="none",
         names=Names(windows="Connect-IscsiTarget -IsDataDigest", open_iscsi=f"{_CONNECTION}DataDigest"),
+        unproven=_AGREED,
         doc="""CRC32C over all data: CPU on both sides in proportion to throughput.""",
     ),
     Setting(
@@ -59,6 +63,7 @@ SETTINGS = (
         default="on",
         windows=Initiator("ImmediateData"),
         names=Names(windows="ImmediateData", open_iscsi=f"{_RECORD}ImmediateData"),
+        unproven=_AGREED,
         doc="""The first write data travels inside the command. Off makes even a small write wait for the
         array's R2T: one more round trip.""",
     ),
@@ -71,6 +76,7 @@ SETTINGS = (
         default="off",
         windows=Initiator("InitialR2T"),
         names=Names(windows="InitialR2T", open_iscsi=f"{_RECORD}InitialR2T"),
+        unproven=_AGREED,
         doc="""Write data beyond the command waits for the array's R2T. On costs writes a round trip; it lets
         the array decide when its buffers fill.""",
     ),
@@ -83,6 +89,7 @@ SETTINGS = (
         default="262144",
         windows=Initiator("FirstBurstLength"),
         names=Names(windows="FirstBurstLength", open_iscsi=f"{_RECORD}FirstBurstLength"),
+        unproven=_AGREED,
         doc="""The most write data that a command sends without being asked. Writes up to this size need no
         R2T.""",
     ),
@@ -95,6 +102,7 @@ SETTINGS = (
         default="16776192",
         windows=Initiator("MaxBurstLength"),
         names=Names(windows="MaxBurstLength", open_iscsi=f"{_RECORD}MaxBurstLength"),
+        unproven=_AGREED,
         doc="""The most data of one R2T or one read sequence. Small bursts cost large writes a round trip
         each.""",
     ),
@@ -107,6 +115,7 @@ SETTINGS = (
         default="262144",
         windows=Initiator("MaxRecvDataSegmentLength"),
         names=Names(windows="MaxRecvDataSegmentLength", open_iscsi=f"{_CONNECTION}MaxRecvDataSegmentLength"),
+        unproven=_AGREED,
         doc="""The most data in one PDU that this side accepts: larger ones mean fewer headers for large
         reads.""",
     ),
@@ -118,6 +127,7 @@ SETTINGS = (
         kind=Number("R2Ts", 1, 65_535),
         default="1",
         names=Names(open_iscsi=f"{_RECORD}MaxOutstandingR2T"),
+        unproven="the array may grant fewer, Linerate's own grants one; how many it grants is not told",
         doc="""How many R2Ts the array may have open for one command; more hide the round trip of large
         writes.""",
     ),
@@ -129,6 +139,7 @@ SETTINGS = (
         kind=Number("bytes", 4096, 1 << 30),
         default="auto-tuned",
         names=Names(linux="SO_RCVBUF", open_iscsi="node.conn[0].tcp.window_size"),
+        unproven=_AGREED,
         doc="""A receive buffer of fixed size, which ends auto-tuning for the session. The kernel caps it at
         rmem_max.""",
     ),
@@ -140,6 +151,7 @@ SETTINGS = (
         kind=Number("bytes", 4096, 1 << 30),
         default="auto-tuned",
         names=Names(linux="SO_SNDBUF"),
+        unproven=_AGREED,
         doc="""A send buffer of fixed size, which ends auto-tuning for the session. The kernel caps it at
         wmem_max.""",
     ),

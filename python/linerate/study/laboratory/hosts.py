@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from linerate.cluster import apportion
 from linerate.errors import HostError, InternalError, UserError
-from linerate.host import HostSettings, HostTarget, Journal, catalogue
+from linerate.host import HostSettings, HostTarget, Journal, catalogue, unproven
 from linerate.run import Load, LocalLoad
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.faults import FAULTS
@@ -69,7 +69,7 @@ class HostLaboratory:
                 up.cluster = stack.enter_context(Cluster(places, address=san.control_address))
             up.stack = stack.pop_all()
         self._up = up
-        return up.facts()
+        return {**up.facts(), "unproven": unproven(dict.fromkeys(name for case in cases for name in case))}
 
     def _hands(self, host: RealHost, stack: ExitStack) -> _Hands:
         target = HostTarget(host.name, host.devices)

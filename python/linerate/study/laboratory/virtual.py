@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from linerate.errors import HostError, InternalError, LinerateError, UserError
-from linerate.host import HostSettings, HostTarget, Journal
+from linerate.host import HostSettings, HostTarget, Journal, unproven
 from linerate.lab import Lab
 from linerate.lab.lan import LanTraffic
 from linerate.lab.sockets import ArrayWaits
@@ -46,9 +46,12 @@ class VirtualLaboratory:
         self.close()
         if san.topology is None:
             raise InternalError(f"{san.name} has no topology")
-        needs = {name for case in cases for name in beyond_kernel_settings(san.topology, case)}
+        every = list(cases)
+        needs = {name for case in every for name in beyond_kernel_settings(san.topology, case)}
         self._up = _Up(san, san.topology, needs, self._folder / JOURNAL)
-        return self._up.facts()
+        # What the network is told, it does: the lab is that network.
+        others = {name for case in every for name in case if hand_of(name) != "network"}
+        return {**self._up.facts(), "unproven": unproven(sorted(others))}
 
     def apply(self, settings: Settings) -> SetUp:
         """See `Laboratory`."""
