@@ -71,7 +71,7 @@ def test_what_the_san_does_not_have_is_told_with_the_case(wrong: str, right: str
     [
         ("policy", "rr"),
         ("sessions", 0),
-        ("connections", True),
+        ("sessions", True),
         ("ios_per_path", "many"),
         ("bytes_per_path", "big"),
         ("path_timeout", "soon"),

@@ -94,6 +94,7 @@ class Event:
     volume: str = ""
     blame: str = ""
     step: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,8 @@ class WorkloadTable(Frozen):
     """What decides: iops, mib_s, response_ms, lan_mib_s, ..."""
     elapsed: PositiveSeconds = 60.0
     """Measured time of a run."""
+    interval: PositiveSeconds = 1.0
+    """Of the run's counters; a shorter one shows more of what a fault does."""
     warm_up: Literal["steady"] | Seconds = 10.0
     """Time before the measured part; "steady": as long as the baseline takes to become steady, measured once."""
     warm_up_max: PositiveSeconds = 120.0

@@ -295,7 +295,7 @@ class _Reader:
         overrides = Overrides(
             elapsed_s=elapsed_s,
             warmup_s=warmup_s,
-            interval_s=min(1.0, elapsed_s / _INTERVALS_MIN),
+            interval_s=min(table.interval, elapsed_s / _INTERVALS_MIN),
             size_bytes=table.size,
             outstanding=table.outstanding,
             luns=LunMap({"*": _STAND_IN}),

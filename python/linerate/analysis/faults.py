@@ -1,0 +1,76 @@
+"""What an application noticed of the faults of a run: errors, waits, and how long until its I/O found another way.
+
+The instants of the faults and of what the paths did stand among the run's events, on one clock; the waits are in the
+counters and distributions of the measured time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from linerate.results import Event, RunDirectory
+
+SLOW_NS = 1_000_000_000
+"""An I/O that takes longer is one that somebody waits for."""
+_NS_PER_MS = 1e6
+
+
+def fault_figures(run: RunDirectory, step: str) -> dict[str, float]:
+    """The figures of one step; empty for one without faults.
+
+    `io_errors`: told to the application.
+    `failover_s`: from a fault to the first I/O that it displaced and that then ended elsewhere; the longest of all
+    faults, and absent if no I/O was displaced.
+    `slow_ios`: I/Os with a response time above 1 s. `response_max_ms`: the longest.
+    `stall_s`: the longest time, in whole intervals, in which no I/O ended.
+    `paths_down`: paths that failed and were not back at the end.
+    """
+    events = [event for event in run.events if event.step == step]
+    if not any(event.kind == "fault" for event in events):
+        return {}
+    rows = run.measured_rows(step)
+    figures = {
+        "io_errors": float(rows["errors"].sum()),
+        "response_max_ms": max(rows["response_max_ns"], default=0) / _NS_PER_MS,
+        "stall_s": _stall_s(rows, run.measured_usage(step)),
+        "paths_down": float(len(_down(events))),
+    }
+    if (times := run.latency(step, kind="response")) is not None:
+        figures["slow_ios"] = float(sum(count for low, _, count in times.buckets() if low > SLOW_NS))
+    if failovers := list(_failovers_s(events)):
+        figures["failover_s"] = max(failovers)
+    return figures
+
+
+def _stall_s(rows: pl.DataFrame, usage: pl.DataFrame) -> float:
+    """Of intervals that lie side by side; one without any I/O has no rows."""
+    busy = set(rows.filter(pl.col("ios") > 0)["interval"])
+    longest = now = 0.0
+    for interval, start_s, end_s in usage.select("interval", "start_s", "end_s").iter_rows():
+        now = 0.0 if interval in busy else now + end_s - start_s
+        longest = max(longest, now)
+    return longest
+
+
+def _failovers_s(events: Sequence[Event]) -> Iterator[float]:
+    """For each fault, until the first failover that follows it and no later fault."""
+    waiting: Event | None = None
+    for event in sorted(events, key=lambda event: event.at_s):
+        if event.kind == "fault":
+            waiting = event
+        elif event.kind == "failover" and waiting is not None:
+            yield event.at_s - waiting.at_s
+            waiting = None
+
+
+def _down(events: Sequence[Event]) -> set[tuple[str, str]]:
+    """Volume and path of those that failed last of all."""
+    down: set[tuple[str, str]] = set()
+    for event in events:
+        if event.kind == "path_failed":
+            down.add((event.volume, event.path))
+        elif event.kind == "path_restored":
+            down.discard((event.volume, event.path))
+    return down
