@@ -152,12 +152,9 @@ class _Up:
             )
 
     def _line_rates(self) -> dict[str, float]:
-        """Of every port, as it is now."""
-        return {
-            name: element.rate_bits_per_s
-            for (_, name), element in self._now.items()
-            if isinstance(element, Link) and "." in name
-        }
+        """Of every port, as it is now; of a team all its links together."""
+        rates = changed_topology(self._as_built, self._settings).line_rates
+        return {name: rate for name, rate in rates.items() if "." in name}
 
     def _volumes(self) -> Iterator[Placed]:
         for host in self._as_built.hosts:
