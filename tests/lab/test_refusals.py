@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import HostError, UserError
-from linerate.lab import Lab, protocol
+from linerate.lab import Lab, Running, protocol
+from linerate.lab import lab as lab_module
 
 from tests import need
 from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, as_user, message, run, unique
@@ -189,3 +190,27 @@ def test_what_the_kernel_refuses_changes_nothing(lab: Lab) -> None:
     with pytest.raises(HostError, match=r"h1\.p0: the kernel refused"):
         lab.change_link("h1.p0", mtu=9000, rate_bits_per_s=1)
     assert lab.now() == before
+
+
+@pytest.mark.parametrize(
+    ("attached", "meant"),
+    [
+        ({"mine": False}, "mine"),
+        ({"study": True}, "study"),
+        ({"study": True, "mine": False}, "mine"),
+        ({"study": True, "other": True}, None),
+        ({"mine": False, "other": False}, None),
+    ],
+)
+def test_the_lab_that_was_left_up_is_meant_where_none_is_named(
+    monkeypatch: pytest.MonkeyPatch, attached: dict[str, bool], meant: str | None
+) -> None:
+    """Labs that end with a command, such as a study's, are not in the way."""
+    up = [Running(name, "small", "kernel", 1, held) for name, held in attached.items()]
+    monkeypatch.setattr(protocol, "names", lambda: sorted(attached))
+    monkeypatch.setattr(lab_module, "running", lambda: up)
+    if meant is not None:
+        assert lab_module.only_lab() == meant
+        return
+    with pytest.raises(UserError, match="several labs are up"):
+        lab_module.only_lab()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from linerate.errors import HostError, UserError
 from linerate.lab import Lab
 
-from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, end, hold, message, run, unique
+from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, as_user, end, hold, message, run, unique
 from tests.lab.trace import Trace
 from tests.lab.traffic import BURST, MIB, address_of, python, transfer_s
 from tests.patience import a_busy_machine_may_spoil
@@ -198,6 +199,41 @@ def test_a_dead_fabric_is_told(topology_file: Path, tmp_path: Path) -> None:
         assert "the fabric" in message(caught.value)
     assert end(holder) == 0
     trace.assert_gone()
+
+
+LATE = """
+import os, signal, time
+from linerate.lab import enter
+enter()
+from linerate.errors import HostError
+from linerate.lab.fabric.spec import FabricSpec, Switch
+from linerate.lab.user import channel
+fabric = channel.Channel(FabricSpec(switches=(Switch(name="sw1"),), ports=()))
+os.kill(fabric.pid, signal.SIGSTOP)
+channel._ANSWER_TIMEOUT_S = 0.2
+try:
+    fabric.ask("stats", {}, "stats")
+except HostError as error:
+    print(error.message)
+channel._ANSWER_TIMEOUT_S = 20.0
+os.kill(fabric.pid, signal.SIGCONT)
+print(sorted(fabric.ask("change", {}, "changed")))
+"""
+
+
+def test_an_answer_that_comes_late_is_not_taken_for_the_next_one() -> None:
+    done = subprocess.run(
+        as_user((sys.executable, "-c", LATE)), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    said = "the fabric process does not answer: no reason given"
+    assert (done.stdout.splitlines(), done.stderr) == ([said, "['monotonic_ns']"], "")
+
+
+def test_what_is_told_of_a_change_is_what_the_fabric_has(user_lab: Lab) -> None:
+    """Values are those of its own units: whole nanoseconds, whole microseconds of moderation."""
+    assert user_lab.change_link("h1.p0", delay_us=1.2345).delay_us == 1.234
+    assert user_lab.links["h1.p0"].delay_us == 1.234
+    assert user_lab.change_nic("h1.p0", moderation_us=10.4).moderation_us == 10
 
 
 def _count_until(lab: Lab, deadline: float) -> None:

@@ -101,5 +101,7 @@ def test_probe_tells_what_is_there_and_what_is_not() -> None:
     by_name = {part["name"]: part for part in probed["probed"]}
     assert by_name["rights"]["use"] == "a user namespace, since this is not root"
     assert all(part["there"] for part in by_name.values() if part["needed"])
+    assert by_name["HTB and bfifo"]["needed"]
+    assert not by_name["TAP"]["needed"]  # the kernel fabric does without
     assert all(part["there"] == (part["why_not"] == "") for part in by_name.values())
     assert "links" in _done("probe")

@@ -39,4 +39,4 @@ def test_its_other_table_is_one_of_hosts_that_exist() -> None:
 @pytest.mark.parametrize("text", examples("lab.md"))
 def test_the_topologies_of_the_page_can_be_built(text: str) -> None:
     topology = parse_topology(text)
-    assert [host.name for host in topology.hosts] == ["h1", "h2"]
+    assert topology.hosts[0].name == "h1"

@@ -13,9 +13,9 @@ from linerate.lab import Lab
 from linerate.lab.faults import FaultPlayer
 from linerate.san import Fault, parse_fault
 
-from tests.lab.agents import AGAIN_S, Agents, agents_in
 from tests.lab.conftest import COMMAND, TIMEOUT_S, message, run, unique, with_rights
 from tests.lab.traffic import python
+from tests.multipath.agents import AGAIN_S, Agents, agents_in
 
 TWO_CONTROLLERS = """
 fabric = "{fabric}"

@@ -1,0 +1,57 @@
+"""Paths fail under load, in namespaces: I/O goes on elsewhere in time, and every block is what it should be."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests import need
+from tests.lab.conftest import unique, with_rights
+from tests.patience import a_busy_machine_may_spoil
+
+FAILOVER_S = 1.5
+"""From the fault to the first displaced I/O that completes elsewhere, with default settings."""
+SEEDS = range(1, 11) if need.IN_CI else range(1, 3)
+TIMEOUT_S = 400.0
+
+
+def played(fabric: str, rights: str) -> list[dict[str, Any]]:
+    command = (sys.executable, "-m", "tests.multipath.failover", unique(f"failover-{fabric}"), fabric)
+    done = subprocess.run(
+        with_rights(rights, (*command, *map(str, SEEDS))),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.timeout(3 * TIMEOUT_S)
+@pytest.mark.parametrize("fabric", ["kernel", "user"])
+@a_busy_machine_may_spoil
+def test_paths_fail_and_no_application_notices(fabric: str) -> None:
+    schedules = played(fabric, "user")
+    assert [one["seed"] for one in schedules] == list(SEEDS)
+    for one in schedules:
+        print(f"seed {one['seed']}: {[fault['fault'] for fault in one['faults']]}")
+        assert (one["outcome"], one["error"], one["errors"]) == ("completed", "", 0)
+        assert not [
+            event for event in one["events"] if event["kind"] in ("io_error", "miscompare", "no_path")
+        ]
+        assert one["ios"] > 500
+        for broken in (fault for fault in one["faults"] if fault["what"] == "fault"):
+            assert 0 <= _failover_s(one, broken["at_s"]) <= FAILOVER_S, (one["seed"], broken["fault"])
+        assert one["response_max_s"] < FAILOVER_S
+
+
+def _failover_s(one: dict[str, Any], at_s: float) -> float:
+    """Seconds until the first I/O that the fault had displaced completed on the other path."""
+    later = [event for event in one["events"] if event["kind"] == "failover" and event["at_s"] >= at_s]
+    assert later, (one["seed"], one["events"])
+    return float(later[0]["at_s"]) - at_s
