@@ -217,7 +217,10 @@ def test_the_schemas_name_every_key() -> None:
 
 def test_the_examples_of_the_page_are_valid() -> None:
     page = (Path(__file__).parents[2] / "docs" / "workload.md").read_text()
-    whole, sweep, run = (dedent(part).strip() for part in re.findall(r"```toml\n(.*?)```", page, re.DOTALL))
+    blocks = (dedent(part).strip() for part in re.findall(r"```toml\n(.*?)```", page, re.DOTALL))
+    whole, sweep, run, several_paths = blocks
     runs = list(load(f"{whole}\n\n{sweep}\n\n{run}\n").steps())
     assert len(runs) == 3 * 3 * 2
     assert {run.spec.limits.written_bytes for run in runs} == {1 << 30}
+    volume = next(load(f"{several_paths}\n{STREAM}").steps()).spec.volumes[0]
+    assert (len(volume.paths), volume.multipath.failback) == (2, 10.0)

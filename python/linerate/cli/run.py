@@ -37,6 +37,8 @@ def run(
     verify: flags.Verify = False,
     strict: flags.Strict = False,
     set_: flags.Settings = None,
+    path: flags.Paths = None,
+    import_multipath: flags.ImportMultipath = None,
     wait: flags.WaitMode = None,
     driver: flags.DriverName = None,
     cpus: flags.Cpus = None,
@@ -77,20 +79,19 @@ def run(
         driver=driver.value if driver else None,
         cpus=options.cpu_list(cpus),
         workers=workers,
-        iscsi=options.session_options(set_ or []),
     )
+    overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
     overrides = options.with_targets(asked, overrides, target or [], map_ or [], lenient)
+    keep = Keep(output, not no_report, vdbench_output)
     if dry_run:
         _show_runs(asked, overrides, lenient)
-        return
-    keep = Keep(output, not no_report, vdbench_output)
-    if hosts is None:
+    elif hosts is None:
         run_plan(asked, overrides, keep, lenient=lenient, json=json)
-        return
-    from linerate.cluster import Cluster, ssh_places
+    else:
+        from linerate.cluster import Cluster, ssh_places
 
-    with Cluster(ssh_places(hosts.split(","), hosts_python), address=hosts_address) as cluster:
-        run_plan(asked, overrides, keep, lenient=lenient, json=json, start=cluster.start)
+        with Cluster(ssh_places(hosts.split(","), hosts_python), address=hosts_address) as cluster:
+            run_plan(asked, overrides, keep, lenient=lenient, json=json, start=cluster.start)
 
 
 def _study(

@@ -31,7 +31,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, ValidationError, mo
 from linerate.errors import UserError
 from linerate.san.model import Topology
 from linerate.workload.spec import Frozen
-from linerate.workload.toml_model import Bytes, PositiveSeconds, Seconds
+from linerate.workload.toml_fields import Bytes, PositiveSeconds, Seconds
 from linerate.workload.units import number_text, parse_time_s
 
 FaultKind = Literal["cable", "switch", "port", "controller", "one_way", "flap", "mtu", "address"]

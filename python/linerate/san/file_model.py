@@ -41,7 +41,7 @@ from linerate.san.units import (
     parse_share,
 )
 from linerate.workload.spec import Frozen
-from linerate.workload.toml_model import Bytes
+from linerate.workload.toml_fields import Bytes
 
 
 def _written(parse: Callable[[str], float], form: str, *, number: bool) -> Callable[[object], float]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from linerate.errors import UserError
+from linerate.workload.multipath import MultipathTable, PathTable, contradiction, filled_paths
 from linerate.workload.plan import Notice, Plan, PlannedRun
-from linerate.workload.spec import TIME_S_MAX, RunSpec, SessionOptions, VolumeSpec
+from linerate.workload.spec import TIME_S_MAX, MultipathSpec, PathSpec, RunSpec, SessionOptions, VolumeSpec
 
 _NUMBER_FIELD = re.compile(r"\{n(?:([+-])(\d+))?\}")
 
@@ -109,6 +110,13 @@ class Overrides:
     direct: bool | None = None
     create: bool | None = None
     iscsi: SessionOptions | None = None
+    paths: tuple[PathTable, ...] | None = None
+    """Of every iSCSI volume; may hold {n}, the volume's number."""
+    multipath_base: MultipathSpec | None = None
+    """In place of what the file says; `multipath` goes over it."""
+    multipath: MultipathTable | None = None
+    notices: tuple[Notice, ...] = ()
+    """How these changes were read otherwise than their author may expect."""
     luns: LunMap = field(default_factory=LunMap)
 
     def __post_init__(self) -> None:
@@ -127,12 +135,12 @@ class Overrides:
     def apply(self, plan: Plan) -> Plan:
         """The plan with these changes in every run. Targets are mapped by the readers, which know the
         luns."""
-        return plan.changed(self._change)
+        return plan.changed(self._change, self.notices)
 
     def _change(self, run: PlannedRun) -> PlannedRun:
         spec = self._with_times(run.spec)
         timing_text = run.timing_text if spec == run.spec else ""
-        update: dict[str, Any] = {"volumes": tuple(self._volume(volume) for volume in spec.volumes)}
+        update: dict[str, Any] = {"volumes": self._volumes(spec.volumes)}
         for key in ("seed", "verify", "workers", "cpus", "driver", "wait"):
             if (value := getattr(self, key)) is not None:
                 update[key] = value
@@ -170,6 +178,39 @@ class Overrides:
             }
         )
 
+    def _volumes(self, volumes: Sequence[VolumeSpec]) -> tuple[VolumeSpec, ...]:
+        changed = tuple(self._volume(volume) for volume in volumes)
+        if self._changes_paths and not any(volume.paths for volume in changed):
+            raise UserError(
+                "multipath settings, and no volume has paths",
+                'give --path "10.1.0.1 -> 10.1.0.10" for each path, and iSCSI targets',
+            )
+        return changed
+
+    @property
+    def _changes_paths(self) -> bool:
+        return any(change is not None for change in (self.paths, self.multipath_base, self.multipath))
+
+    def _with_paths(self, volume: VolumeSpec) -> dict[str, Any]:
+        """What changes in the paths of an iSCSI volume."""
+        paths = volume.paths
+        if self.paths is not None:
+            paths = self._filled(self.paths, volume)
+        multipath = self.multipath_base or volume.multipath
+        if self.multipath is not None:
+            multipath = self.multipath.over(multipath)
+        if (wrong := contradiction(paths, multipath)) is not None:
+            raise UserError(f"volume {volume.name}: {wrong.what}", wrong.accepted)
+        return {"paths": paths, "multipath": multipath}
+
+    @staticmethod
+    def _filled(tables: tuple[PathTable, ...], volume: VolumeSpec) -> tuple[PathSpec, ...]:
+        try:
+            return filled_paths(tables, lambda text: fill_number(text, volume.name, volume.url))
+        except ValueError as error:
+            what, _, accepted = str(error).partition("; ")
+            raise UserError(f"volume {volume.name}: {what}", accepted) from error
+
     def _volume(self, volume: VolumeSpec) -> VolumeSpec:
         update: dict[str, Any] = {}
         for key in ("size_bytes", "outstanding", "session", "direct", "create"):
@@ -179,6 +220,8 @@ class Overrides:
             update["create"] = volume.create or not os.path.exists(volume.url.removeprefix("file:"))
         if self.iscsi is not None:
             update["iscsi"] = volume.iscsi.merged(self.iscsi)
+        if self._changes_paths and volume.url.startswith("iscsi:"):
+            update |= self._with_paths(volume)
         return volume.model_copy(update=update)
 
 

@@ -138,13 +138,13 @@ class Plan:
         """The steps with the rules for their rates, to build another plan from."""
         return self._steps
 
-    def changed(self, change: Callable[[PlannedRun], PlannedRun]) -> Plan:
-        """This plan with every run changed, at its first run."""
+    def changed(self, change: Callable[[PlannedRun], PlannedRun], notices: Sequence[Notice] = ()) -> Plan:
+        """This plan with every run changed, at its first run; `notices` come before its own."""
         steps = [replace(step, run=change(step.run)) for step in self._steps]
         return Plan(
             self.name,
             steps,
-            self.warnings,
+            (*notices, *self.warnings),
             start_commands=self.start_commands,
             end_commands=self.end_commands,
         )

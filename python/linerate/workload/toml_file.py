@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from linerate.errors import UserError
+from linerate.workload.multipath import contradiction, filled_paths
 from linerate.workload.overrides import Overrides, fill_number
 from linerate.workload.plan import CONTROLLED, UNCONTROLLED, Plan, PlannedRun, Rate, Step
 from linerate.workload.problems import Place, Problems
-from linerate.workload.spec import Limits, RunSpec, SizeMix, StreamSpec, VolumeSpec
+from linerate.workload.spec import Limits, MultipathSpec, PathSpec, RunSpec, SizeMix, StreamSpec, VolumeSpec
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_model import (
     LimitTable,
@@ -127,6 +128,14 @@ class _Reader:
             except UserError as error:
                 self._error((*key, "target"), f"volume {name}: {error.message}", error.hint)
                 return
+            multipath = table.multipath.over(self.file.multipath.over(MultipathSpec()))
+            paths = self._paths((*key, "paths"), table, name, number, multipath)
+            if paths is None:
+                return
+            if paths and target.kind != "iscsi":
+                what = f"volume {name}: paths, and the target is no iSCSI LUN"
+                self._error((*key, "paths"), what, "write target = iscsi://host/target/lun")
+                return
             yield VolumeSpec(
                 name=name,
                 url=target.url,
@@ -142,7 +151,27 @@ class _Reader:
                 durable_writes=table.durable_writes,
                 session=table.session,
                 iscsi=self.file.iscsi.merged(target.iscsi).merged(table.iscsi),
+                paths=paths,
+                multipath=multipath,
             )
+
+    def _paths(
+        self, key: Key, table: VolumeTable, name: str, number: int, multipath: MultipathSpec
+    ) -> tuple[PathSpec, ...] | None:
+        """None if they are wrong."""
+        try:
+            paths = filled_paths(table.paths, lambda text: fill_number(text, str(number), ""))
+        except UserError as error:
+            self._error(key, f"volume {name}: {error.message}", error.hint)
+            return None
+        except ValueError as error:
+            what, _, accepted = str(error).partition("; ")
+            self._error(key, f"volume {name}: {what}", accepted)
+            return None
+        if (wrong := contradiction(paths, multipath)) is not None:
+            self._error(key if wrong.path is None else (*key, wrong.path), wrong.what, wrong.accepted)
+            return None
+        return paths
 
     def _steps_of(self, key: Key, run: RunTable, volumes: Sequence[VolumeSpec]) -> Iterator[Step]:
         settings = _Settings(run, self.file)

@@ -48,8 +48,12 @@ Seed = Annotated[int | None, Option(metavar="N", help="Same seed, same sequence 
 Verify = Annotated[bool, Option("--verify", help="Stamp every written block and check it.")]
 Strict = Annotated[bool, Option("--strict", help="Read a vdbench file exactly as vdbench does.")]
 
-_SET = "An option of the iSCSI sessions."
+_SET = "An option of the iSCSI sessions, or of multipath (multipath.policy=least_queue_depth)."
 Settings = Annotated[list[str] | None, Option("--set", metavar="iscsi.KEY=VALUE", help=_SET)]
+_PATH = 'A path of every iSCSI volume, once for each: "10.1.0.1 -> 10.1.0.10"; "p1 -> 10.1.1.10 standby".'
+Paths = Annotated[list[str] | None, Option("--path", metavar="PATH", help=_PATH)]
+_IMPORT = "Policy, failback and times as this multipath.conf says."
+ImportMultipath = Annotated[Path | None, Option("--import-multipath", metavar="FILE", help=_IMPORT)]
 WaitMode = Annotated[Wait | None, Option(help="spin: poll instead of sleeping.")]
 DriverName = Annotated[Driver | None, Option(help="How I/O reaches the kernel.")]
 Cpus = Annotated[str | None, Option(metavar="LIST", help="Pin load threads: 0,2-3.")]

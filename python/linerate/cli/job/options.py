@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
 from linerate.workload import LunMap, Overrides, SessionOptions, load_workload
+from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
 from linerate.workload.units import SIZE_FORM, parse_size
 
 Lenient = Literal["auto"] | bool
+Model = TypeVar("Model", bound=BaseModel)
+_STAND_IN = "iscsi://127.0.0.1/iqn.2026-11.lab.linerate:stand-in/0"
+_GROUPS = ("iscsi", "multipath")
+"""What --set sets options of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +78,56 @@ def cpu_list(text: str | None) -> tuple[int, ...] | None:
     return tuple(cpus)
 
 
-def session_options(settings: Sequence[str]) -> SessionOptions | None:
-    """iSCSI session options of --set iscsi.KEY=VALUE."""
+def with_settings(
+    overrides: Overrides, settings: Sequence[str], paths: Sequence[str], conf: Path | None
+) -> Overrides:
+    """Overrides with what --set, --path and --import-multipath say."""
+    base, notices = read_conf(conf) if conf is not None else (None, ())
+    return replace(
+        overrides,
+        iscsi=_model_of(SessionOptions, "iscsi", settings),
+        paths=tuple(_path(text) for text in paths) or None,
+        multipath_base=base,
+        multipath=_model_of(MultipathTable, "multipath", settings),
+        notices=notices,
+    )
+
+
+def _path(text: str) -> PathTable:
+    try:
+        return parse_path(text)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        what, _, accepted = fault["msg"].removeprefix("Value error, ").partition("; ")
+        raise UserError(f"--path {text}: {what}", accepted or f"write {PATH_FORM}") from error
+    except ValueError as error:
+        what, _, accepted = str(error).partition("; ")
+        raise UserError(f"--path: {what}", accepted) from error
+
+
+def _model_of(model: type[Model], prefix: str, settings: Sequence[str]) -> Model | None:
+    """The values of --set PREFIX.KEY=VALUE as a model; None if there are none."""
     values: dict[str, str] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
-        if not equals or not key.startswith("iscsi."):
+        group, _, name = key.partition(".")
+        if not equals or not name or group not in _GROUPS:
             raise UserError(
-                f"--set {setting}: not iscsi.KEY=VALUE", "for example --set iscsi.header_digest=crc32c"
+                f"--set {setting}: not iscsi.KEY=VALUE or multipath.KEY=VALUE",
+                "for example --set iscsi.header_digest=crc32c",
             )
-        values[key.removeprefix("iscsi.")] = value
+        if group == prefix:
+            values[name] = value
     if not values:
         return None
     try:
-        return SessionOptions.model_validate(values)
+        return model.model_validate(values)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         key = str(fault["loc"][0])
-        known = ", ".join(SessionOptions.model_fields)
+        known = ", ".join(model.model_fields)
         hint = f"known are {known}" if fault["type"] == "extra_forbidden" else fault["msg"]
-        raise UserError(f"--set iscsi.{key}={values.get(key, '')}: cannot be used", hint) from error
+        raise UserError(f"--set {prefix}.{key}={values.get(key, '')}: cannot be used", hint) from error
 
 
 def with_targets(
@@ -118,6 +153,6 @@ def with_targets(
 
 def _volume_names(asked: Asked, overrides: Overrides, lenient: Lenient) -> list[str]:
     """Names of all volumes of the workload, read with every volume on a stand-in."""
-    stand_in = replace(overrides, luns=LunMap({"*": "null:8g"}))
+    stand_in = replace(overrides, luns=LunMap({"*": _STAND_IN}))
     plan = load_workload(asked.source, substitutions=asked.substitutions, lenient=lenient, overrides=stand_in)
     return list(dict.fromkeys(volume.name for step in plan.steps() for volume in step.spec.volumes))

@@ -29,7 +29,7 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, Posi
 from linerate.san import FaultTable
 from linerate.study.model import SettingValue
 from linerate.workload.spec import Frozen
-from linerate.workload.toml_model import Bytes, Names, PositiveSeconds, Seconds
+from linerate.workload.toml_fields import Bytes, Names, PositiveSeconds, Seconds
 
 Name = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,_%=+/-]*$")]
 

@@ -1,0 +1,28 @@
+"""Paths of a volume and how I/O is spread over them, as people write them.
+
+Open this file first. `table` holds the forms of the TOML file and of the command line, `conf` reads multipath.conf,
+`check` finds what contradicts itself. What they make are the `PathSpec` and `MultipathSpec` of the run.
+"""
+
+from linerate.workload.multipath.check import Contradiction, contradiction
+from linerate.workload.multipath.conf import read_conf
+from linerate.workload.multipath.table import (
+    PATH_FORM,
+    MultipathTable,
+    PathsField,
+    PathTable,
+    filled_paths,
+    parse_path,
+)
+
+__all__ = [
+    "PATH_FORM",
+    "Contradiction",
+    "MultipathTable",
+    "PathTable",
+    "PathsField",
+    "contradiction",
+    "filled_paths",
+    "parse_path",
+    "read_conf",
+]
