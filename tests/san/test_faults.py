@@ -94,6 +94,14 @@ def test_a_fault_hits_links(fault: str, links: tuple[str, ...]) -> None:
     assert links_hit(load_topology("two-controllers"), parse_fault(fault)) == links
 
 
+def test_one_link_of_a_team_can_be_pulled() -> None:
+    san = load_topology("mpio-team")
+    assert links_hit(san, parse_fault("cable h1.team0/4")) == ("h1.team0",)
+    for nonsense in ("cable h1.team0/5", "cable h1.team0/0", "cable a1.p0/1", "mtu h1.team0/1 1500"):
+        with pytest.raises(UserError, match="has no link"):
+            links_hit(san, parse_fault(nonsense))
+
+
 def test_a_switch_takes_its_trunks_with_it() -> None:
     assert "wan" in links_hit(load_topology("two-sites"), parse_fault("switch sw2"))
     assert links_hit(load_topology("two-sites"), parse_fault("mtu wan 1400")) == ("wan",)

@@ -10,10 +10,11 @@
 //! 2. `lane.rs` is one direction of a cable with the sender that feeds it: a queue per priority, `schedule.rs` to
 //!    choose among them (strict or ETS), line rate, then delay, jitter and loss. A paused priority is not chosen.
 //!    Each link can be pulled out by itself, and each of its directions can fail without either end noticing.
-//! 3. `switch.rs` and `network/forward.rs` learn and find the way, VLAN by VLAN; of a LAG's links that
-//!    are up it takes the one that the flow's hash says. A lossy frame needs room in its queue and in the shared memory, else it is dropped. A lossless one needs
-//!    room in the reserve of the port it came in by: past `xoff` that port is paused (802.3x or PFC), above it lies the
-//!    headroom. A paused sender's queue fills up in turn, so pauses spread backwards as they do in a real fabric.
+//! 3. `switch.rs` and `network/forward.rs` learn and find the way, VLAN by VLAN; of a LAG's links that are up it takes the
+//!    one that the flow's hash says. A lossy frame needs room in its queue and in the shared memory, else it is dropped. A
+//!    lossless one needs room in the reserve of the port it came in by: past `xoff` that port is paused (802.3x or PFC),
+//!    above it lies the headroom. A paused sender's queue fills up in turn, so pauses spread backwards as they do in a
+//!    real fabric.
 //! 4. `nic.rs` puts it into the receive ring of the NIC, and interrupts the host at once, after a while or after some
 //!    frames.
 //!

@@ -300,6 +300,7 @@ class Lab:
         `host.NAME.tcp_segments_sent`, `.tcp_segments_retransmitted`, and so for arrays.
         `port.LINK.bytes_sent`, `.bytes_received`, `.frames_sent`, `.frames_received`, as the node's end (of a trunk:
         the switch `a`) sees them; `port.LINK.drops` in the adapter, `.switch_drops` in the switch's buffer towards it.
+        `link.LINK.N.bytes_sent`, `.bytes_received` of each link of a team or a trunk of several, N from 1.
         `interface.NODE.INTERFACE.bytes_sent`, `.bytes_received` where several interfaces share a port.
         `fabric.cpu_s`: the switches, and with the user fabric links and adapters, too; that one also counts
         `port.LINK.lost`, `.pauses`, `.switch_pauses`, `.interrupts` and how late it was: `fabric.lag_ns_max` since the

@@ -17,7 +17,8 @@ A fault has a kind, what it hits, and when. As text, and as a table in TOML:
     mtu         a link silently drops packets of more bytes
     address     a node's interface (`a1.p0`) loses the address that the topology gave it
 
-Where both ends of a link are switches, `from` means from the trunk's switch `a`. A fault without `for` lasts until it
+`cable` and `flap` may hit a single link of a team or a trunk: `h1.team0/2` is its second one. Where both ends of a link
+are switches, `from` means from the trunk's switch `a`. A fault without `for` lasts until it
 is healed. `linerate.lab` carries faults out.
 """
 
@@ -215,6 +216,9 @@ def links_hit(topology: Topology, fault: Fault) -> tuple[str, ...]:
             hit = {f"{node.name}.{inside.name}": () for node in topology.nodes for inside in node.interfaces}
         case _:
             hit = {name: (name,) for name in topology.links}
+            if fault.kind in ("cable", "flap"):
+                counts = {name: count for name, count in topology.link_counts.items() if count > 1}
+                hit |= {f"{name}/{n}": (name,) for name, count in counts.items() for n in range(1, count + 1)}
     if fault.target not in hit:
         things = {
             "port": "array port",

@@ -260,9 +260,14 @@ class Topology(Frozen):
     @property
     def line_rates(self) -> dict[str, float]:
         """Bits per second of every link by name, of a team and a trunk that of all its links together."""
-        several = {f"{node.name}.{port.name}": port.links for node in self.nodes for port in node.ports}
-        several |= {trunk.name: trunk.links for trunk in self.trunks}
-        return {name: link.rate_bits_per_s * several[name] for name, link in self.links.items()}
+        counts = self.link_counts
+        return {name: link.rate_bits_per_s * counts[name] for name, link in self.links.items()}
+
+    @property
+    def link_counts(self) -> dict[str, int]:
+        """How many links a link consists of, by name: more than 1 for teams and trunks of several."""
+        ports = {f"{node.name}.{port.name}": port.links for node in self.nodes for port in node.ports}
+        return ports | {trunk.name: trunk.links for trunk in self.trunks}
 
     def node(self, name: str) -> Node:
         """The host or array of that name. Raises KeyError."""

@@ -28,6 +28,8 @@ class Trouble:
     """No frame to its node arrives."""
     mtu: int | None = None
     """Larger IP packets do not arrive, either way."""
+    pulled: frozenset[int] = frozenset()
+    """Of several links that are one, those that are down, counted from 0."""
 
     def __or__(self, other: Trouble) -> Trouble:
         """Both at once."""
@@ -37,6 +39,7 @@ class Trouble:
             self.lost_from or other.lost_from,
             self.lost_to or other.lost_to,
             min(limits, default=None),
+            self.pulled | other.pulled,
         )
 
 
@@ -65,6 +68,9 @@ class _Active:
             case "address":
                 return NO_TROUBLE
             case _:
+                _, _, number = self.fault.target.partition("/")
+                if number:
+                    return Trouble(pulled=frozenset({int(number) - 1} if self.down else ()))
                 return Trouble(down=self.down)
 
     def half_ns(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _AT_THE_SWITCH = ("queue", "buffer", "headroom")
@@ -32,6 +32,15 @@ def link_counters(name: str, sent: Mapping[str, Any], received: Mapping[str, Any
             (queue["queued_bytes_max"] for queue in _queues(received)), default=0
         ),
     }
+
+
+def each_link_counters(name: str, links: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """`link.NAME.N.bytes_sent` and `.bytes_received` of each of several links that are one, N from 1."""
+    counted: dict[str, float] = {}
+    for number, link in enumerate(links, start=1):
+        counted[f"link.{name}.{number}.bytes_sent"] = link["outbound"]["bytes"]
+        counted[f"link.{name}.{number}.bytes_received"] = link["inbound"]["bytes"]
+    return counted if len(links) > 1 else {}
 
 
 def _total(lane: Mapping[str, Any], counter: str) -> float:

@@ -10,7 +10,7 @@ from linerate.lab.fabric import change
 from linerate.lab.keeper.faults import NO_TROUBLE, Trouble
 from linerate.lab.keeper.nodes import Node
 from linerate.lab.user.channel import Channel
-from linerate.lab.user.counters import link_counters
+from linerate.lab.user.counters import each_link_counters, link_counters
 from linerate.lab.user.mapping import (
     fabric_spec,
     link_change,
@@ -157,10 +157,12 @@ class UserFabric:
         }
         for name, port in stats["ports"].items():
             counted |= link_counters(name, port["sent"], port["received"])
+            counted |= each_link_counters(name, port["links"])
             counted[f"port.{name}.pauses_asked"] = port["pauses_asked"]
             counted[f"port.{name}.interrupts"] = port["nic"]["interrupts"]
         for name, trunk in stats["trunks"].items():
             counted |= link_counters(name, trunk["a_to_b"], trunk["b_to_a"])
+            counted |= each_link_counters(name, trunk["links"])
         return counted
 
     def receive_cpu_s(self, node: str) -> float:

@@ -89,13 +89,19 @@ def link_of(wire: Mapping[str, Any], link: Link) -> Link:
 
 
 def link_change(trouble: Trouble, links: int) -> dict[int, change.LinkChange]:
-    """What a trouble makes of each link of a cable, beside unplugging it."""
+    """What a trouble makes of each link of a cable, beside unplugging all of them."""
 
     def one_way(*, lost: bool) -> change.Fault:
         return change.Fault(loss=float(lost), mtu=trouble.mtu or 0)
 
-    each = change.LinkChange(outbound=one_way(lost=trouble.lost_from), inbound=one_way(lost=trouble.lost_to))
-    return dict.fromkeys(range(links), each)
+    return {
+        number: change.LinkChange(
+            up=number not in trouble.pulled,
+            outbound=one_way(lost=trouble.lost_from),
+            inbound=one_way(lost=trouble.lost_to),
+        )
+        for number in range(links)
+    }
 
 
 @contextmanager
