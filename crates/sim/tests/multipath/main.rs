@@ -1,0 +1,46 @@
+//! One initiator with several paths to one array, under a virtual clock, while paths fail and come back: cables, one-way
+//! loss, resets, addresses that go, controllers that die, access states that change.
+//!
+//! While a path lives, no error reaches the application, the first I/O of a dead path is done elsewhere within 1.5 s, every
+//! I/O is answered, and no block ever holds anything but the newest acknowledged write: also not when a write that was
+//! given up on a silent path arrives there at last.
+//!
+//! `rig.rs` drives both sides and holds the model; `faults.rs` decides what happens when. `make sim SEED=n` replays a seed.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod faults;
+mod rig;
+
+use linerate_sim::for_each_seed;
+use rig::{Outcome, Rig, SECOND_NS};
+
+fn run(seed: u64) -> Outcome {
+    let mut rig = Rig::new(seed);
+    rig.open();
+    rig.work(60 * SECOND_NS);
+    rig.verify();
+    rig.outcome
+}
+
+#[test]
+fn no_error_and_no_wrong_block_while_a_path_lives() {
+    let mut sum = Outcome::default();
+    for_each_seed(100, |seed| {
+        let outcome = run(seed);
+        sum.acknowledged += outcome.acknowledged;
+        sum.faults += outcome.faults;
+        sum.paths_failed += outcome.paths_failed;
+        sum.failovers += outcome.failovers;
+        sum.displaced += outcome.displaced;
+        sum.failover_max_ns = sum.failover_max_ns.max(outcome.failover_max_ns);
+    });
+    eprintln!("{sum:?}");
+    if std::env::var_os("LINERATE_SIM_SEED").is_none() {
+        assert!(sum.faults > 500 && sum.failovers > 100 && sum.displaced > 200, "{sum:?}");
+    }
+}
+
+#[test]
+fn a_seed_of_faults_replays_exactly() {
+    for_each_seed(5, |seed| assert_eq!(run(seed), run(seed)));
+}
