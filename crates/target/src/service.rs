@@ -44,6 +44,8 @@ pub(crate) enum Message<S> {
     Network(NetEvent),
     /// Close this connection: its session was replaced, or its target was reset.
     Close(ConnectionKey),
+    /// A session that this connection's login waits for has left nothing behind.
+    Proceed(ConnectionKey),
     /// Ask the initiators to log out, then close everything.
     Stop,
 }
@@ -82,9 +84,19 @@ struct Session {
     live: Arc<LiveSession>,
 }
 
+/// A session that has ended, while its connection may still be at work on a volume.
+struct Fading {
+    existing: ExistingSession,
+    worker: usize,
+    connection: ConnectionKey,
+    /// The logins that wait for it: worker and connection.
+    waiting: Vec<(usize, ConnectionKey)>,
+}
+
 #[derive(Default)]
 struct Sessions {
     list: Vec<Session>,
+    fading: Vec<Fading>,
     last_tsih: u16,
 }
 
@@ -170,29 +182,30 @@ impl<S> Service<S> {
         }
     }
 
-    /// Starts a session, replacing the one that the same initiator port had (RFC 7143 section 6.3.5).
+    /// Starts a session, replacing the one that the same initiator port had (RFC 7143 section 6.3.5). Gives its handle,
+    /// and how many earlier sessions of that port have to be gone before the login may be answered: what they have under
+    /// way could otherwise land on top of what the initiator writes next. Each is told by [`Message::Proceed`].
     pub(crate) fn begin_session(
         &self,
         request: &SessionRequest,
         worker: usize,
         connection: ConnectionKey,
         ends: (SocketAddr, SocketAddr),
-    ) -> Result<u16, LoginStatus> {
+    ) -> Result<(u16, u32), LoginStatus> {
         let mut sessions = lock(&self.sessions);
         let existing = sessions.list.iter().map(|session| &session.existing);
         match decide(existing, request, self.limits.sessions) {
             Decision::Refuse(status) => return Err(status),
             Decision::Replace(index) => {
                 let old = sessions.list.swap_remove(index);
-                if let Some(nexus) = &old.nexus {
-                    nexus.logout();
-                }
                 if let Some(mailbox) = self.mailboxes().get(old.worker) {
                     mailbox.post(Message::Close(old.connection));
                 }
+                sessions.fade(old);
             }
             Decision::New => {}
         }
+        let waits = sessions.wait_for_same(request, (worker, connection));
         let tsih = free_tsih(&mut sessions).ok_or(LoginStatus::OUT_OF_RESOURCES)?;
         let target = request.target_name.as_deref().and_then(|name| self.target(name));
         let nexus = target.map(|target| {
@@ -208,7 +221,7 @@ impl<S> Service<S> {
         };
         let live = Arc::new(LiveSession::new(ends));
         sessions.list.push(Session { existing, nexus, worker, connection, live });
-        Ok(tsih)
+        Ok((tsih, waits))
     }
 
     /// The nexus of a session (none in a discovery session), and where its counters are published.
@@ -230,8 +243,19 @@ impl<S> Service<S> {
         let mut sessions = lock(&self.sessions);
         if let Some(index) = sessions.list.iter().position(|session| session.existing.tsih == tsih) {
             let session = sessions.list.swap_remove(index);
-            if let Some(nexus) = session.nexus {
-                nexus.logout();
+            sessions.fade(session);
+        }
+    }
+
+    /// A connection is closed and everything that it had under way has come back.
+    pub(crate) fn connection_gone(&self, worker: usize, connection: ConnectionKey) {
+        let mut sessions = lock(&self.sessions);
+        let is_it = |fading: &mut Fading| (fading.worker, fading.connection) == (worker, connection);
+        for fading in sessions.fading.extract_if(.., is_it) {
+            for (worker, waiting) in fading.waiting {
+                if let Some(mailbox) = self.mailboxes().get(worker) {
+                    mailbox.post(Message::Proceed(waiting));
+                }
             }
         }
     }
@@ -255,6 +279,35 @@ impl<S> Service<S> {
             mailbox.counters.add_to(&mut stats);
         }
         stats
+    }
+}
+
+impl Sessions {
+    /// A session ends; its connection is closed by whoever serves it.
+    fn fade(&mut self, session: Session) {
+        if let Some(nexus) = &session.nexus {
+            nexus.logout();
+        }
+        let Session { existing, worker, connection, .. } = session;
+        self.fading.push(Fading { existing, worker, connection, waiting: Vec::new() });
+    }
+
+    /// Makes a login wait for what is left of earlier sessions of the same initiator port. Returns how many there are.
+    fn wait_for_same(&mut self, request: &SessionRequest, waiting: (usize, ConnectionKey)) -> u32 {
+        let same = |fading: &&mut Fading| {
+            let existing = &fading.existing;
+            request.target_name.is_some()
+                && existing.initiator_name == request.initiator_name
+                && existing.target_name == request.target_name
+                && existing.portal_group_tag == request.portal_group_tag
+                && existing.isid == request.isid
+        };
+        let mut count = 0;
+        for fading in self.fading.iter_mut().filter(same) {
+            fading.waiting.push(waiting);
+            count += 1;
+        }
+        count
     }
 }
 

@@ -420,10 +420,11 @@ impl<D: Driver> Worker<D> {
         let Some(connection) = &mut place.connection else { return };
         act(connection, &mut self.core);
         if connection.is_gone() {
-            let peer = connection.peer();
+            let (peer, key) = (connection.peer(), connection.key());
             place.connection = None;
             place.generation = place.generation.wrapping_add(1);
             self.free.push(index);
+            self.core.service.connection_gone(self.core.index, key);
             self.core.service.connection_ended(self.core.index, peer.ip());
         }
     }
@@ -435,6 +436,11 @@ impl<D: Driver> Worker<D> {
             match message {
                 Message::Adopt(socket, peer, group) => self.adopt(socket, peer, group),
                 Message::Network(event) => self.follow(&event),
+                Message::Proceed(key) => self.with_place(key.index, |connection, core| {
+                    if connection.key() == key {
+                        connection.proceed(core);
+                    }
+                }),
                 Message::Close(key) => self.with_place(key.index, |connection, core| {
                     if connection.key() == key {
                         connection.close(core);

@@ -114,6 +114,47 @@ fn a_session_that_logs_in_again_replaces_the_old_one_on_any_worker() {
     assert_eq!(array.stats().sessions, 2);
 }
 
+/// What the old session had under way, on whichever worker, must not land on top of what the new one writes
+/// (RFC 7143 section 6.3.5): initiators that fail over rest on it.
+#[test]
+fn a_replaced_session_writes_nothing_once_the_new_login_is_answered() {
+    const LEN: usize = 64 * 1024;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume").display().to_string();
+    for volume in [r#""kind": "memory""#.to_owned(), format!(r#""kind": "file", "path": "{path}""#)] {
+        let array = array_of(&volume, r#""workers": 2,"#);
+        for round in 0..40 {
+            let mut old =
+                Client::login(array.portals()[0], 9, "ImmediateData=Yes\0MaxRecvDataSegmentLength=65536\0");
+            old.clear_attention();
+            // As many writes as the window holds, sent by another thread while the session is replaced.
+            let flood = std::thread::spawn(move || {
+                use std::io::Write;
+                let payload = vec![0xAA; LEN];
+                for _ in 0..100 {
+                    let mut command = old.command(write10(0, LEN), false, true, LEN as u32);
+                    command.data_len = LEN as u32;
+                    let mut bhs = [0; 48];
+                    command.emit(&mut bhs);
+                    let sent = old.socket.write_all(&bhs).and_then(|()| old.socket.write_all(&payload));
+                    if sent.is_err() {
+                        break;
+                    }
+                }
+            });
+            std::thread::sleep(std::time::Duration::from_micros(300 * (round % 10)));
+            let mut new = Client::login(array.portals()[0], 9, "");
+            new.clear_attention();
+            new.write(0, &[round as u8; 512]);
+            flood.join().unwrap();
+            assert!(
+                new.read(0, 512) == [round as u8; 512],
+                "round {round}: an old write has landed ({volume})"
+            );
+        }
+    }
+}
+
 #[test]
 fn connections_spread_over_the_workers() {
     let array = array(r#""workers": 3,"#);

@@ -82,7 +82,7 @@ impl Faults {
         if now < self.next {
             return 0;
         }
-        self.next = now + rig.rng.range(SECOND_NS / 5, 4 * SECOND_NS);
+        self.next = now + rig.rng.range(SECOND_NS / 10, 2 * SECOND_NS);
         let kind = KINDS[rig.rng.range(0, KINDS.len() as u64 - 1) as usize];
         let hit = rig.rng.range(0, rig.places.len() as u64 - 1) as usize;
         let of_group = |path: &usize| rig.places[*path].group == rig.places[hit].group;
@@ -96,7 +96,7 @@ impl Faults {
         if !spared || !paths.iter().all(|path| whole(*path)) {
             return 0;
         }
-        let ends = now + rig.rng.range(SECOND_NS / 10, 9 * SECOND_NS);
+        let ends = now + rig.rng.range(SECOND_NS / 10, 7 * SECOND_NS);
         let fault = Fault { kind, paths, began: now, ends };
         begin(rig, &fault);
         self.going_on.push(fault);

@@ -17,7 +17,7 @@ use rig::{Outcome, Rig, SECOND_NS};
 fn run(seed: u64) -> Outcome {
     let mut rig = Rig::new(seed);
     rig.open();
-    rig.work(60 * SECOND_NS);
+    rig.work(40 * SECOND_NS);
     rig.verify();
     rig.outcome
 }

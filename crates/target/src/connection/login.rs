@@ -57,6 +57,8 @@ struct Host<'a, S> {
     ends: (SocketAddr, SocketAddr),
     /// Tag of the portal group.
     group: u16,
+    /// Earlier sessions that the login has to wait for.
+    waits: u32,
     random: &'a mut Random,
 }
 
@@ -84,7 +86,9 @@ impl<S> TargetHost for Host<'_, S> {
     }
 
     fn admit(&mut self, request: &SessionRequest) -> Result<u16, LoginStatus> {
-        self.service.begin_session(request, self.worker, self.key, self.ends)
+        let (tsih, waits) = self.service.begin_session(request, self.worker, self.key, self.ends)?;
+        self.waits = waits;
+        Ok(tsih)
     }
 }
 
@@ -118,9 +122,11 @@ impl Connection {
             key: self.key,
             ends: (self.peer, self.local),
             group: self.group,
+            waits: 0,
             random: &mut *core.random,
         };
         let mut reply = login.machine.receive(&request, &data, &mut host);
+        self.waits = host.waits;
         let mut bhs = [0; BHS_BYTES];
         reply.response.data_len = reply.data.len() as u32;
         reply.response.emit(&mut bhs);

@@ -62,6 +62,8 @@ pub(crate) struct Connection {
     /// Tag of the portal group that it came through.
     group: u16,
     phase: Phase,
+    /// Earlier sessions of this initiator port that have to be gone before the login is answered.
+    waits: u32,
     /// While logging in.
     login: Option<Box<Login>>,
     /// From full feature phase until everything has come back.
@@ -91,6 +93,7 @@ impl Connection {
             local,
             group,
             phase: Phase::Login,
+            waits: 0,
             login: Some(Box::new(Login::new(core))),
             session: None,
             receiver: Receiver::new(LOGIN_DATA_BYTES_MAX),
@@ -205,7 +208,10 @@ impl Connection {
     }
 
     fn may_parse(&self) -> bool {
-        self.starved.is_none() && !self.outbound.is_full() && matches!(self.phase, Phase::Login | Phase::Full)
+        self.starved.is_none()
+            && self.waits == 0
+            && !self.outbound.is_full()
+            && matches!(self.phase, Phase::Login | Phase::Full)
     }
 
     fn header<D: Driver>(&mut self, core: &mut Core<D>, data_len: u32) {
@@ -255,7 +261,7 @@ impl Connection {
 
     /// Sends what has gathered, unless a send is under way.
     fn flush<D: Driver>(&mut self, core: &mut Core<D>) {
-        if self.phase == Phase::Closed {
+        if self.phase == Phase::Closed || self.waits > 0 {
             return;
         }
         if self.outbound.send(self.stream, core) {
@@ -306,6 +312,12 @@ impl Connection {
             self.end_write(slot);
             self.end_task(core, slot);
         }
+    }
+
+    /// An earlier session that the login waits for has left nothing behind.
+    pub(crate) fn proceed<D: Driver>(&mut self, core: &mut Core<D>) {
+        self.waits = self.waits.saturating_sub(1);
+        self.resume(core);
     }
 
     /// The answering side of full feature phase.
