@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from linerate.cluster import Place
 from linerate.errors import HostError, LinerateError, UserError
 from linerate.host import HostTarget
 from linerate.results import RunDirectory
+from linerate.run import LocalLoad
+from linerate.study import load_study
 from linerate.study.laboratory.hosts import HostLaboratory
 from linerate.study.laboratory.places import placed_volume
 from linerate.study.laboratory.remote import RemoteSettings
@@ -38,26 +41,28 @@ def _two_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> 
 
 
 @pytest.mark.timeout(240)
-def test_a_study_of_two_hosts_changes_both_loads_from_both_and_judges(
+def test_a_study_of_several_hosts_changes_all_loads_from_all_and_judges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = _two_hosts(tmp_path, monkeypatch)
     assert found["code"] == 0, found["err"]
-    assert found["before"] == found["after"] == {"h1": [1500, False], "h2": [1500, False]}
+    assert found["before"] == found["after"]
+    assert found["before"]["h1"] == found["before"]["h2"] == [1500, True]
     assert [path for path in (tmp_path / "state").rglob("*") if not path.is_dir()] == []
     cases = {}
     for path in (tmp_path / "out/runs").iterdir():
         run = RunDirectory.open(path)
         (step,) = run.manifest.steps
-        assert [volume["name"] for volume in step.spec["volumes"]] == ["h1/v1", "h2/v2"]
+        assert [volume["name"] for volume in step.spec["volumes"]] == ["h1/v1", "h2/v2", "me/v3"]
         rows = run.intervals.select("volume", "ios").group_by("volume").sum()
         ios = rows.get_column("ios").to_list()
         assert min(ios) > 0.5 * max(ios), "each host makes its part of the rate"
-        assert step.san["settings_by_host"]["h1"] == step.san["settings_by_host"]["h2"]
+        h1, h2, me = step.san["settings_by_host"].values()
+        assert h1 == h2 == me
         cases[step.san["case"]] = step.san["settings_by_host"]["h2"]
     assert cases == {
-        "baseline": {"mtu": 1500, "delayed_ack": True},
-        "acknowledge at once": {"mtu": 1500, "delayed_ack": False},
+        "baseline": {"mtu": 1450, "delayed_ack": True},
+        "acknowledge at once": {"mtu": 1450, "delayed_ack": False},
         "small": {"mtu": 1400, "delayed_ack": True},
     }
     verdicts = json.loads((tmp_path / "out/verdicts.json").read_bytes())
@@ -71,8 +76,9 @@ def test_hosts_put_everything_back_when_the_study_is_killed(
 ) -> None:
     found = _two_hosts(tmp_path, monkeypatch, "kill")
     assert found["code"] == -9
-    assert found["during"] != found["before"]
-    assert found["after"] == found["before"]
+    for host, mtu_and_ack in found["before"].items():
+        assert found["during"][host] != mtu_and_ack
+        assert found["after"][host] == mtu_and_ack
 
 
 SSH = """\
@@ -252,6 +258,33 @@ def test_what_one_host_lacks_is_held_on_none(tmp_path: Path, monkeypatch: pytest
     assert [one.held[-1] for one in hands.values()] == [{"mtu"}] * 3
     laboratory.close()
     assert [one.held[-1] for one in hands.values()] == [set()] * 3
+
+
+class _Losing:
+    """A cluster that loads from here and says that it has lost a host."""
+
+    def about(self) -> dict[str, Any]:
+        return {}
+
+    def start_parts(self, divided: Any) -> Any:
+        load: Any = LocalLoad(divided[1])
+        load.lost = {"h2": "its worker has ended"}
+        return load
+
+
+def test_a_run_that_loses_a_host_is_degraded_and_does_not_count(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HostLaboratory, "_hands", lambda self, host, stack: _Hands())
+    monkeypatch.setattr("linerate.cluster.workers.Cluster", lambda places, address: nullcontext(_Losing()))
+    study = load_study(folder / "frames.toml")
+    laboratory = HostLaboratory(folder)
+    laboratory.bring_up(study.sans[0], [])
+    laboratory.apply({"mtu": 9000})
+    with pytest.raises(HostError, match=r"degraded: host h2 was lost \(its worker has ended\)"):
+        laboratory.measure(study.workloads[0], folder / "run", {})
+    assert RunDirectory.open(folder / "run").manifest.state == "complete", "what was measured is kept"
+    laboratory.close()
 
 
 def test_secrets_come_from_the_environment_and_into_no_file(monkeypatch: pytest.MonkeyPatch) -> None:

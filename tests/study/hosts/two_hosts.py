@@ -1,6 +1,7 @@
 """A program: studies of two hosts that are namespaces of a lab, reached by a command in place of ssh. Prints JSON.
 
-The command of the study stands in the lab's `control` namespace, as a machine beside the SAN does. What is passed to
+The command of the study stands in the lab's `control` namespace, as a machine beside the SAN does, and takes part as a
+third host with a volume that is nowhere. What is passed to
 `linerate run` stands on this program's command line; `kill` kills it when the settings of the first case hold.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from linerate.errors import LinerateError
+from linerate.host import HostTarget, read
 from linerate.lab import Lab, enter
 
 TOPOLOGY = """\
@@ -51,11 +53,11 @@ HOSTS
 name = "read"
 file = "load.toml"
 metric = "iops"
-elapsed = "1s"
+elapsed = "0.6s"
 warm_up = "0s"
 
 [baseline]
-settings = { mtu = 1500, delayed_ack = "on" }
+settings = { mtu = 1450, delayed_ack = "on" }
 
 [[case]]
 name = "acknowledge at once"
@@ -70,25 +72,28 @@ name = "engine"
 settings = { toe = "on" }
 
 [repeat]
-blocks_min = 2
-blocks_max = 2
+blocks_min = 1
+blocks_max = 1
 baselines = 1
 settle = "0s"
 """
 LOAD = """\
-volume = [{ name = "v1", outstanding = 2 }, { name = "v2", outstanding = 2 }]
-stream = [{ name = "reads", size = "4k", rate = 400 }]
+volume = [{ name = "v1" }, { name = "v2" }, { name = "v3" }]
+stream = [{ name = "reads", size = "4k", rate = 900 }]
 """
 
 
-def stands(lab: Lab) -> dict[str, Any]:
-    """MTU and delayed ACK of both hosts, as the ip tool shows them."""
-    found = {}
-    for host in ("h1", "h2"):
-        shown = lab.execute(host, ["ip", "-json", "link", "show", "dev", "p0"]).stdout
-        routes = lab.execute(host, ["ip", "route"]).stdout
-        found[host] = [json.loads(shown)[0]["mtu"], "quickack" in routes]
-    return found
+def port(lab: Lab, host: str) -> str:
+    """Of the SAN, or the control network's own for the machine beside it."""
+    if host != "control":
+        return "p0"
+    shown = json.loads(lab.execute(host, ["ip", "-json", "link"]).stdout)
+    return next(str(link["ifname"]) for link in shown if link["ifname"] != "lo")
+
+
+def stands(targets: list[HostTarget]) -> dict[str, Any]:
+    """MTU and delayed ACK of each host."""
+    return {one.name: [shown.value for shown in read(one, ["mtu", "delayed_ack"])] for one in targets}
 
 
 def study(lab: Lab, folder: Path) -> list[str]:
@@ -100,6 +105,7 @@ def study(lab: Lab, folder: Path) -> list[str]:
         hosts += (
             f"reach = {json.dumps(list(lab.inside(host, ())))}\npython = {json.dumps(sys.executable)}\n\n"
         )
+    hosts += f"[[san.host]]\nname = 'me'\ndevices = ['{port(lab, 'control')}']\nvolumes = ['null:16m']\n"
     text = STUDY.replace("HOSTS", hosts).replace("CONTROL", str(lab.topology.control_address))
     (folder / "two.toml").write_text(text, "ascii")
     (folder / "load.toml").write_text(LOAD, "ascii")
@@ -113,24 +119,30 @@ def main(folder: Path, words: list[str]) -> None:
 
     os.chdir(folder)
     with Lab.up(parse_topology(TOPOLOGY), name=f"study-{os.getpid()}") as lab:
+        hosts = [
+            HostTarget(name, (port(lab, name),), lab.namespace(name).path) for name in ("h1", "h2", "control")
+        ]
         command = study(lab, folder)
-        before = stands(lab)
-        during: dict[str, Any] = {}
+        before = stands(hosts)
+        during = before
         if words == ["kill"]:
             with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-                while process.poll() is None and (during := stands(lab)) == before:
+                while process.poll() is None and any(during[name] == before[name] for name in before):
                     signal.sigtimedwait([], 0.05)
+                    during = stands(hosts)
                 process.kill()
             code, out, err = process.returncode, "", ""
-            for _ in range(200):  # the hosts notice by themselves
-                if stands(lab) == before:
+            for _ in range(600):
+                if stands(hosts[:2]).items() <= before.items():  # they notice by themselves
                     break
                 signal.sigtimedwait([], 0.05)
+            restore = [*command[:2], sys.executable, "-m", "linerate.cli", "host", "restore"]
+            subprocess.run([*restore, "out/settings.jsonl"], check=True, stdout=subprocess.DEVNULL)
         else:
             done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
             code, out, err = done.returncode, done.stdout, done.stderr
         found = {"code": code, "out": out, "err": err}
-        print(json.dumps({**found, "before": before, "during": during, "after": stands(lab)}))
+        print(json.dumps({**found, "before": before, "during": during, "after": stands(hosts)}))
 
 
 if __name__ == "__main__":
