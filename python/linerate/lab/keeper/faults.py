@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from linerate.errors import UserError
+from linerate.errors import HostError, UserError
 from linerate.san import Fault, Topology, links_hit
 
 _NS = 1_000_000_000
@@ -144,7 +144,10 @@ class Faults:
                 one.down = not one.down
                 # A keeper that was late for whole periods does not make up for them.
                 one.turns_ns = max(one.turns_ns, now_ns - one.half_ns()) + one.half_ns()
-                self._tell(one, over=False)
+                try:
+                    self._tell(one, over=False)
+                except HostError:  # the fabric has died, which whoever asks for counters is told
+                    one.turns_ns = None
         return min((one.turns_ns for one in flapping if one.turns_ns is not None), default=None)
 
     def _tell(self, one: _Active, *, over: bool) -> int:
