@@ -93,7 +93,9 @@ impl World {
         if end.held.is_empty() {
             end.held_since = now;
             if let Some(timeout) = self.links[link].end(side.other()).user_timeout {
-                self.schedule(now + timeout, Event::GiveUp { link, side: side.other() });
+                // Kernels look at it only when they send again, which they do ever more rarely.
+                let late = self.rng.range(0, timeout);
+                self.schedule(now + timeout + late, Event::GiveUp { link, side: side.other() });
             }
         }
         self.links[link].end(side).held.push_back(piece);

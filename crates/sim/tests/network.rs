@@ -171,7 +171,7 @@ fn wakers_and_deadlines_move_the_clock() {
 fn a_silence_keeps_what_was_sent_until_somebody_gives_up() {
     let (region, whole) = pattern();
     let addr = "127.0.0.1:3260".parse().unwrap();
-    for (silence_ms, direction) in [(900, "both"), (900, "to_client"), (3000, "both")] {
+    for (silence_ms, direction) in [(900, "both"), (900, "to_client"), (5000, "both")] {
         let network = SimNetwork::new(7, Conditions { segment_bytes: 500, ..Conditions::calm() });
         let (mut server, mut client) = (Host::new(&network), Host::new(&network));
         server.driver.listen(addr, &SocketOptions::default()).unwrap();
