@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -110,6 +111,14 @@ CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 3260), tim
 def _reaches(lab: Lab, host: str, port: int, within_s: float = 0.7) -> bool:
     address = lab.topology.node("a1").interfaces[port].address
     return lab.execute(host, python(CONNECT, address, within_s)).returncode == 0
+
+
+def test_each_controller_is_a_portal_group(hosts: Agents) -> None:
+    first, second = (inside.address for inside in hosts.lab.topology.node("a1").interfaces)
+    command = [sys.executable, "-m", "linerate.cli", "discover", f"iscsi://{first}:3260"]
+    told = hosts.lab.execute("h1", command).stdout.splitlines()
+    portals = [line.split()[1] for line in told if "portal" in line]
+    assert portals == [f"{first}:3260,1", f"{second}:3260,2"]
 
 
 def test_a_controller_falls_silent_and_the_other_does_not(hosts: Agents) -> None:
