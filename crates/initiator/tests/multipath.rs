@@ -292,6 +292,28 @@ fn a_silent_path_is_found_in_time_and_its_io_is_done_elsewhere() {
 }
 
 #[test]
+fn a_path_that_takes_no_more_bytes_is_found_in_time_too() {
+    // The ping that would tell stands behind a send that cannot end; the kernel gives up in its place.
+    const LEN: u32 = 128 * 1024;
+    let session = SessionOptions { send_buffer_bytes: Some(64 * 1024), ..SessionOptions::default() };
+    let mut rig = Rig::two_groups(&multipath(Policy::FailoverOnly), "active_non_optimized", &session);
+    let memory = Region::anonymous(64 * u64::from(LEN)).unwrap();
+    memory.fill(0, memory.len(), &[7]);
+    let region = rig.initiator.attach(&mut rig.driver, &memory);
+    rig.relays[0].set(Mode::Silent);
+    for slot in 0..64 {
+        let offset = u64::from(slot) * u64::from(LEN);
+        let op = IoOp::Write(Seg { region, offset, len: LEN });
+        let request = IoRequest { slot, op, offset_bytes: offset, len_bytes: LEN };
+        rig.initiator.submit(rig.device, &request).unwrap();
+    }
+    let took = rig.run("64 writes", |rig| rig.heard.done.len() == 64);
+    rig.succeeded();
+    assert!(took < 3 * SECOND, "{took} ns");
+    assert_eq!((rig.value(0), rig.value(2047)), (7, 7));
+}
+
+#[test]
 fn a_closed_path_is_left_at_once_and_again_and_again() {
     let mut rig = Rig::open(&multipath(Policy::LeastQueueDepth), two());
     let mut written = 0;
