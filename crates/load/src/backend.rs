@@ -82,8 +82,12 @@ impl fmt::Display for Failure {
 /// Something that happened to a volume besides I/Os.
 #[derive(Clone, Debug)]
 pub(crate) struct Notice {
+    /// When, on the driver's clock.
+    pub(crate) at: Nanos,
     /// The backend's volume; none = several.
     pub(crate) unit: Option<u32>,
+    /// The place of the path that it is about in the volume's list.
+    pub(crate) path: Option<usize>,
     /// The event's kind.
     pub(crate) kind: &'static str,
     pub(crate) message: String,

@@ -47,7 +47,7 @@ pub use bulk::{BulkError, BulkSink, BulkSinkSpec, BulkSource, BulkSourceSpec};
 pub use facts::{Facts, ThreadFacts, VolumeFacts};
 pub use record::{
     Blame, Event, Generator, Histogram, HistogramError, HlogWriter, HostUse, Interval, Kind, Latency, Op,
-    Outcome, Row, Summary, TcpSums,
+    Outcome, PathRow, Row, Summary, TcpSums,
 };
 pub use run::{Armed, Run, RunError};
 pub use spec::{RunSpec, SpecError};

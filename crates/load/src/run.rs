@@ -179,7 +179,7 @@ impl Armed {
 
     /// Starts the load at an instant of the monotonic clock, which must lie ahead. Returns at once.
     pub fn start_at(self, start: Nanos) -> Result<Run, RunError> {
-        let Self { facts, control, plan, schedule, sender, messages, gone, mut crew } = self;
+        let Self { mut facts, control, plan, schedule, sender, messages, gone, mut crew } = self;
         let late = system::now_ns().saturating_sub(start);
         if late > 0 {
             return Err(RunError::Host(format!("the start is over by {} us", late / 1000)));
@@ -196,6 +196,7 @@ impl Armed {
         crew.thread("load-cpu", move || sample_host(start, schedule, &ended, &sender))
             .inspect_err(|_| control.stop())?;
         crew.here = None;
+        facts.started_monotonic_ns = Some(start);
         let merger = Merger::new(&plan, schedule, crew.recycle, facts.tsc_hz, host);
         Ok(Run {
             facts,

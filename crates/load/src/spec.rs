@@ -144,10 +144,22 @@ pub struct VolumeSpec {
     /// iSCSI: what to offer at login and how to treat the socket.
     #[serde(default)]
     pub iscsi: SessionOptions,
+    /// iSCSI: the ways to the volume; none = one, by the URL.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathOptions>,
+    /// iSCSI: how several paths are used.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub multipath: MultipathOptions,
 }
 
-/// iSCSI session options as the initiator crate reads them.
+/// iSCSI session options as [`linerate_initiator::SessionOptions`] reads them.
 pub type SessionOptions = serde_json::Map<String, serde_json::Value>;
+
+/// A path as [`linerate_initiator::PathSpec`] reads it.
+pub type PathOptions = serde_json::Map<String, serde_json::Value>;
+
+/// Multipath settings as [`linerate_initiator::MultipathOptions`] reads them.
+pub type MultipathOptions = serde_json::Map<String, serde_json::Value>;
 
 /// A secret: it goes in with the specification and never comes out, neither by `Debug` nor by serialisation.
 #[derive(Clone, PartialEq, Eq, Deserialize)]

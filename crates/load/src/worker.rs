@@ -133,8 +133,8 @@ impl<D: Driver> Worker<D> {
         // A worker that woke late owes the intervals before the last one.
         self.cut_if_due(end);
         self.drain();
-        let tcp = self.backends.iscsi.tcp_since_last(&self.driver);
-        self.ledger.end(end, tcp);
+        let network = self.backends.iscsi.network_since_last(&self.driver);
+        self.ledger.end(end, &network);
         drop(alive);
         Backend::<D>::close(&mut self.backends.files, &mut self.driver, CLOSE_NS);
         self.backends.iscsi.close(&mut self.driver, CLOSE_NS);
@@ -149,7 +149,7 @@ impl<D: Driver> Worker<D> {
         self.fix_arrivals(start);
         self.ledger.begin(start);
         // Sets the counters' base: logins are not part of the load.
-        self.backends.iscsi.tcp_since_last(&self.driver);
+        self.backends.iscsi.network_since_last(&self.driver);
         for index in 0..self.lanes.len() as u32 {
             self.arm_timer(index, start);
         }
@@ -354,7 +354,7 @@ impl<D: Driver> Worker<D> {
     fn cut_if_due(&mut self, now: Nanos) {
         if now >= self.ledger.next_cut() {
             let (iscsi, driver) = (&mut self.backends.iscsi, &self.driver);
-            self.ledger.cut(now, || iscsi.tcp_since_last(driver));
+            self.ledger.cut(now, || iscsi.network_since_last(driver));
         }
     }
 
@@ -363,7 +363,7 @@ impl<D: Driver> Worker<D> {
         // What happened to a session or volume explains the I/Os that failed with it, so it comes first.
         for nth in 0..self.reports.notices.len() {
             let notice = self.reports.notices[nth].clone();
-            self.tell(&notice, now);
+            self.tell(&notice);
         }
         self.reports.notices.clear();
         for nth in 0..self.reports.done.len() {
@@ -518,7 +518,7 @@ impl<D: Driver> Worker<D> {
     }
 
     /// Passes a backend's notice on; a fatal one ends the run.
-    fn tell(&mut self, notice: &Notice, now: Nanos) {
+    fn tell(&mut self, notice: &Notice) {
         let of_unit = |unit| {
             let iscsi = |at: &usize| self.media[*at] == Medium::Iscsi && self.volumes[*at].unit == unit;
             (0..self.volumes.len()).find(iscsi).map(|at| at as u32)
@@ -526,16 +526,31 @@ impl<D: Driver> Worker<D> {
         let volume = notice.unit.and_then(of_unit);
         match volume {
             Some(volume) if notice.fatal => {
-                self.volume_died(volume, notice.message.clone(), notice.blame, now);
+                self.volume_died(volume, notice.message.clone(), notice.blame, notice.at);
             }
-            _ => self.event(volume, notice.kind, notice.message.clone(), notice.blame, now),
+            _ => {
+                let path = notice.unit.zip(notice.path);
+                let path = path.map(|(unit, path)| self.backends.iscsi.path_name(unit, path));
+                let told = (notice.kind, notice.message.clone(), notice.blame);
+                self.event_of(volume, path.unwrap_or_default(), told, notice.at);
+            }
         }
     }
 
     fn event(&mut self, volume: Option<u32>, kind: &str, message: String, blame: Blame, now: Nanos) {
-        let at_s = self.ledger.seconds(now);
+        self.event_of(volume, String::new(), (kind, message, blame), now);
+    }
+
+    fn event_of(
+        &mut self,
+        volume: Option<u32>,
+        path: String,
+        (kind, message, blame): (&str, String, Blame),
+        at: Nanos,
+    ) {
+        let at_s = self.ledger.seconds(at);
         let volume = volume.map(|volume| self.name(volume)).unwrap_or_default();
-        self.ledger.event(Event { at_s, kind: kind.into(), volume, message, blame });
+        self.ledger.event(Event { at_s, kind: kind.into(), volume, path, message, blame });
     }
 
     fn name(&self, volume: u32) -> String {

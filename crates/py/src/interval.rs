@@ -1,7 +1,7 @@
 //! What an interval measured, as columns: one list per counter, one object per distribution, nothing per I/O.
 
 use crate::histogram::Histogram;
-use linerate_load::{Blame, Kind, Op, Row};
+use linerate_load::{Blame, Kind, Op, PathRow, Row};
 use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
@@ -44,6 +44,14 @@ impl Interval {
         cell: impl Fn(&Row) -> T,
     ) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.measured.rows.iter().map(cell).collect::<Vec<_>>())
+    }
+
+    fn path_column<'py, 'a, T: IntoPyObject<'py>>(
+        &'a self,
+        py: Python<'py>,
+        cell: impl Fn(&'a PathRow) -> T,
+    ) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.measured.paths.iter().map(cell).collect::<Vec<_>>())
     }
 }
 
@@ -117,6 +125,26 @@ impl Interval {
         Ok(columns)
     }
 
+    /// What each path of the volumes with several paths carried, as columns of equal length.
+    #[getter]
+    fn paths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        columns.set_item("volume", self.path_column(py, |row| self.names.volume(row.volume))?)?;
+        columns.set_item("path", self.path_column(py, |row| row.path.as_str())?)?;
+        columns.set_item("state", self.path_column(py, |row| row.state)?)?;
+        columns.set_item("read_ios", self.path_column(py, |row| row.read_ios)?)?;
+        columns.set_item("write_ios", self.path_column(py, |row| row.write_ios)?)?;
+        columns.set_item("read_bytes", self.path_column(py, |row| row.read_bytes)?)?;
+        columns.set_item("write_bytes", self.path_column(py, |row| row.write_bytes)?)?;
+        columns.set_item("service_sum_ns", self.path_column(py, |row| row.service_sum_ns)?)?;
+        columns.set_item("service_max_ns", self.path_column(py, |row| row.service_max_ns)?)?;
+        columns.set_item("displaced", self.path_column(py, |row| row.displaced)?)?;
+        columns.set_item("retransmits", self.path_column(py, |row| row.retransmits)?)?;
+        columns.set_item("bytes_sent", self.path_column(py, |row| row.bytes_sent)?)?;
+        columns.set_item("bytes_received", self.path_column(py, |row| row.bytes_received)?)?;
+        Ok(columns)
+    }
+
     /// CPU of load and host, TCP of all sessions, and how the generator kept up.
     #[getter]
     fn usage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -151,6 +179,7 @@ impl Interval {
             told.set_item("at_s", event.at_s)?;
             told.set_item("kind", &event.kind)?;
             told.set_item("volume", &event.volume)?;
+            told.set_item("path", &event.path)?;
             told.set_item("message", &event.message)?;
             told.set_item("blame", blame_word(event.blame))?;
             Ok(told)

@@ -2,12 +2,16 @@
 
 use super::{Backend, Done, Failure, Io, Notice, OpenError, Opened, Reports};
 use crate::{
-    record::{Blame, Op, tally::TcpTally},
+    record::{
+        Blame, Op, PathRow,
+        tally::{Network, TcpTally},
+    },
     spec::{SessionUse, VolumeSpec},
 };
 use linerate_initiator::{
     Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoOp, IoRequest, IoSink,
-    LunAddress, ReadInto, Secret, SessionOptions, Sharing,
+    LunAddress, MultipathOptions, PathFacts, PathSpec, ReadInto, Secret, SessionFacts, SessionId, SessionOptions,
+    Sharing,
 };
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo};
 use serde_json::json;
@@ -18,13 +22,20 @@ use std::sync::Arc;
 pub(crate) struct Iscsi {
     initiator: Initiator,
     devices: Vec<DeviceId>,
+    /// The volume in the specification, by device.
+    volumes: Vec<u32>,
     /// Kernel counters per session when they were last read.
     seen: Vec<TcpInfo>,
 }
 
 impl Iscsi {
-    /// Starts to open a LUN; returns its unit. [`Self::wait_ready`] finishes all of them.
-    pub(crate) fn open<D: Driver>(&mut self, driver: &mut D, spec: &VolumeSpec) -> Result<u32, OpenError> {
+    /// Starts to open a LUN, the specification's `volume`; returns its unit. [`Self::wait_ready`] finishes all of them.
+    pub(crate) fn open<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        spec: &VolumeSpec,
+        volume: u32,
+    ) -> Result<u32, OpenError> {
         let user = |error: &dyn std::fmt::Display| OpenError::new(Blame::User, error.to_string());
         let (address, in_url) = LunAddress::parse(&spec.url).map_err(|error| user(&error))?;
         let options = session_options(spec).map_err(|error| user(&error))?;
@@ -33,11 +44,14 @@ impl Iscsi {
             SessionUse::Own => Sharing::Own,
             SessionUse::Shared => Sharing::Shared,
         };
-        let device = self
-            .initiator
-            .open(driver, &address, &options, &credentials, sharing)
-            .map_err(|error| user(&error))?;
-        self.devices.push(device);
+        let (paths, multipath) = multipath_options(spec).map_err(|(_, problem)| user(&problem))?;
+        let device = if paths.is_empty() {
+            self.initiator.open(driver, &address, &options, &credentials, sharing)
+        } else {
+            self.initiator.open_paths(driver, &address, &paths, &multipath, &options, &credentials)
+        };
+        self.devices.push(device.map_err(|error| user(&error))?);
+        self.volumes.push(volume);
         Ok(self.devices.len() as u32 - 1)
     }
 
@@ -71,19 +85,39 @@ impl Iscsi {
         self.initiator.attach(driver, region)
     }
 
-    /// What a device's session negotiated, and its socket as read back.
+    /// What a device's session negotiated, and its socket as read back; with paths, what each of theirs did.
     fn session_json<D: Driver>(&self, driver: &D, device: DeviceId) -> serde_json::Value {
+        let lun = self.initiator.facts(device);
         let session = self.initiator.session_of(device);
         let Some(facts) = self.initiator.session_facts(session) else { return serde_json::Value::Null };
-        let (device, params) = (self.initiator.facts(device), &facts.params);
-        let tcp = self.initiator.tcp_info(driver, session).unwrap_or_default();
+        let mut json = json!({
+            "lun": lun.lun,
+            "vendor": lun.vendor,
+            "product": lun.product,
+            "serial": lun.serial,
+        });
+        let path_json = |path: PathFacts<'_>| {
+            let mut json = json!({"name": path.name, "state": path.state.word(), "in_use": path.in_use});
+            let facts = self.initiator.session_facts(path.session);
+            extend(&mut json, facts.map(|facts| self.negotiated(driver, path.session, facts)));
+            json
+        };
+        let paths: Vec<_> = self.initiator.path_facts(device).map(path_json).collect();
+        extend(&mut json, Some(self.negotiated(driver, session, facts)));
+        extend(&mut json, (!paths.is_empty()).then(|| json!({ "paths": paths })));
+        json
+    }
+
+    fn negotiated<D: Driver>(
+        &self,
+        driver: &D,
+        session: SessionId,
+        facts: &SessionFacts,
+    ) -> serde_json::Value {
+        let (params, tcp) = (&facts.params, self.initiator.tcp_info(driver, session).unwrap_or_default());
         json!({
             "target": facts.target,
             "portal": facts.portal,
-            "lun": device.lun,
-            "vendor": device.vendor,
-            "product": device.product,
-            "serial": device.serial,
             "local_address": facts.local_addr.to_string(),
             "peer_address": facts.peer_addr.to_string(),
             "header_digest": format!("{:?}", params.header_digest).to_lowercase(),
@@ -105,32 +139,91 @@ impl Iscsi {
         })
     }
 
-    /// TCP counters since the last call, over all sessions.
-    pub(crate) fn tcp_since_last<D: Driver>(&mut self, driver: &D) -> TcpTally {
-        let mut tally = TcpTally::default();
-        for session in self.initiator.sessions() {
-            let Some(now) = self.initiator.tcp_info(driver, session) else { continue };
-            if self.seen.len() <= session.index() {
-                self.seen.resize(session.index() + 1, TcpInfo::default());
-            }
-            let before = &mut self.seen[session.index()];
-            // A session that was restored has a new connection, whose counters start again.
-            if now.bytes_received < before.bytes_received || now.bytes_sent < before.bytes_sent {
-                *before = TcpInfo::default();
-            }
-            tally.retransmits += now.retransmits.saturating_sub(before.retransmits);
-            tally.data_segments_sent += now.data_segments_sent.saturating_sub(before.data_segments_sent);
-            tally.bytes_sent += now.bytes_sent - before.bytes_sent;
-            tally.bytes_received += now.bytes_received - before.bytes_received;
-            tally.busy_us += now.busy_us.saturating_sub(before.busy_us);
-            tally.rwnd_limited_us += now.rwnd_limited_us.saturating_sub(before.rwnd_limited_us);
-            tally.sndbuf_limited_us += now.sndbuf_limited_us.saturating_sub(before.sndbuf_limited_us);
-            tally.rtt_sum_us += u64::from(now.rtt_us);
-            tally.connections += 1;
-            *before = now;
+    /// The name of a path by its place in the volume's list.
+    pub(crate) fn path_name(&self, unit: u32, path: usize) -> String {
+        let mut paths = self.initiator.path_facts(self.devices[unit as usize]);
+        paths.nth(path).map(|facts| facts.name.to_owned()).unwrap_or_default()
+    }
+
+    /// What the network carried since the last call: over all sessions, and by path.
+    pub(crate) fn network_since_last<D: Driver>(&mut self, driver: &D) -> Network {
+        let mut network = Network::default();
+        let tallies: Vec<TcpTally> =
+            self.initiator.sessions().map(|session| self.tcp_since_last(driver, session)).collect();
+        tallies.iter().for_each(|tally| network.tcp.add(tally));
+        for (&device, &volume) in self.devices.iter().zip(&self.volumes) {
+            let first = network.paths.len();
+            network.paths.extend(self.initiator.path_facts(device).map(|path| {
+                let tcp = &tallies[path.session.index()];
+                PathRow {
+                    volume,
+                    path: path.name.to_owned(),
+                    state: path.state.word(),
+                    retransmits: tcp.retransmits,
+                    bytes_sent: tcp.bytes_sent,
+                    bytes_received: tcp.bytes_received,
+                    ..PathRow::default()
+                }
+            }));
+            self.initiator.take_path_counters(device, |path, counters| {
+                let row = &mut network.paths[first + path];
+                (row.read_ios, row.write_ios) = (counters.read_ios, counters.write_ios);
+                (row.read_bytes, row.write_bytes) = (counters.read_bytes, counters.write_bytes);
+                row.service_sum_ns = counters.service_sum_ns;
+                row.service_max_ns = counters.service_max_ns;
+                row.displaced = counters.displaced;
+            });
         }
+        network
+    }
+
+    /// TCP counters of a session since the last call; zeros while it has no connection.
+    fn tcp_since_last<D: Driver>(&mut self, driver: &D, session: SessionId) -> TcpTally {
+        let Some(now) = self.initiator.tcp_info(driver, session) else { return TcpTally::default() };
+        if self.seen.len() <= session.index() {
+            self.seen.resize(session.index() + 1, TcpInfo::default());
+        }
+        let before = &mut self.seen[session.index()];
+        // A session that was restored has a new connection, whose counters start again.
+        if now.bytes_received < before.bytes_received || now.bytes_sent < before.bytes_sent {
+            *before = TcpInfo::default();
+        }
+        let tally = TcpTally {
+            retransmits: now.retransmits.saturating_sub(before.retransmits),
+            data_segments_sent: now.data_segments_sent.saturating_sub(before.data_segments_sent),
+            bytes_sent: now.bytes_sent - before.bytes_sent,
+            bytes_received: now.bytes_received - before.bytes_received,
+            busy_us: now.busy_us.saturating_sub(before.busy_us),
+            rwnd_limited_us: now.rwnd_limited_us.saturating_sub(before.rwnd_limited_us),
+            sndbuf_limited_us: now.sndbuf_limited_us.saturating_sub(before.sndbuf_limited_us),
+            rtt_sum_us: u64::from(now.rtt_us),
+            connections: 1,
+        };
+        *before = now;
         tally
     }
+}
+
+/// Adds the keys of one object to another.
+fn extend(json: &mut serde_json::Value, more: Option<serde_json::Value>) {
+    if let (Some(json), Some(serde_json::Value::Object(more))) = (json.as_object_mut(), more) {
+        json.extend(more);
+    }
+}
+
+/// The paths of a volume and how they are used; no paths = one, by the URL. An error names the part that is wrong.
+pub(crate) fn multipath_options(
+    spec: &VolumeSpec,
+) -> Result<(Vec<PathSpec>, MultipathOptions), (&'static str, String)> {
+    let path = |table: &crate::spec::PathOptions| {
+        serde_json::from_value(serde_json::Value::Object(table.clone())).map_err(|error| error.to_string())
+    };
+    let paths: Vec<PathSpec> =
+        spec.paths.iter().map(path).collect::<Result<_, _>>().map_err(|error| ("paths", error))?;
+    let options: MultipathOptions = serde_json::from_value(serde_json::Value::Object(spec.multipath.clone()))
+        .map_err(|error| ("multipath", error.to_string()))?;
+    options.check(&paths).map_err(|error| ("multipath", error.to_string()))?;
+    Ok((paths, options))
 }
 
 /// The session options of a volume.
@@ -217,6 +310,7 @@ impl IoSink for Reports {
 
     fn event(&mut self, event: Event) {
         let mut whose = Blame::Peer;
+        let mut path = None;
         let (kind, message, fatal) = match event.kind {
             EventKind::DeviceReady => return,
             EventKind::DeviceFailed(failure) => {
@@ -242,10 +336,31 @@ impl IoSink for Reports {
                 "a command was not answered in time and is being aborted".to_owned(),
                 false,
             ),
+            EventKind::PathFailed { path: failed, reason, displaced } => {
+                path = Some(failed);
+                ("path_failed", format!("{reason}; {displaced} I/Os in flight are sent again elsewhere"), false)
+            }
+            EventKind::PathRestored { path: back } => {
+                path = Some(back);
+                ("path_restored", "logged in again, and the LUN is the same".to_owned(), false)
+            }
+            EventKind::PathStateChanged { path: changed, state } => {
+                path = Some(changed);
+                ("path_state", format!("the array says: {}", state.word()), false)
+            }
+            EventKind::FailoverDone { path: failed, after_ns, .. } => {
+                path = Some(failed);
+                let after_ms = after_ns as f64 / 1e6;
+                ("failover", format!("the first I/O was done elsewhere after {after_ms:.1} ms"), false)
+            }
+            EventKind::NoPath => ("no_path", "no path is left; I/O waits".to_owned(), false),
+            EventKind::PathsBack { waiting } => {
+                ("paths_back", format!("there is a path again; {waiting} I/Os waited for it"), false)
+            }
             other => ("session", format!("{other:?}"), false),
         };
         // The worker opens its LUNs in the order of its units, so a device's index is its unit.
         let unit = event.device.map(|device| device.index() as u32);
-        self.notices.push(Notice { unit, kind, message, blame: whose, fatal });
+        self.notices.push(Notice { at: event.at, unit, path, kind, message, blame: whose, fatal });
     }
 }

@@ -51,6 +51,37 @@ pub struct Row {
     pub response_max_ns: u64,
 }
 
+/// What one path of a volume carried. Times are those of the path: an I/O that was sent again elsewhere counts there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PathRow {
+    /// Index into the specification's volumes.
+    pub volume: u32,
+    /// Its name; sessions of one path are told apart by `#1`, `#2`.
+    pub path: String,
+    /// Where it stood at the end, such as `active_optimized` or `failed`.
+    pub state: &'static str,
+    /// Reads completed without error.
+    pub read_ios: u64,
+    /// Writes completed without error.
+    pub write_ios: u64,
+    /// Bytes of the reads.
+    pub read_bytes: u64,
+    /// Bytes of the writes.
+    pub write_bytes: u64,
+    /// Sum of service times. Over the wall time, this is the mean number in flight.
+    pub service_sum_ns: u64,
+    /// Longest service time.
+    pub service_max_ns: u64,
+    /// I/Os that were in flight when it failed and were sent again elsewhere.
+    pub displaced: u64,
+    /// Segments of its session that were sent again.
+    pub retransmits: u64,
+    /// Payload bytes of its session that the peer acknowledged.
+    pub bytes_sent: u64,
+    /// Payload bytes that its session received.
+    pub bytes_received: u64,
+}
+
 /// A distribution of a stream over all its volumes, or (in the summary) of a volume over all streams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
@@ -138,6 +169,8 @@ pub struct Event {
     pub kind: String,
     /// Name of the volume; empty when it concerns the whole run.
     pub volume: String,
+    /// Name of the volume's path; empty when it concerns none or all of them.
+    pub path: String,
     /// For people.
     pub message: String,
     /// Whose fault.
@@ -166,6 +199,8 @@ pub struct Interval {
     pub host: HostUse,
     /// TCP.
     pub tcp: TcpSums,
+    /// What each path carried, for volumes whose specification lists paths; by volume, in the order of its paths.
+    pub paths: Vec<PathRow>,
     /// The generator.
     pub generator: Generator,
     /// What happened, in order.

@@ -2,7 +2,7 @@
 
 use super::{
     Event, Histogram, HostUse, Interval, Kind, Latency, Op, Row, TcpSums,
-    tally::{Cell, Coarse, Counts, Tally, TcpTally},
+    tally::{Cell, Coarse, Counts, Network, Tally, TcpTally},
 };
 use crate::worker::{control::Schedule, plan::Plan};
 use linerate_io::system::HostCpu;
@@ -58,7 +58,7 @@ struct Sum {
     end: u64,
     cells: BTreeMap<(u32, u32, Op), Cell>,
     latencies: BTreeMap<(u32, Op, bool), Histogram>,
-    tcp: TcpTally,
+    network: Network,
     interval: Interval,
 }
 
@@ -188,7 +188,7 @@ impl Merger {
         interval.generator.late_arrivals += tally.generator.late_arrivals;
         interval.generator.backlog_max += tally.generator.backlog_max;
         interval.events.append(&mut tally.events);
-        sum.tcp.add(&tally.tcp);
+        sum.network.add(&tally.network);
         tally.reset();
         // A worker that has ended takes nothing back.
         let _ = self.recycle[worker].send(batch.tally);
@@ -246,7 +246,7 @@ impl Sum {
         for (key, histogram) in &other.latencies {
             self.latencies.entry(*key).or_default().merge(histogram);
         }
-        self.tcp.add(&other.tcp);
+        self.network.add(&other.network);
         let (total, one) = (&mut self.interval, &other.interval);
         total.end_s = total.end_s.max(one.end_s);
         total.host.add(&one.host);
@@ -286,7 +286,10 @@ impl Sum {
         let wall_ns = (interval.end_s - interval.start_s) * 1e9;
         let busy_ns: u64 = interval.rows.iter().map(|row| row.service_sum_ns).sum();
         interval.outstanding_mean = if wall_ns > 0.0 { busy_ns as f64 / wall_ns } else { 0.0 };
-        interval.tcp = self.tcp.sums();
+        interval.tcp = self.network.tcp.sums();
+        interval.paths = self.network.paths;
+        // Stable: the paths of a volume stay in the order of its list.
+        interval.paths.sort_by_key(|row| row.volume);
         interval.events.sort_by(|a: &Event, b| a.at_s.total_cmp(&b.at_s));
         interval
     }

@@ -1,7 +1,7 @@
 //! What a worker counts into during one interval. Only its worker touches it; at the interval's end it is handed over
 //! whole and comes back empty, so the hot path neither locks nor allocates.
 
-use super::{Event, Generator, HISTOGRAM_MAX_NS, Histogram, Op};
+use super::{Event, Generator, HISTOGRAM_MAX_NS, Histogram, Op, PathRow};
 
 /// Sub-buckets per power of two in the upper half of the first bucket: three significant digits, as in [`Histogram`].
 const HALF: usize = 1024;
@@ -100,6 +100,43 @@ pub(crate) struct TcpTally {
     pub(crate) connections: u64,
 }
 
+/// What the network carried for a worker since it was last asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Network {
+    /// Over all sessions.
+    pub(crate) tcp: TcpTally,
+    /// By volume and path.
+    pub(crate) paths: Vec<PathRow>,
+}
+
+impl Network {
+    /// Adds what came later.
+    pub(crate) fn add(&mut self, later: &Self) {
+        self.tcp.add(&later.tcp);
+        for row in &later.paths {
+            let known = self.paths.iter_mut().find(|sum| (sum.volume, &sum.path) == (row.volume, &row.path));
+            match known {
+                Some(sum) => add_row(sum, row),
+                None => self.paths.push(row.clone()),
+            }
+        }
+    }
+}
+
+fn add_row(sum: &mut PathRow, later: &PathRow) {
+    sum.state = later.state;
+    sum.read_ios += later.read_ios;
+    sum.write_ios += later.write_ios;
+    sum.read_bytes += later.read_bytes;
+    sum.write_bytes += later.write_bytes;
+    sum.service_sum_ns += later.service_sum_ns;
+    sum.service_max_ns = sum.service_max_ns.max(later.service_max_ns);
+    sum.displaced += later.displaced;
+    sum.retransmits += later.retransmits;
+    sum.bytes_sent += later.bytes_sent;
+    sum.bytes_received += later.bytes_received;
+}
+
 /// One interval of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -112,7 +149,7 @@ pub(crate) struct Tally {
     pub(crate) generator: Generator,
     pub(crate) cpu_user_us: u64,
     pub(crate) cpu_system_us: u64,
-    pub(crate) tcp: TcpTally,
+    pub(crate) network: Network,
     pub(crate) events: Vec<Event>,
 }
 
@@ -139,7 +176,8 @@ impl Tally {
     pub(crate) fn reset(&mut self) {
         self.cells.fill([Cell::default(); 2]);
         self.generator = Generator::default();
-        (self.cpu_user_us, self.cpu_system_us, self.tcp) = (0, 0, TcpTally::default());
+        (self.cpu_user_us, self.cpu_system_us) = (0, 0);
+        self.network = Network::default();
         self.events.clear();
     }
 }

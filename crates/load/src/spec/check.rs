@@ -1,9 +1,10 @@
 //! Contradictions in a specification, found before anything is opened.
 
 use super::{
-    ArrivalSpec, RangeSpec, RangeUnit, RunSpec, SPEC_VERSION, SizeSpec, StreamSpec, VerifyMode, VolumeSpec,
+    ArrivalSpec, RangeSpec, RangeUnit, RunSpec, SPEC_VERSION, SessionUse, SizeSpec, StreamSpec, VerifyMode,
+    VolumeSpec,
 };
-use crate::backend::iscsi::session_options;
+use crate::backend::iscsi::{multipath_options, session_options};
 use std::collections::HashSet;
 use thiserror::Error;
 
@@ -99,7 +100,30 @@ impl VolumeSpec {
             && self.mutual_user.is_some() == self.mutual_secret.is_some();
         require(chap, &format!("{key}.user"), "a user and a secret belong together")?;
         session_options(self).map_err(|problem| SpecError::value(&format!("{key}.iscsi"), problem))?;
-        Ok(())
+        self.check_paths(key)
+    }
+
+    fn check_paths(&self, key: &str) -> Result<(), SpecError> {
+        let paths = format!("{key}.paths");
+        let multipath = format!("{key}.multipath");
+        require(
+            self.multipath.is_empty() || !self.paths.is_empty(),
+            &multipath,
+            "there is only one path; name the others in paths",
+        )?;
+        require(
+            self.paths.is_empty() || self.url.starts_with("iscsi://"),
+            &paths,
+            "only an iscsi:// volume has paths",
+        )?;
+        require(
+            self.paths.is_empty() || self.session == SessionUse::Own,
+            &format!("{key}.session"),
+            "paths have sessions of their own; leave shared out",
+        )?;
+        multipath_options(self)
+            .map(|_| ())
+            .map_err(|(part, problem)| SpecError::value(&format!("{key}.{part}"), problem))
     }
 }
 

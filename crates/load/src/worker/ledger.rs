@@ -6,7 +6,7 @@ use crate::{
     record::{
         Blame, Event, Op,
         merge::{Batch, Message},
-        tally::{Coarse, Needs, Tally, TcpTally, side},
+        tally::{Coarse, Needs, Network, Tally, side},
     },
 };
 use linerate_io::{Nanos, system};
@@ -151,8 +151,8 @@ impl Ledger {
 
     /// Ends the interval that `now` lies behind, or several. A reader who does not keep up loses no count: the interval
     /// goes on, and its counts arrive with a later one.
-    pub(crate) fn cut(&mut self, now: Nanos, tcp: impl FnOnce() -> TcpTally) {
-        self.close_interval(tcp());
+    pub(crate) fn cut(&mut self, now: Nanos, network: impl FnOnce() -> Network) {
+        self.close_interval(&network());
         while self.next_cut <= now && self.next_cut < self.start + self.schedule.end() {
             self.hand_over(self.schedule.cut(self.index));
             self.index += 1;
@@ -163,8 +163,8 @@ impl Ledger {
     }
 
     /// Ends the last interval, whole or not, and hands over what is kept for the whole run.
-    pub(crate) fn end(mut self, now: Nanos, tcp: TcpTally) {
-        self.close_interval(tcp);
+    pub(crate) fn end(mut self, now: Nanos, network: &Network) {
+        self.close_interval(network);
         let end = now.saturating_sub(self.start).min(self.schedule.cut(self.index));
         let batch = self.batch(end);
         let last = Message::Last { worker: self.worker, batch, coarse: std::mem::take(&mut self.coarse) };
@@ -172,12 +172,12 @@ impl Ledger {
         let _ = self.sender.send(last);
     }
 
-    fn close_interval(&mut self, tcp: TcpTally) {
+    fn close_interval(&mut self, network: &Network) {
         let cpu = system::thread_cpu().unwrap_or(self.cpu);
         self.tally.cpu_user_us += cpu.user_us - self.cpu.user_us;
         self.tally.cpu_system_us += cpu.system_us - self.cpu.system_us;
         self.cpu = cpu;
-        self.tally.tcp.add(&tcp);
+        self.tally.network.add(network);
     }
 
     fn hand_over(&mut self, end: u64) {
@@ -190,6 +190,7 @@ impl Ledger {
                 at_s: end as f64 / 1e9,
                 kind: "reader_slow".into(),
                 volume: String::new(),
+                path: String::new(),
                 message: "intervals are not fetched as fast as they end; some are merged into one".into(),
                 blame: Blame::Us,
             });
