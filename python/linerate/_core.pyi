@@ -63,10 +63,27 @@ class _Usage(TypedDict):
     backlog_max: int
 
 @type_check_only
+class _Paths(TypedDict):
+    volume: list[str]
+    path: list[str]
+    state: list[str]
+    read_ios: list[int]
+    write_ios: list[int]
+    read_bytes: list[int]
+    write_bytes: list[int]
+    service_sum_ns: list[int]
+    service_max_ns: list[int]
+    displaced: list[int]
+    retransmits: list[int]
+    bytes_sent: list[int]
+    bytes_received: list[int]
+
+@type_check_only
 class _Event(TypedDict):
     at_s: float
     kind: str
     volume: str
+    path: str
     message: str
     blame: str
 
@@ -133,6 +150,10 @@ class Interval:
     @property
     def rows(self) -> _Rows:
         """Counters by (stream, volume, op), as columns of equal length."""
+
+    @property
+    def paths(self) -> _Paths:
+        """What each path of the volumes with several paths carried, as columns of equal length."""
 
     @property
     def usage(self) -> _Usage:
@@ -223,8 +244,8 @@ class Array:
         """Addresses and ports that it listens on now, as the kernel chose them; none once stopped."""
 
     def stats(self) -> dict[str, Any]:
-        """Counters since the start; `by_portal` (where it listens now) and `by_session` (who is logged in now, counters at
-        most 0.1 s old; times on the clock of `time.monotonic_ns`). Empty once stopped.
+        """Counters since the start; `by_portal` (where it listens now) and `by_session` (who is logged in now,
+        counters at most 0.1 s old; times on the clock of `time.monotonic_ns`). Empty once stopped.
         """
 
     def change(self, change_json: str, /) -> None:

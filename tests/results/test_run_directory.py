@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,7 @@ from linerate.errors import InternalError
 from linerate.results import (
     Event,
     NotARunError,
+    PathRow,
     RunClosedError,
     RunDirectory,
     RunExistsError,
@@ -25,7 +27,7 @@ from linerate.results import (
 )
 from linerate.results.manifest import Finding, Validity
 
-from tests.samples.synthetic import Clock, Load, intervals_of, make_run, spec_of, write_step
+from tests.samples.synthetic import Clock, Load, facts_of, intervals_of, make_run, spec_of, write_step
 
 SOURCE = WorkloadSource(name="demo.parm", format="vdbench", text="sd=sd1,lun=/dev/sdb\n")
 
@@ -95,6 +97,36 @@ def test_a_closed_run_is_read_only(tmp_path: Path) -> None:
         writer.close("complete")
     with pytest.raises(RunExistsError):
         open_writer(tmp_path / "run")
+
+
+def test_paths_are_kept_path_by_path(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path / "run")
+    load = Load(volumes=1, intervals=2, warmup=1)
+    writer.begin_step("rd1", spec=spec_of(load), facts=facts_of(load))
+    for interval in intervals_of(load, random.Random(5)):
+        fast = PathRow("sd1", "h1.p0-a1.p0", "active_optimized", read_ios=3, read_bytes=3 << 20)
+        slow = PathRow("sd1", "h1.p1-a1.p1", "failed", write_ios=1, displaced=2, service_sum_ns=7)
+        event = Event(0.5, "path_failed", "no answer", volume="sd1", path="h1.p1-a1.p1")
+        writer.interval(replace(interval, paths=(fast, slow), events=(event,)))
+    writer.end_step()
+    running = RunDirectory.open(writer.path).paths
+    run = writer.close("complete")
+    assert run.paths.equals(running)
+    assert run.paths.columns[:7] == ["step", "interval", "start_s", "end_s", "warmup", "volume", "path"]
+    measured = run.paths.filter(~pl.col("warmup"))
+    assert measured["path"].to_list() == ["h1.p0-a1.p0", "h1.p1-a1.p1"] * 2
+    assert measured["read_ios"].to_list() == [3, 0] * 2
+    assert measured["displaced"].to_list() == [0, 2] * 2
+    assert {event.path for event in run.events} == {"h1.p1-a1.p1"}
+    assert files.PATHS in run.manifest.files
+    assert run.damage() == []
+
+
+def test_a_run_without_paths_has_an_empty_table(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [Load(intervals=2, warmup=0)])
+    assert not (run.path / files.PATHS).exists()
+    assert run.paths.is_empty()
+    assert "displaced" in run.paths.columns
 
 
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:

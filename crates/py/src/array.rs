@@ -58,7 +58,7 @@ impl Array {
             serde_json::from_str(change_json).map_err(|error| refused_json("array change", &error))?;
         match &*self.running() {
             Some(array) => array.change(&change).map_err(|error| {
-                blamed(Blame::User, &error.to_string(), "name what the array's configuration names")
+                blamed(Blame::User, error.to_string(), "name what the array's configuration names")
             }),
             None => Err(blamed(Blame::User, "the array has been stopped", "start another one")),
         }

@@ -81,6 +81,7 @@ def merge(intervals: Sequence[Interval]) -> Interval:
         usage=_usage([interval.usage for interval in intervals]),
         latencies=tuple(replace(same[0], histogram=_added(same)) for same in latencies.values()),
         events=tuple(event for interval in intervals for event in interval.events),
+        paths=tuple(row for interval in intervals for row in interval.paths),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple
 from typing import Any
 
-from linerate.results import Event, Interval, Latency, Row, Usage
+from linerate.results import Event, Interval, Latency, PathRow, Row, Usage
 from linerate.results.histogram import decode
 
 Packed = tuple[Any, ...]
@@ -27,12 +27,13 @@ def packed(interval: Interval) -> Packed:
         astuple(interval.usage),
         latencies,
         [astuple(event) for event in interval.events],
+        [astuple(row) for row in interval.paths],
     )
 
 
 def unpacked(values: Packed) -> Interval:
     """The interval again."""
-    index, start_s, end_s, warmup, rows, usage, latencies, events = values
+    index, start_s, end_s, warmup, rows, usage, latencies, events, paths = values
     return Interval(
         index=index,
         start_s=start_s,
@@ -45,4 +46,5 @@ def unpacked(values: Packed) -> Interval:
             for op, kind, data, stream, volume in latencies
         ),
         events=tuple(Event(*event) for event in events),
+        paths=tuple(PathRow(*row) for row in paths),
     )

@@ -1,22 +1,22 @@
-"""The columns of the two interval tables, and the way between them and `Interval` values.
+"""The columns of the interval tables, and the way between them and `Interval` values.
 
 `intervals` has one row per (step, interval, stream, volume, op): what was done. `usage` has one row per
-(step, interval): what it cost. While a run is being written both live in one spool file of JSON lines, one
-line per interval, so that a killed run loses at most the interval it was in; closing the run turns the spool
-into Parquet.
+(step, interval): what it cost. `paths` has one per (step, interval, volume, path), of volumes with several paths:
+which way it went. While a run is being written all live in one spool file of JSON lines, one line per interval, so
+that a killed run loses at most the interval it was in; closing the run turns the spool into Parquet.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from linerate.results.sample import Interval, Row, Usage
+from linerate.results.sample import Interval, PathRow, Row, Usage
 
 _ROWS_PER_FRAME = 100_000
 _TYPES: dict[str, pl.DataType] = {
@@ -40,8 +40,18 @@ _KEY: dict[str, pl.DataType] = {
 }
 ROW_COLUMNS = _columns_of(Row)
 USAGE_COLUMNS = _columns_of(Usage)
+PATH_COLUMNS = _columns_of(PathRow)
 INTERVALS_SCHEMA: dict[str, pl.DataType] = {**_KEY, **ROW_COLUMNS}
 USAGE_SCHEMA: dict[str, pl.DataType] = {**_KEY, **USAGE_COLUMNS}
+PATHS_SCHEMA: dict[str, pl.DataType] = {**_KEY, **PATH_COLUMNS}
+
+
+class Tables(NamedTuple):
+    """The interval tables of a run."""
+
+    intervals: pl.DataFrame
+    usage: pl.DataFrame
+    paths: pl.DataFrame
 
 
 def spool_line(step: str, interval: Interval) -> str:
@@ -49,19 +59,23 @@ def spool_line(step: str, interval: Interval) -> str:
 
     the rows as columns, so that names are not repeated a thousand times.
     """
-    columns = list(zip(*(astuple(row) for row in interval.rows), strict=True)) or [()] * len(ROW_COLUMNS)
-    return json.dumps(
-        {
-            "step": step,
-            "interval": interval.index,
-            "start_s": interval.start_s,
-            "end_s": interval.end_s,
-            "warmup": interval.warmup,
-            "rows": dict(zip(ROW_COLUMNS, columns, strict=True)),
-            "usage": dict(zip(USAGE_COLUMNS, astuple(interval.usage), strict=True)),
-        },
-        separators=(",", ":"),
-    )
+    line = {
+        "step": step,
+        "interval": interval.index,
+        "start_s": interval.start_s,
+        "end_s": interval.end_s,
+        "warmup": interval.warmup,
+        "rows": _as_columns(interval.rows, ROW_COLUMNS),
+        "usage": dict(zip(USAGE_COLUMNS, astuple(interval.usage), strict=True)),
+    }
+    if interval.paths:
+        line["paths"] = _as_columns(interval.paths, PATH_COLUMNS)
+    return json.dumps(line, separators=(",", ":"))
+
+
+def _as_columns(rows: Sequence[Row | PathRow], names: Iterable[str]) -> dict[str, Sequence[Any]]:
+    columns: Sequence[Sequence[Any]] = list(zip(*(astuple(row) for row in rows), strict=True))
+    return dict(zip(names, columns, strict=True)) if columns else dict.fromkeys(names, ())
 
 
 def complete_lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -78,22 +92,38 @@ def complete_lines(path: Path) -> Iterator[dict[str, Any]]:
                 return  # a crash of the whole host may leave blocks of zeros behind the last good line
 
 
-def read_spool(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The `intervals` and `usage` tables of a spool file."""
-    frames: list[pl.DataFrame] = [pl.DataFrame(schema=INTERVALS_SCHEMA)]
-    rows: dict[str, list[Any]] = {name: [] for name in INTERVALS_SCHEMA}
-    usage: dict[str, list[Any]] = {name: [] for name in USAGE_SCHEMA}
+class _Table:
+    """A table that grows line by line."""
+
+    def __init__(self, schema: Mapping[str, pl.DataType]) -> None:
+        self._schema = dict(schema)
+        self._frames = [pl.DataFrame(schema=self._schema)]
+        self._rows: dict[str, list[Any]] = {name: [] for name in schema}
+
+    def add(self, line: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> None:
+        """Rows as columns, behind the key of their line."""
+        count = len(next(iter(columns.values())))
+        for name in self._schema:
+            self._rows[name].extend([line[name]] * count if name in _KEY else columns[name])
+        if len(self._rows["step"]) >= _ROWS_PER_FRAME:  # Python lists cost ten times a frame's memory
+            self._flush()
+
+    def frame(self) -> pl.DataFrame:
+        """All of it."""
+        self._flush()
+        return pl.concat(self._frames)
+
+    def _flush(self) -> None:
+        self._frames.append(pl.DataFrame(self._rows, schema=self._schema))
+        self._rows = {name: [] for name in self._schema}
+
+
+def read_spool(path: Path) -> Tables:
+    """The tables of a spool file."""
+    intervals, usage, paths = _Table(INTERVALS_SCHEMA), _Table(USAGE_SCHEMA), _Table(PATHS_SCHEMA)
     for line in complete_lines(path):
-        count = len(line["rows"]["ios"])
-        for name in _KEY:
-            rows[name].extend([line[name]] * count)
-            usage[name].append(line[name])
-        for name in ROW_COLUMNS:
-            rows[name].extend(line["rows"][name])
-        for name in USAGE_COLUMNS:
-            usage[name].append(line["usage"][name])
-        if len(rows["ios"]) >= _ROWS_PER_FRAME:  # Python lists cost ten times a frame's memory
-            frames.append(pl.DataFrame(rows, schema=INTERVALS_SCHEMA))
-            rows = {name: [] for name in INTERVALS_SCHEMA}
-    frames.append(pl.DataFrame(rows, schema=INTERVALS_SCHEMA))
-    return pl.concat(frames), pl.DataFrame(usage, schema=USAGE_SCHEMA)
+        intervals.add(line, line["rows"])
+        usage.add(line, {name: (value,) for name, value in line["usage"].items()})
+        if "paths" in line:
+            paths.add(line, line["paths"])
+    return Tables(intervals.frame(), usage.frame(), paths.frame())

@@ -23,10 +23,10 @@ _TIME_SLACK_S = 0.0015  # the log rounds to a millisecond
 class RunDirectory:
     """A run directory opened for reading.
 
-    `manifest` is the typed manifest; `intervals` has one row per (step, interval, stream, volume, op),
-    `usage` one row per (step, interval). Both have the columns of `columns.py`, units in the names. A run
-    that was killed reads like a finished one, up to the last interval it completed; its `state` is then
-    "interrupted".
+    `manifest` is the typed manifest; `intervals` has one row per (step, interval, stream, volume, op), `usage`
+    one per (step, interval), `paths` one per (step, interval, volume, path). All have the columns of `columns.py`,
+    units in the names. A run that was killed reads like a finished one, up to the last interval it completed; its
+    `state` is then "interrupted".
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
@@ -70,12 +70,17 @@ class RunDirectory:
     @property
     def intervals(self) -> pl.DataFrame:
         """Counters per step, interval, stream, volume and operation."""
-        return self._tables[0]
+        return self._tables.intervals
 
     @property
     def usage(self) -> pl.DataFrame:
         """CPU, TCP and generator figures per step and interval."""
-        return self._tables[1]
+        return self._tables.usage
+
+    @property
+    def paths(self) -> pl.DataFrame:
+        """Counters per step, interval, volume and path, of volumes with several paths; else empty."""
+        return self._tables.paths
 
     @cached_property
     def events(self) -> Sequence[Event]:
@@ -186,14 +191,21 @@ class RunDirectory:
         return {step.key: step for step in self.manifest.steps}
 
     @cached_property
-    def _tables(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _tables(self) -> columns.Tables:
         spool = self.path / files.SPOOL
         if spool.exists():  # not closed, or killed while closing: the spool is removed last
             return columns.read_spool(spool)
         try:
-            return (
+            has_paths = (self.path / files.PATHS).exists()
+            return columns.Tables(
                 _with_schema(pl.read_parquet(self.path / files.INTERVALS), columns.INTERVALS_SCHEMA),
                 _with_schema(pl.read_parquet(self.path / files.USAGE), columns.USAGE_SCHEMA),
+                _with_schema(
+                    pl.read_parquet(self.path / files.PATHS)
+                    if has_paths
+                    else pl.DataFrame(schema=columns.PATHS_SCHEMA),
+                    columns.PATHS_SCHEMA,
+                ),
             )
         except (OSError, pl.exceptions.PolarsError) as error:
             raise RunDamagedError(

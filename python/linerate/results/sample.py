@@ -55,6 +55,29 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class PathRow:
+    """What one path of a volume carried over one interval.
+
+    Service times are those of the path: an I/O that was sent again elsewhere counts there. `service_sum_ns` over
+    the wall time is the mean number of I/Os in flight.
+    """
+
+    volume: str
+    path: str
+    state: str
+    read_ios: int = 0
+    write_ios: int = 0
+    read_bytes: int = 0
+    write_bytes: int = 0
+    service_sum_ns: int = 0
+    service_max_ns: int = 0
+    displaced: int = 0
+    retransmits: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """What the load host and its TCP connections did during one interval;
 
@@ -109,6 +132,7 @@ class Interval:
     usage: Usage = field(default_factory=Usage)
     latencies: tuple[Latency, ...] = ()
     events: tuple[Event, ...] = ()
+    paths: tuple[PathRow, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -123,8 +147,9 @@ class Interval:
 
 def interval_from_core(core: _core.Interval) -> Interval:
     """The one adapter from the compiled module's interval (a summary's `total` too) to `Interval`."""
-    rows = core.rows
+    rows, paths = core.rows, core.paths
     columns = [rows[name] for name in _ROW_FIELDS]  # type: ignore[literal-required]
+    path_columns = [paths[name] for name in _PATH_FIELDS]  # type: ignore[literal-required]
     return Interval(
         index=core.index,
         start_s=core.start_s,
@@ -143,7 +168,9 @@ def interval_from_core(core: _core.Interval) -> Interval:
             for stream, volume, op, kind, histogram in core.latencies
         ),
         events=tuple(Event(**event) for event in core.events),
+        paths=tuple(PathRow(*values) for values in zip(*path_columns, strict=True)),
     )
 
 
 _ROW_FIELDS = tuple(item.name for item in fields(Row))
+_PATH_FIELDS = tuple(item.name for item in fields(PathRow))

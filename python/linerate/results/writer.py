@@ -200,18 +200,22 @@ class RunWriter:
         self._closed = True
         for file in (self._spool, self._events, self._latency):
             file.close()
-        intervals, usage = columns.read_spool(self.path / files.SPOOL)
-        intervals.write_parquet(self.path / files.INTERVALS, compression="zstd")
-        usage.write_parquet(self.path / files.USAGE, compression="zstd")
+        tables = columns.read_spool(self.path / files.SPOOL)
+        tables.intervals.write_parquet(self.path / files.INTERVALS, compression="zstd")
+        tables.usage.write_parquet(self.path / files.USAGE, compression="zstd")
+        sealed = files.DATA_FILES
+        if not tables.paths.is_empty():
+            tables.paths.write_parquet(self.path / files.PATHS, compression="zstd")
+            sealed = (*sealed, files.PATHS)
         ended = {"state": state, "reason": scrub_text(reason), "ended_at": self._now()}
         self._manifest = self._manifest.model_copy(update=ended)
         files.write_manifest(self.path, self._manifest)
         validity = judge(RunDirectory.open(self.path)) if judge else None
-        records = {name: files.record_of(self.path / name) for name in files.DATA_FILES}
+        records = {name: files.record_of(self.path / name) for name in sealed}
         self._manifest = self._manifest.model_copy(update={"validity": validity, "files": records})
         files.write_manifest(self.path, self._manifest)
         (self.path / files.SPOOL).unlink()
-        for name in (*files.DATA_FILES, files.MANIFEST):
+        for name in (*sealed, files.MANIFEST):
             files.seal(self.path / name)
         return RunDirectory.open(self.path)
 

@@ -10,8 +10,8 @@ use crate::{
 };
 use linerate_initiator::{
     Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoOp, IoRequest, IoSink,
-    LunAddress, MultipathOptions, PathFacts, PathSpec, ReadInto, Secret, SessionFacts, SessionId, SessionOptions,
-    Sharing,
+    LunAddress, MultipathOptions, PathFacts, PathSpec, ReadInto, Secret, SessionFacts, SessionId,
+    SessionOptions, Sharing,
 };
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo};
 use serde_json::json;
@@ -150,7 +150,9 @@ impl Iscsi {
         let mut network = Network::default();
         let tallies: Vec<TcpTally> =
             self.initiator.sessions().map(|session| self.tcp_since_last(driver, session)).collect();
-        tallies.iter().for_each(|tally| network.tcp.add(tally));
+        for tally in &tallies {
+            network.tcp.add(tally);
+        }
         for (&device, &volume) in self.devices.iter().zip(&self.volumes) {
             let first = network.paths.len();
             network.paths.extend(self.initiator.path_facts(device).map(|path| {
@@ -338,7 +340,11 @@ impl IoSink for Reports {
             ),
             EventKind::PathFailed { path: failed, reason, displaced } => {
                 path = Some(failed);
-                ("path_failed", format!("{reason}; {displaced} I/Os in flight are sent again elsewhere"), false)
+                (
+                    "path_failed",
+                    format!("{reason}; {displaced} I/Os in flight are sent again elsewhere"),
+                    false,
+                )
             }
             EventKind::PathRestored { path: back } => {
                 path = Some(back);

@@ -281,9 +281,10 @@ fn open_volume<D: Driver>(
         },
         Some(("file", path)) => Files::open(&mut backends.files, driver, Path::new(path), volume, writes)
             .map(|one| (Medium::File, one)),
-        Some(("iscsi", _)) => {
-            backends.iscsi.open(driver, volume, index).map(|unit| (Medium::Iscsi, Opened { unit, ..Null::open(0) }))
-        }
+        Some(("iscsi", _)) => backends
+            .iscsi
+            .open(driver, volume, index)
+            .map(|unit| (Medium::Iscsi, Opened { unit, ..Null::open(0) })),
         _ => Err(user(format!("{}: expected iscsi://..., file:/path or null:SIZE", volume.url))),
     };
     result.map_err(|error| failed(volume, error))
