@@ -40,7 +40,7 @@ fn every_path_is_counted_and_all_of_them_make_the_whole() {
     let array = array();
     let streams = json!([stream("s", &["sd0"], &json!({"read_percent": 50}))]);
     let volumes = json!([volume(&array, 2, &json!({"policy": "round_robin"}))]);
-    let (facts, total) = run_well(spec(&volumes, &streams, &json!({})));
+    let (_, total) = run_well(spec(&volumes, &streams, &json!({})));
     let names: Vec<_> = total.paths.iter().map(|row| row.path.as_str()).collect();
     assert_eq!(names, ["a#1", "a#2", "b"]);
     for row in &total.paths {
@@ -55,10 +55,21 @@ fn every_path_is_counted_and_all_of_them_make_the_whole() {
             total.paths.iter().map(|row| if op == Op::Read { row.read_ios } else { row.write_ios }).sum();
         assert!(by_path.abs_diff(ios(&total, None, None, Some(op))) <= 16, "{op:?}: {by_path}");
     }
-    let paths = facts.volumes[0].session["paths"].as_array().unwrap();
-    assert_eq!(paths.len(), 3);
-    assert_eq!(paths[2]["peer_address"], array.portals()[1].to_string());
-    assert!(facts.started_monotonic_ns.is_some());
+    array.stop();
+}
+
+#[test]
+fn facts_list_every_path() {
+    let array = array();
+    let streams = json!([stream("s", &["sd0"], &json!({}))]);
+    let run = Run::start(spec(&json!([volume(&array, 1, &json!({}))]), &streams, &json!({}))).unwrap();
+    let session = run.facts().volumes[0].session.clone();
+    let paths = session["paths"].as_array().unwrap();
+    assert_eq!(paths.iter().map(|path| &path["name"]).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(paths[1]["peer_address"], array.portals()[1].to_string());
+    assert_eq!(paths[1]["state"], "active_optimized");
+    assert!(run.facts().started_monotonic_ns.is_some());
+    run.finish();
     array.stop();
 }
 
