@@ -104,7 +104,7 @@ fn contradictions_are_named_by_their_key() {
         ("volumes.sd0.multipath: there is only one path", |one| one["paths"] = json!([])),
         ("volumes.sd0.multipath: unknown variant", |one| one["multipath"] = json!({"policy": "best"})),
         ("volumes.sd0.paths: unknown field `port`", |one| one["paths"][0]["port"] = 1.into()),
-        ("volumes.sd0.multipath: path \"b\"", |one| one["paths"][0]["name"] = "b".into()),
+        ("volumes.sd0.paths: path \"b\"", |one| one["paths"][0]["name"] = "b".into()),
     ] {
         let said = refused(change);
         assert!(said.starts_with(message), "{said}");

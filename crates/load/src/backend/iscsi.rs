@@ -10,10 +10,10 @@ use crate::{
 };
 use linerate_initiator::{
     Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoOp, IoRequest, IoSink,
-    LunAddress, MultipathOptions, PathFacts, PathSpec, ReadInto, Secret, SessionFacts, SessionId,
-    SessionOptions, Sharing,
+    LunAddress, MultipathOptions, OptionsError, PathFacts, PathSpec, ReadInto, Secret, SessionFacts,
+    SessionId, SessionOptions, Sharing,
 };
-use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo};
+use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo, net::NetWatch};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub(crate) struct Iscsi {
     initiator: Initiator,
     devices: Vec<DeviceId>,
+    /// The initiator hears of links that go down and come up.
+    follows_links: bool,
     /// The volume in the specification, by device.
     volumes: Vec<u32>,
     /// Kernel counters per session when they were last read.
@@ -45,6 +47,14 @@ impl Iscsi {
             SessionUse::Shared => Sharing::Shared,
         };
         let (paths, multipath) = multipath_options(spec).map_err(|(_, problem)| user(&problem))?;
+        if !self.follows_links && paths.iter().any(|path| path.interface.is_some()) {
+            let watch = NetWatch::open().map_err(|error| {
+                let problem = format!("links cannot be followed: {error}; leave interface out of the paths");
+                OpenError::new(Blame::Host, problem)
+            })?;
+            self.initiator.watch_links(watch);
+            self.follows_links = true;
+        }
         let device = if paths.is_empty() {
             self.initiator.open(driver, &address, &options, &credentials, sharing)
         } else {
@@ -224,7 +234,10 @@ pub(crate) fn multipath_options(
         spec.paths.iter().map(path).collect::<Result<_, _>>().map_err(|error| ("paths", error))?;
     let options: MultipathOptions = serde_json::from_value(serde_json::Value::Object(spec.multipath.clone()))
         .map_err(|error| ("multipath", error.to_string()))?;
-    options.check(&paths).map_err(|error| ("multipath", error.to_string()))?;
+    options.check(&paths).map_err(|error| match error {
+        OptionsError::Paths(problem) => ("paths", problem),
+        other => ("multipath", other.to_string()),
+    })?;
     Ok((paths, options))
 }
 
