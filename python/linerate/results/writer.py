@@ -203,7 +203,7 @@ class RunWriter:
         tables = columns.read_spool(self.path / files.SPOOL)
         tables.intervals.write_parquet(self.path / files.INTERVALS, compression="zstd")
         tables.usage.write_parquet(self.path / files.USAGE, compression="zstd")
-        sealed = files.DATA_FILES
+        sealed: tuple[str, ...] = files.DATA_FILES
         if not tables.paths.is_empty():
             tables.paths.write_parquet(self.path / files.PATHS, compression="zstd")
             sealed = (*sealed, files.PATHS)
