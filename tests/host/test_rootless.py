@@ -20,7 +20,7 @@ def test_everything_inside_a_user_namespace(tmp_path: Path) -> None:
     if (probe := subprocess.run([*unshare, "true"], capture_output=True, text=True)).returncode != 0:
         need.missing(f"no user namespace: {probe.stderr.strip()}")
     here = Path(__file__).parent
-    files = [str(here / f"test_{name}.py") for name in ("namespace", "crash", "drivers", "verbs")]
+    files = [str(here / f"test_{name}.py") for name in ("namespace", "crash", "journal", "drivers", "verbs")]
     pytest_run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not True", *files]
     done = subprocess.run(
         [*unshare, *pytest_run, f"--basetemp={tmp_path / 'inside'}"],
