@@ -64,7 +64,7 @@ fuzz: ## fuzz every target for SECONDS each (needs cargo-fuzz and a nightly tool
 fuzz-smoke: ## the fuzz targets' bodies over random bytes on the stable toolchain, seconds
 	cargo test --locked -p linerate-sim --test fuzz_smoke
 
-sim: ## initiator and array under a virtual clock, on one path and on several, RUNS seeds of each kind; SEED=n replays one seed
+sim: ## initiator and array under a virtual clock, on one path and several, RUNS seeds of each kind; SEED=n replays one
 	LINERATE_SIM_SEED=$(SEED) LINERATE_SIM_RUNS=$(if $(SEED),,$(RUNS)) \
 	cargo test --locked --release -p linerate-sim --test pair --test multipath -- --nocapture
 
