@@ -115,15 +115,14 @@ def played(lab: Any, seed: int) -> dict[str, Any]:
         "errors": errors,
         "outcome": end.outcome,
         "error": str(end.error or ""),
-        "response_max_s": max(end.total.rows["response_max_ns"], default=0) * 1e-9,
     }
 
 
 def spec_of(lab: Any, seed: int, elapsed_s: float) -> Any:
     """Reads and writes of every block over both paths, with data that is checked."""
     from linerate.san import layout
-    from linerate.workload import RunSpec, SizeMix, StreamSpec, VolumeSpec
-    from linerate.workload.spec import PathSpec
+    from linerate.workload import RunSpec, StreamSpec, VolumeSpec
+    from linerate.workload.spec import PathSpec, SizeMix
 
     ways = layout(lab.topology, "h1")["a1.v1"]
     volume = VolumeSpec(
