@@ -19,10 +19,13 @@ use crate::{
     hosts::Hosts,
     packet::Segment,
     plan::{ChangeFailure, Plan},
-    report::{FabricStats, LagStats},
+    report::{Effort, FabricStats, LagStats},
     spec::ChangeSpec,
 };
-use linerate_io::{net::Poller, system};
+use linerate_io::{
+    net::Poller,
+    system::{self, Haste},
+};
 use linerate_link::{Nanos, Network};
 use std::{
     io,
@@ -57,15 +60,15 @@ pub(crate) struct Engine {
     /// Real time at virtual time 0.
     epoch: Nanos,
     pace: Pace,
+    /// None where the scheduler knows nothing of the kind.
+    haste: Option<Haste>,
     lag: LagStats,
 }
 
 impl Engine {
     pub(crate) fn new(plan: Plan, network: Network<Segment>, hosts: Hosts) -> io::Result<Self> {
         // A thread that comes late is a slow network: where it may not hurry, the lag will tell.
-        if let Err(error) = system::hurry_thread() {
-            log::info!("the fabric runs with ordinary priority: {error}");
-        }
+        let haste = system::hurry_thread().ok();
         let poller = Poller::new()?;
         for (index, host) in hosts.list.iter().enumerate() {
             poller.add(&host.tap, index)?;
@@ -77,6 +80,7 @@ impl Engine {
             poller,
             epoch: system::now_ns(),
             pace: Pace::default(),
+            haste,
             lag: LagStats::default(),
         })
     }
@@ -172,7 +176,13 @@ impl Engine {
         let lag = self.lag;
         self.lag.recent_max_ns = 0;
         let cpu_us = cpu.user_us + cpu.system_us;
-        Ok(FabricStats::collect(&self.plan, &self.network, &self.hosts, cpu_us, lag))
+        let scheduling = match self.haste {
+            Some(Haste::RealTime) => "real_time",
+            Some(Haste::Priority) => "priority",
+            Some(Haste::Slices) => "slices",
+            None => "ordinary",
+        };
+        Ok(FabricStats::collect(&self.plan, &self.network, &self.hosts, Effort { cpu_us, scheduling, lag }))
     }
 }
 

@@ -23,5 +23,8 @@ mod report;
 pub mod spec;
 
 pub use fabric::{Blame, Fabric, FabricError};
-pub use report::{FabricStats, InterfaceStats, LagStats, NamedPortStats};
+pub use plan::{PortSettings, TrunkSettings};
+pub use report::{
+    Effort, FabricStats, InterfaceStats, LagStats, NamedPortStats, NamedSwitchStats, NamedTrunkStats,
+};
 pub use spec::{ChangeSpec, FabricSpec, SpecError};

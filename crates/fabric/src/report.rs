@@ -14,16 +14,27 @@ use std::collections::BTreeMap;
 pub struct FabricStats {
     /// Time since the start, as the network has lived it.
     pub elapsed_ns: Nanos,
-    /// CPU time of the fabric's thread. Without NAPI it carries frames into the hosts' stacks too.
-    pub cpu_us: u64,
-    /// How late the fabric was.
-    pub lag: LagStats,
+    /// What the fabric's thread does for it.
+    #[serde(flatten)]
+    pub effort: Effort,
     /// Ports of hosts and arrays.
     pub ports: BTreeMap<String, NamedPortStats>,
     /// Cables between switches.
     pub trunks: BTreeMap<String, NamedTrunkStats>,
     /// Switches.
     pub switches: BTreeMap<String, NamedSwitchStats>,
+}
+
+/// The fabric's thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Effort {
+    /// CPU time. Without NAPI it carries frames into the hosts' stacks too.
+    pub cpu_us: u64,
+    /// How soon it runs when it has to: `real_time`, `priority` (the highest of ordinary threads), `slices` (short ones,
+    /// like everybody else) or `ordinary`.
+    pub scheduling: &'static str,
+    /// How late it was.
+    pub lag: LagStats,
 }
 
 /// Lag from which on a measurement is to be doubted.
@@ -104,13 +115,7 @@ impl LagStats {
 }
 
 impl FabricStats {
-    pub(crate) fn collect(
-        plan: &Plan,
-        network: &Network<Segment>,
-        hosts: &Hosts,
-        cpu_us: u64,
-        lag: LagStats,
-    ) -> Self {
+    pub(crate) fn collect(plan: &Plan, network: &Network<Segment>, hosts: &Hosts, effort: Effort) -> Self {
         let ports = plan.ports.iter().map(|(name, port)| {
             let interfaces = hosts.list[port.hosts.clone()].iter();
             let interfaces = interfaces.map(|host| {
@@ -136,8 +141,7 @@ impl FabricStats {
         });
         Self {
             elapsed_ns: network.now(),
-            cpu_us,
-            lag,
+            effort,
             ports: ports.collect(),
             trunks: trunks.collect(),
             switches: switches.collect(),

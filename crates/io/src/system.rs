@@ -5,7 +5,7 @@ use rustix::{
     thread::CpuSet,
     time::{ClockId, clock_gettime},
 };
-use std::{fs, io, time::Duration};
+use std::{ffi::c_int, fs, io, time::Duration};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 pub fn now_ns() -> u64 {
@@ -34,27 +34,54 @@ pub fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Asks the scheduler to run the calling thread soon after it wakes up, for threads that stand in for hardware: the
-/// shortest time slice (which anybody may ask for, since Linux 6.12) and, where permitted, the highest ordinary priority.
-/// Returns whether that priority was given. Errors: the scheduler knows no time slices, or the thread is under a policy
-/// without them.
-pub fn hurry_thread() -> io::Result<bool> {
+/// How a thread that stands in for hardware is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Haste {
+    /// Before all ordinary threads, at once (`SCHED_FIFO`).
+    RealTime,
+    /// As an ordinary thread of the highest priority.
+    Priority,
+    /// As any other thread, in short slices.
+    Slices,
+}
+
+/// Asks the scheduler to run the calling thread as soon as it wakes up, for threads that stand in for hardware: in real
+/// time where that is permitted and there is another CPU for everybody else, else with the highest ordinary priority,
+/// else with the shortest time slice, which anybody may ask for (since Linux 6.12).
+///
+/// A thread that somebody has put under another policy keeps it. Errors: the scheduler knows no time slices.
+pub fn hurry_thread() -> io::Result<Haste> {
     const SLICE_NS: u64 = 100_000;
-    let ask = |nice: i32| {
+    let ask = |policy: c_int, flags: c_int, nice: i32| {
         // SAFETY: all-zero is a valid sched_attr.
         let mut wish: libc::sched_attr = unsafe { std::mem::zeroed() };
         wish.size = size_of::<libc::sched_attr>() as u32;
-        // Without, all-zero would say SCHED_OTHER: whoever runs us under another policy meant it.
-        wish.sched_flags = libc::SCHED_FLAG_KEEP_POLICY as u64;
+        wish.sched_policy = policy as u32;
+        wish.sched_flags = flags as u64;
         wish.sched_nice = nice;
-        wish.sched_runtime = SLICE_NS;
+        if policy == libc::SCHED_FIFO {
+            wish.sched_priority = 1;
+        } else {
+            wish.sched_runtime = SLICE_NS;
+        }
         // SAFETY: the kernel reads one sched_attr; 0 is the calling thread.
         let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wish, 0) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
-    match ask(-20) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => ask(0).map(|()| false),
+    // SAFETY: asks for the policy of the calling thread.
+    match unsafe { libc::sched_getscheduler(0) } {
+        libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE => return Ok(Haste::RealTime),
+        libc::SCHED_OTHER if allowed_cpus()?.len() > 1 && ask(libc::SCHED_FIFO, 0, 0).is_ok() => {
+            return Ok(Haste::RealTime);
+        }
+        _ => {}
+    }
+    let keep = libc::SCHED_FLAG_KEEP_POLICY;
+    match ask(0, keep, -20) {
+        Ok(()) => Ok(Haste::Priority),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            ask(0, keep, 0).map(|()| Haste::Slices)
+        }
         Err(error) => Err(error),
     }
 }
@@ -199,15 +226,31 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_in_a_hurry_keeps_its_policy() {
+    fn a_thread_in_a_hurry_is_what_it_is_told() {
         std::thread::spawn(|| {
             // SAFETY: asks for the policy of the calling thread.
             let policy = || unsafe { libc::sched_getscheduler(0) };
             let before = policy();
-            if before == libc::SCHED_OTHER {
+            let haste = hurry_thread().unwrap();
+            let is_real_time = [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE].contains(&policy());
+            assert_eq!(haste == Haste::RealTime, is_real_time);
+            assert!(haste == Haste::RealTime || policy() == before);
+            assert_eq!(hurry_thread().unwrap(), haste, "asking again changes nothing");
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_thread_of_another_policy_keeps_it() {
+        std::thread::spawn(|| {
+            // SAFETY: all-zero is a valid sched_param; the calling thread becomes a batch job, as anybody may.
+            unsafe {
+                let parameter: libc::sched_param = std::mem::zeroed();
+                assert_eq!(libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameter), 0);
                 hurry_thread().unwrap();
+                assert_eq!(libc::sched_getscheduler(0), libc::SCHED_BATCH);
             }
-            assert_eq!(policy(), before);
         })
         .join()
         .unwrap();
