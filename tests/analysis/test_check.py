@@ -35,6 +35,16 @@ def lab(busy_s: float, ours_s: float) -> dict[str, float]:
     }
 
 
+def late(percent: float) -> dict[str, float]:
+    """Counters of a user fabric that was late in this part of a minute."""
+    return {"machine.clock_s": 60.0, "fabric.lag_ns_max": 4e6, "fabric.late_ns": percent / 100 * 60e9}
+
+
+def test_a_fabric_that_was_late_for_a_moment_is_believed(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [replace(SOUND, counters=late(percent=0.5), points=10)])
+    assert "fabric-late" not in found(run)
+
+
 @dataclass(frozen=True)
 class Case:
     rule: str
@@ -71,8 +81,10 @@ CASES = [
     Case(
         "fabric-late",
         "suspect",
-        replace(SOUND, counters={"fabric.lag_ns_max": 4e6, "fabric.given_up_ns": 0.0}),
+        replace(SOUND, counters={"fabric.lag_ns_max": 4e6, "fabric.given_up_ns": 1e6}),
     ),
+    Case("fabric-late", "suspect", replace(SOUND, counters=late(percent=2))),
+    Case("fabric-late", "void", replace(SOUND, counters=late(percent=7))),
     Case(
         "fabric-late", "void", replace(SOUND, counters={"fabric.lag_ns_max": 4e7, "fabric.given_up_ns": 9e9})
     ),

@@ -17,7 +17,7 @@ Figures beyond `verdict.METRICS`, all over the measured time:
     link_percent                                    of the busiest link and direction
     dropped_frames                                  in adapters and switches
     fabric_lag_ms                                   how far the user fabric fell behind at worst
-    fabric_late_percent                             of the time, at least, that it was more than 1 ms behind
+    fabric_late_percent                             of the time that it settled more than 1 ms too late
     fabric_given_up_percent                         of the time, that it could not make up for
     iscsi_share_percent                             of storage and LAN throughput together
 """
@@ -117,7 +117,9 @@ def _fabric(counters: Mapping[str, float], seconds: float) -> Iterator[tuple[str
     """The user fabric's own lag; the kernel's has no clock of its own."""
     if "fabric.lag_ns_max" in counters:
         yield "fabric_lag_ms", counters["fabric.lag_ns_max"] / 1e6
-    if "fabric.late_turns" in counters and seconds > 0:
+    if "fabric.late_ns" in counters and seconds > 0:
+        yield "fabric_late_percent", 100 * counters["fabric.late_ns"] / 1e9 / seconds
+    elif "fabric.late_turns" in counters and seconds > 0:  # of runs before it told the time
         yield "fabric_late_percent", min(100 * counters["fabric.late_turns"] * LATE_S / seconds, 100.0)
     if "fabric.given_up_ns" in counters and seconds > 0:
         yield "fabric_given_up_percent", 100 * counters["fabric.given_up_ns"] / 1e9 / seconds

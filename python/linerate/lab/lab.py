@@ -304,7 +304,8 @@ class Lab:
         `interface.NODE.INTERFACE.bytes_sent`, `.bytes_received` where several interfaces share a port.
         `fabric.cpu_s`: the switches, and with the user fabric links and adapters, too; that one also counts
         `port.LINK.lost`, `.pauses`, `.switch_pauses`, `.interrupts` and how late it was: `fabric.lag_ns_max` since the
-        previous reading, `fabric.late_turns`, `fabric.given_up_ns`.
+        previous reading, `fabric.late_ns` of its time by more than a millisecond, `fabric.late_turns`,
+        `fabric.given_up_ns`.
         `keeper.cpu_s`; `machine.busy_s`, `machine.idle_s`: all CPUs together. `machine.clock_s`: when, on the
         monotonic clock.
         Raises HostError when an array or the fabric has died.

@@ -12,8 +12,8 @@ from linerate.analysis.rules.base import Doubt, StepRule, StepView
 
 IDLE_PERCENT_MIN = 10.0
 FOREIGN_PERCENT_MAX = 5.0
-FABRIC_LAG_MS_MAX = 1.0
-FABRIC_LATE_PERCENT_MAX = 50.0  # beyond, delays are the machine's and not the link's
+FABRIC_LATE_PERCENT_DOUBTED = 1.0  # beyond, the 99th percentile is the machine's and not the link's
+FABRIC_LATE_PERCENT_MAX = 5.0  # beyond, more frames were late than a study's margin forgives
 FABRIC_GIVEN_UP_PERCENT_MAX = 1.0  # beyond, rates are off by more than a study resolves
 
 
@@ -21,13 +21,13 @@ def _fabric_late(step: StepView) -> Iterator[Doubt]:
     figures = figures_of(step.summary, step.record.counters)
     lag_ms = figures.get("fabric_lag_ms", 0.0)
     late, given_up = figures.get("fabric_late_percent", 0.0), figures.get("fabric_given_up_percent", 0.0)
-    if lag_ms <= FABRIC_LAG_MS_MAX:
+    if late <= FABRIC_LATE_PERCENT_DOUBTED and given_up == 0:
         return
     grave = late > FABRIC_LATE_PERCENT_MAX or given_up > FABRIC_GIVEN_UP_PERCENT_MAX
     yield Doubt(
         "void" if grave else "suspect",
-        f"the user-space fabric was up to {lag_ms:.1f} ms behind, late in {late:.0f} % of the time, and gave up "
-        f"{given_up:.1f} %",
+        f"the user-space fabric was up to {lag_ms:.1f} ms behind, more than 1 ms in {late:.1f} % of the time, and gave "
+        f"up {given_up:.1f} %",
         "use a lower line rate or larger frames, or stop other work on this machine",
     )
 

@@ -14,7 +14,7 @@ from statistics import median
 
 from linerate.analysis.verdict.model import Attribution, Limit, Observation
 
-FABRIC_LAG_MS_MAX = 1.0  # where a run stops being believed
+FABRIC_LAG_MS_MAX = 1.0  # below, it limits nothing
 FABRIC_GIVEN_UP_PERCENT = 1.0
 FABRIC_FULL_CORES = 0.9  # it is one thread
 LINK_FULL_PERCENT = 95.0

@@ -153,6 +153,7 @@ class UserFabric:
             "fabric.cpu_s": sum(map(system.process_cpu_s, self.processes.values())),
             "fabric.lag_ns_max": stats["lag"]["recent_max_ns"],
             "fabric.late_turns": stats["lag"]["late_turns"],
+            "fabric.late_ns": stats["lag"]["late_ns"],
             "fabric.given_up_ns": stats["lag"]["given_up_ns"],
         }
         for name, port in stats["ports"].items():
@@ -171,7 +172,7 @@ class UserFabric:
 
     def facts(self) -> dict[str, str | int | float | bool | None]:
         """How the fabric carries frames."""
-        return {"receive_threads": self.receives_in_threads}
+        return {"receive_threads": self.receives_in_threads, "scheduling": self._stats()["scheduling"]}
 
     def _stats(self) -> dict[str, Any]:
         assert self._channel is not None
