@@ -52,6 +52,8 @@ pub enum Haste {
 /// A thread that somebody has put under another policy keeps it. Errors: the scheduler knows no time slices.
 pub fn hurry_thread() -> io::Result<Haste> {
     const SLICE_NS: u64 = 100_000;
+    /// Above the threads that receive for hosts, where those run in real time, too.
+    const PRIORITY: u32 = 2;
     let ask = |policy: c_int, flags: c_int, nice: i32| {
         // SAFETY: all-zero is a valid sched_attr.
         let mut wish: libc::sched_attr = unsafe { std::mem::zeroed() };
@@ -60,7 +62,7 @@ pub fn hurry_thread() -> io::Result<Haste> {
         wish.sched_flags = flags as u64;
         wish.sched_nice = nice;
         if policy == libc::SCHED_FIFO {
-            wish.sched_priority = 1;
+            wish.sched_priority = PRIORITY;
         } else {
             wish.sched_runtime = SLICE_NS;
         }

@@ -46,6 +46,7 @@ class UserFabric:
         self._trunks = {trunk.name: trunk for trunk in topology.trunks}
         self._receivers: dict[str, list[TapThread]] = {}
         self.receives_in_threads = False
+        self._receives_at_once = False
         self._channel: Channel | None = None
 
     @property
@@ -67,6 +68,8 @@ class UserFabric:
             interfaces = [interface.name for interface in member.interfaces]
             self._receivers[member.name] = tap_threads(self._nodes[member.name], interfaces)
         self.receives_in_threads = all(self._receivers.values())
+        receivers = [thread for threads in self._receivers.values() for thread in threads]
+        self._receives_at_once = self.receives_in_threads and all(thread.hurry() for thread in receivers)
 
     def links(self) -> dict[str, Link]:
         """Every link as the fabric has it; its MTU as the node has it now."""
@@ -172,7 +175,11 @@ class UserFabric:
 
     def facts(self) -> dict[str, str | int | float | bool | None]:
         """How the fabric carries frames."""
-        return {"receive_threads": self.receives_in_threads, "scheduling": self._stats()["scheduling"]}
+        return {
+            "receive_threads": self.receives_in_threads,
+            "receive_real_time": self._receives_at_once,
+            "scheduling": self._stats().get("scheduling"),
+        }
 
     def _stats(self) -> dict[str, Any]:
         assert self._channel is not None
