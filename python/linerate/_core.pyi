@@ -213,7 +213,7 @@ class Armed:
         """
 
     def disarm(self) -> None:
-        """Closes the volumes again."""
+        """Closes the volumes again and waits until that is done."""
 
 @final
 class Summary:

@@ -54,7 +54,8 @@ struct Merging {
     gone: Receiver<()>,
 }
 
-/// A run whose volumes are open and whose workers wait for the start. Dropped, it closes them again.
+/// A run whose volumes are open and whose workers wait for the start; meanwhile they answer what the targets ask.
+/// Dropped, it closes the volumes again ([`Self::disarm`] waits for that).
 #[derive(Debug)]
 pub struct Armed {
     facts: Facts,
@@ -153,7 +154,7 @@ impl Armed {
         let control = Arc::new(Control::new(&plan, schedule, spec.limits));
         let (sender, messages) = mpsc::sync_channel(WAITING_INTERVALS * (plan.workers + 1));
         let (here, gone) = mpsc::channel();
-        let mut crew = Crew { here: Some(here), ..Crew::default() };
+        let mut crew = Crew::new(&control, here);
         for index in 0..plan.workers {
             let (give_back, returned) = mpsc::channel();
             crew.recycle.push(give_back);
@@ -188,21 +189,33 @@ impl Armed {
         let (alive, ended) = mpsc::channel();
         for begin in &crew.begin {
             begin.send((start, alive.clone())).map_err(|_| {
+                let told = control.failure();
                 control.stop();
-                RunError::Internal("it ended before the start".into())
+                told.unwrap_or_else(|| RunError::Internal("it ended before the start".into()))
             })?;
         }
+        control.wake();
         drop(alive);
         crew.thread("load-cpu", move || sample_host(start, schedule, &ended, &sender))
             .inspect_err(|_| control.stop())?;
         crew.here = None;
         facts.started_monotonic_ns = Some(start);
-        let merger = Merger::new(&plan, schedule, crew.recycle, facts.tsc_hz, host);
+        let (threads, recycle) = (std::mem::take(&mut crew.threads), std::mem::take(&mut crew.recycle));
+        let merger = Merger::new(&plan, schedule, recycle, facts.tsc_hz, host);
         Ok(Run {
             facts,
             control,
-            merging: Mutex::new(Merging { merger, messages, threads: crew.threads, gone }),
+            merging: Mutex::new(Merging { merger, messages, threads, gone }),
         })
+    }
+
+    /// Closes the volumes and waits until that is done, but not long for a device that hangs.
+    pub fn disarm(self) {
+        let Self { gone, mut crew, .. } = self;
+        crew.here = None;
+        drop(crew);
+        // Disconnected once the last thread has ended.
+        let _ = gone.recv_timeout(JOIN_TIMEOUT);
     }
 }
 
@@ -232,9 +245,10 @@ impl Merging {
     }
 }
 
-/// The threads of a run while they get ready.
-#[derive(Debug, Default)]
+/// The threads of a run while they get ready. Dropped, it sends home those that have not begun.
+#[derive(Debug)]
 struct Crew {
+    control: Arc<Control>,
     threads: Vec<JoinHandle<()>>,
     ready: Vec<Receiver<Result<Ready, RunError>>>,
     begin: Vec<Sender<(Nanos, Sender<()>)>>,
@@ -243,7 +257,25 @@ struct Crew {
     here: Option<Sender<()>>,
 }
 
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.begin.clear();
+        self.control.wake();
+    }
+}
+
 impl Crew {
+    fn new(control: &Arc<Control>, here: Sender<()>) -> Self {
+        Self {
+            control: Arc::clone(control),
+            threads: Vec::new(),
+            ready: Vec::new(),
+            begin: Vec::new(),
+            recycle: Vec::new(),
+            here: Some(here),
+        }
+    }
+
     fn thread(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), RunError> {
         let here = self.here.clone();
         let named = thread::Builder::new().name(name.into()).spawn(move || {
@@ -322,12 +354,13 @@ fn work_on<D: Driver>(
         Err(error) => {
             let _ = tell.send(Err(error));
         }
-        Ok((worker, facts)) => {
+        Ok((mut worker, facts)) => {
             let (indices, volumes) = facts.into_iter().unzip();
             let facts = Facts { volumes, threads: vec![thread], ..Facts::default() };
             let _ = tell.send(Ok(Ready { driver: name, facts, indices }));
-            if let Ok((start, alive)) = wait.recv() {
-                worker.run(start, alive);
+            match worker.await_order(wait) {
+                Some((start, alive)) => worker.run(start, alive),
+                None => worker.close(),
             }
         }
     }

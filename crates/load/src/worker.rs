@@ -28,7 +28,10 @@ use plan::Plan;
 use std::{
     cmp::Reverse,
     collections::BinaryHeap,
-    sync::{Arc, mpsc::Sender},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, TryRecvError},
+    },
 };
 use volume::{Lane, Pick, Picking, Start, Volume};
 
@@ -136,14 +139,43 @@ impl<D: Driver> Worker<D> {
         let network = self.backends.iscsi.network_since_last(&self.driver);
         self.ledger.end(end, &network);
         drop(alive);
+        self.close();
+    }
+
+    /// Serves its sessions until the order to start comes; none if nobody will give it any more, or the run is over.
+    /// Whoever gives the order, or drops it, wakes the driver.
+    pub(crate) fn await_order<T>(&mut self, orders: &Receiver<T>) -> Option<T> {
+        while !self.control.is_over() {
+            match orders.try_recv() {
+                Ok(order) => return Some(order),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => self.serve(Nanos::MAX),
+            }
+        }
+        None
+    }
+
+    /// Closes what it opened.
+    pub(crate) fn close(mut self) {
         Backend::<D>::close(&mut self.backends.files, &mut self.driver, CLOSE_NS);
         self.backends.iscsi.close(&mut self.driver, CLOSE_NS);
+    }
+
+    /// One turn without load, at most until a time: pings of the target are answered, lost sessions log in again.
+    fn serve(&mut self, until: Nanos) {
+        self.flush();
+        let due = Backend::<D>::next_deadline(&self.backends.iscsi).unwrap_or(Nanos::MAX);
+        self.poll(match due.min(until) {
+            Nanos::MAX => Wait::Forever,
+            until => Wait::Until(until),
+        });
+        self.on_time(self.driver.now());
     }
 
     /// Waits for the start; then every volume has something to do.
     fn begin(&mut self, start: Nanos) {
         while self.driver.now() < start && !self.control.is_over() {
-            self.poll(Wait::Until(start));
+            self.serve(start);
         }
         self.end = start + self.control.schedule.end();
         self.fix_arrivals(start);

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{ios, run_well, spec, stream};
-use linerate_load::{Blame, Op, Outcome, Run, RunError};
+use linerate_load::{Armed, Blame, Op, Outcome, Run, RunError};
+use linerate_io::system::now_ns;
 use linerate_target::Array;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -143,5 +144,40 @@ fn what_cannot_be_reached_is_explained() {
         &json!([stream("s", &["sd0"], &json!({}))]),
         &json!({"elapsed_s": 0.1}),
     ));
+    array.stop();
+}
+
+/// The target closes a session that leaves its pings unanswered for 0.3 s: it must not notice that the start is far off.
+#[test]
+fn an_armed_run_answers_its_targets_and_can_be_called_off() {
+    let volumes = json!([{"lun": 0, "name": "v", "kind": "memory", "size_bytes": 4 << 20}]);
+    let config = json!({"name": "lab", "portals": ["127.0.0.1:0"], "workers": 1,
+        "targets": [{"name": TARGET, "volumes": volumes}],
+        "limits": {"nop_interval_s": 0.1, "nop_timeout_s": 0.3}});
+    let array = Array::start(serde_json::from_value(config).unwrap()).unwrap();
+    let order = || {
+        let volumes = json!([volume(&array, 0, &Value::Null)]);
+        spec(&volumes, &json!([stream("s", &["sd0"], &json!({}))]), &json!({"elapsed_s": 0.2}))
+    };
+    for driver in ["epoll", "io_uring"] {
+        let mut asked = order();
+        asked.driver = serde_json::from_value(json!(driver)).unwrap();
+        let armed = Armed::new(asked).unwrap();
+        let logins = array.stats().logins;
+        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(array.stats().logins, logins, "{driver}: the session was lost meanwhile");
+        let run = armed.start_at(now_ns() + 50_000_000).unwrap();
+        let summary = run.finish();
+        assert!(matches!(summary.outcome, Outcome::Completed), "{driver}: {:?}", summary.outcome);
+        assert_eq!(summary.total.events, [], "{driver}");
+        assert!(summary.total.ios() > 10, "{driver}");
+
+        Armed::new(order()).unwrap().disarm();
+        let gone = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            array.stats().sessions == 0
+        });
+        assert!(gone, "{driver}: the session was not logged out");
+    }
     array.stop();
 }

@@ -109,9 +109,10 @@ impl Armed {
         Ok(Run { run: Arc::new(run), names: Arc::clone(&self.names) })
     }
 
-    /// Closes the volumes again.
-    fn disarm(&self) {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
+    /// Closes the volumes again and waits until that is done.
+    fn disarm(&self, py: Python<'_>) {
+        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| run.map(linerate_load::Armed::disarm));
     }
 }
 

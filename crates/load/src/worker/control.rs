@@ -122,8 +122,13 @@ impl Control {
     /// Ends the run: everything was done.
     pub(crate) fn end(&self) {
         if !self.over.swap(true, Relaxed) {
-            self.wakers.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|wake| wake.0());
+            self.wake();
         }
+    }
+
+    /// Interrupts every worker's wait.
+    pub(crate) fn wake(&self) {
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|wake| wake.0());
     }
 
     /// Adds a worker that must hear of the end.
