@@ -202,11 +202,7 @@ impl Armed {
         facts.started_monotonic_ns = Some(start);
         let (threads, recycle) = (std::mem::take(&mut crew.threads), std::mem::take(&mut crew.recycle));
         let merger = Merger::new(&plan, schedule, recycle, facts.tsc_hz, host);
-        Ok(Run {
-            facts,
-            control,
-            merging: Mutex::new(Merging { merger, messages, threads, gone }),
-        })
+        Ok(Run { facts, control, merging: Mutex::new(Merging { merger, messages, threads, gone }) })
     }
 
     /// Closes the volumes and waits until that is done, but not long for a device that hangs.

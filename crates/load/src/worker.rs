@@ -59,6 +59,13 @@ struct Backends {
     iscsi: Iscsi,
 }
 
+impl Backends {
+    fn close<D: Driver>(&mut self, driver: &mut D) {
+        Backend::<D>::close(&mut self.files, driver, CLOSE_NS);
+        self.iscsi.close(driver, CLOSE_NS);
+    }
+}
+
 /// Which of them a volume uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Medium {
@@ -139,7 +146,7 @@ impl<D: Driver> Worker<D> {
         let network = self.backends.iscsi.network_since_last(&self.driver);
         self.ledger.end(end, &network);
         drop(alive);
-        self.close();
+        self.backends.close(&mut self.driver);
     }
 
     /// Serves its sessions until the order to start comes; none if nobody will give it any more, or the run is over.
@@ -157,8 +164,7 @@ impl<D: Driver> Worker<D> {
 
     /// Closes what it opened.
     pub(crate) fn close(mut self) {
-        Backend::<D>::close(&mut self.backends.files, &mut self.driver, CLOSE_NS);
-        self.backends.iscsi.close(&mut self.driver, CLOSE_NS);
+        self.backends.close(&mut self.driver);
     }
 
     /// One turn without load, at most until a time: pings of the target are answered, lost sessions log in again.

@@ -1,12 +1,16 @@
 //! Runs on LUNs of an array in this process, over TCP on the loopback interface.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests may fail loudly and wait for real time"
+)]
 
 mod common;
 
 use common::{ios, run_well, spec, stream};
-use linerate_load::{Armed, Blame, Op, Outcome, Run, RunError};
 use linerate_io::system::now_ns;
+use linerate_load::{Armed, Blame, Op, Outcome, Run, RunError};
 use linerate_target::Array;
 use serde_json::{Value, json};
 use std::time::Duration;
