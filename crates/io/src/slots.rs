@@ -1,6 +1,12 @@
-//! A table of objects addressed by [`Handle`]s that go stale when the object is removed.
+//! A table of objects addressed by [`Handle`]s that go stale when the object is removed, and the questions about them
+//! that every driver answers alike.
 
-use crate::Handle;
+use crate::{Handle, TcpInfo, file, net::socket, pool::OpenFile};
+use std::{
+    io,
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::fd::AsFd,
+};
 
 /// One entry: how often it was reused, and what it holds now.
 #[derive(Debug)]
@@ -57,6 +63,56 @@ impl<T> Slots<T> {
         let occupied = self.slots.iter().enumerate().filter(|(_, slot)| slot.value.is_some());
         occupied.map(|(index, slot)| Handle::new(index as u32, slot.generation))
     }
+}
+
+/// What an object of a driver is to those who ask about it.
+#[derive(Debug)]
+pub(crate) enum View<'a> {
+    Listener(&'a TcpListener),
+    Stream(&'a TcpStream),
+    File(&'a OpenFile),
+}
+
+/// An object of a driver.
+pub(crate) trait Viewed {
+    /// None once it is being closed: its handle finds nothing any more.
+    fn view(&self) -> Option<View<'_>>;
+}
+
+impl<T: Viewed> Slots<T> {
+    fn view(&self, handle: Handle) -> Option<View<'_>> {
+        self.get(handle).and_then(Viewed::view)
+    }
+
+    /// See [`crate::Driver::local_addr`].
+    pub(crate) fn local_addr(&self, handle: Handle) -> io::Result<SocketAddr> {
+        match self.view(handle) {
+            Some(View::Listener(socket)) => socket.local_addr(),
+            Some(View::Stream(socket)) => socket.local_addr(),
+            _ => Err(stale()),
+        }
+    }
+
+    /// See [`crate::Driver::tcp_info`].
+    pub(crate) fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo> {
+        match self.view(stream) {
+            Some(View::Stream(socket)) => socket::tcp_info(socket.as_fd()),
+            _ => Err(stale()),
+        }
+    }
+
+    /// See [`crate::Driver::file_size`].
+    pub(crate) fn file_size(&self, file: Handle) -> io::Result<u64> {
+        match self.view(file) {
+            Some(View::File(open)) => file::size_bytes(&open.file, open.kind),
+            _ => Err(stale()),
+        }
+    }
+}
+
+/// A handle of something that is not there, or is no such thing.
+pub(crate) fn stale() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the handle was closed")
 }
 
 #[cfg(test)]

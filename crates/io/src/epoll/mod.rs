@@ -16,7 +16,7 @@ use crate::{
     gather::Regions,
     net::socket,
     pool::{FilePool, FileRequest, OpenFile},
-    slots::Slots,
+    slots::{Slots, View, Viewed, stale},
     system,
 };
 use std::{
@@ -52,6 +52,16 @@ enum Object {
     Listener(Listener),
     Stream(Box<Stream>),
     File(OpenFile),
+}
+
+impl Viewed for Object {
+    fn view(&self) -> Option<View<'_>> {
+        Some(match self {
+            Self::Listener(listener) => View::Listener(&listener.socket),
+            Self::Stream(stream) => View::Stream(&stream.socket),
+            Self::File(open) => View::File(open),
+        })
+    }
 }
 
 /// [`Driver`] on epoll. See the module text.
@@ -318,11 +328,7 @@ impl Driver for EpollDriver {
     }
 
     fn local_addr(&self, handle: Handle) -> io::Result<SocketAddr> {
-        match self.objects.get(handle) {
-            Some(Object::Listener(listener)) => listener.socket.local_addr(),
-            Some(Object::Stream(stream)) => stream.socket.local_addr(),
-            _ => Err(stale()),
-        }
+        self.objects.local_addr(handle)
     }
 
     fn connect(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle> {
@@ -343,10 +349,7 @@ impl Driver for EpollDriver {
     }
 
     fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo> {
-        match self.objects.get(stream) {
-            Some(Object::Stream(stream)) => socket::tcp_info(stream.socket.as_fd()),
-            _ => Err(stale()),
-        }
+        self.objects.tcp_info(stream)
     }
 
     fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer, at: usize) {
@@ -376,10 +379,7 @@ impl Driver for EpollDriver {
     }
 
     fn file_size(&self, file: Handle) -> io::Result<u64> {
-        match self.objects.get(file) {
-            Some(Object::File(open)) => file::size_bytes(&open.file, open.kind),
-            _ => Err(stale()),
-        }
+        self.objects.file_size(file)
     }
 
     fn read_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64) {
@@ -421,10 +421,6 @@ impl Driver for EpollDriver {
         out.append(&mut self.ready);
         Ok(())
     }
-}
-
-fn stale() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the handle was closed")
 }
 
 fn token_of(handle: Handle) -> u64 {

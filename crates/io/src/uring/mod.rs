@@ -17,7 +17,7 @@ use crate::{
     gather::{PIECES_PER_CALL, Progress, Regions, drop_front, push_buffer},
     net::socket,
     pool::{FilePool, FileRequest, OpenFile},
-    slots::Slots,
+    slots::{Slots, View, Viewed, stale},
     system,
 };
 use io_uring::{opcode, squeue, types};
@@ -59,6 +59,17 @@ struct Object {
     body: Body,
     in_flight: u32,
     closing: bool,
+}
+
+impl Viewed for Object {
+    fn view(&self) -> Option<View<'_>> {
+        let view = match &self.body {
+            Body::Listener(socket) => View::Listener(socket),
+            Body::Stream { socket, .. } => View::Stream(socket),
+            Body::File(open) => View::File(open),
+        };
+        (!self.closing).then_some(view)
+    }
 }
 
 /// [`Driver`] on `io_uring`. Belongs to the thread that opened it. See the module text.
@@ -392,11 +403,7 @@ impl Driver for UringDriver {
     }
 
     fn local_addr(&self, handle: Handle) -> io::Result<SocketAddr> {
-        match self.body(handle) {
-            Some(Body::Listener(socket)) => socket.local_addr(),
-            Some(Body::Stream { socket, .. }) => socket.local_addr(),
-            _ => Err(stale()),
-        }
+        self.objects.local_addr(handle)
     }
 
     fn connect(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle> {
@@ -417,7 +424,7 @@ impl Driver for UringDriver {
     }
 
     fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo> {
-        self.stream(stream).map_or_else(|| Err(stale()), |(socket, _)| socket::tcp_info(socket.as_fd()))
+        self.objects.tcp_info(stream)
     }
 
     fn recv(&mut self, stream: Handle, direct: &[Seg], mut buffer: Buffer, at: usize) {
@@ -458,10 +465,7 @@ impl Driver for UringDriver {
     }
 
     fn file_size(&self, file: Handle) -> io::Result<u64> {
-        match self.body(file) {
-            Some(Body::File(open)) => file::size_bytes(&open.file, open.kind),
-            _ => Err(stale()),
-        }
+        self.objects.file_size(file)
     }
 
     fn read_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64) {
@@ -541,8 +545,4 @@ impl Drop for UringDriver {
             }
         }
     }
-}
-
-fn stale() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the handle was closed")
 }
