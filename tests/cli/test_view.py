@@ -12,6 +12,7 @@ from linerate.cli.view.events import (
     IntervalMeasured,
     Latency,
     Notice,
+    PathFigures,
     RunEnded,
     RunStarted,
     StepEnded,
@@ -156,3 +157,47 @@ def test_a_finished_step_leaves_its_average_behind() -> None:
     assert "average" in printed
     assert "session_lost sd3: reset" in printed
     assert moving.strip() == ""
+
+
+def _path(name: str, state: str, iops: float, displaced: int = 0) -> PathFigures:
+    return PathFigures(
+        path=name,
+        state=state,
+        iops=iops,
+        mib_s=iops / 128,
+        mean_ms=0.5,
+        max_ms=7.25,
+        queue_depth=4.0,
+        displaced=displaced,
+        retransmits=1,
+    )
+
+
+PATHS = (_path("left", "active_optimized", 640.0), _path("right", "failed", 0.0, displaced=5))
+PATH_LINES = """\
+             path   state             i/o rate  MB/sec   resp  resp max  queue  displaced  retrans
+             left   active_optimized     640.0    5.00  0.500     7.250    4.0          0        1
+             right  failed                 0.0    0.00  0.500     7.250    4.0          5        1
+"""
+
+
+def test_paths_stand_below_the_average_of_plain_lines() -> None:
+    out = io.StringIO()
+    fault = Happened(
+        step="rd1", at_s=1.25, kind="path_failed", volume="v1", path="right", message="reset", blame="peer"
+    )
+    ended = StepEnded(step="rd1", state="complete", figures=FIGURES, paths=PATHS)
+    with PlainView(out) as view:
+        for event in (*EVENTS[:-2], fault, ended):
+            view.show(event)
+    assert "1.250 path_failed v1 right: reset\n" in out.getvalue()
+    assert out.getvalue().endswith(f"{FIGURES_TEXT}\n{PATH_LINES}")
+
+
+def test_the_live_table_shows_the_latest_paths_and_not_too_many() -> None:
+    many = tuple(_path(f"p{n}", "standby", 1.0) for n in range(11))
+    for width, paths, shown in ((140, PATHS, "right"), (100, many, "and 3 more")):
+        latest = _interval(3, warmup=False).model_copy(update={"paths": paths})
+        _, moving = _live(width, (*EVENTS[:-2], latest))
+        assert shown in moving
+        assert "p8" not in moving

@@ -6,11 +6,14 @@ Units end the names; MB/s is `mib_s`, 2^20 bytes per second; latencies are servi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from linerate.analysis import OpSummary, StepSummary
+from linerate.analysis.summary import MIB, NS_PER_MS
+from linerate.results import Interval, PathRow
 
 VERSION: Literal["linerate.events/1"] = "linerate.events/1"
 
@@ -53,6 +56,24 @@ class Figures(Record):
     cpu_percent: float | None
     """User and system time of the whole host, of all its CPUs."""
     cpu_system_percent: float | None
+    retransmits: int
+    """TCP segments sent again."""
+
+
+class PathFigures(Record):
+    """What went over one path, over all volumes that have a path of that name."""
+
+    path: str
+    state: str
+    """active_optimized, standby, failed, ... at the end; mixed where volumes differ."""
+    iops: float
+    mib_s: float
+    mean_ms: float
+    max_ms: float
+    queue_depth: float
+    """I/Os in flight, mean."""
+    displaced: int
+    """I/Os that were in flight when it failed and were sent again elsewhere."""
     retransmits: int
     """TCP segments sent again."""
 
@@ -104,6 +125,8 @@ class IntervalMeasured(Record):
     end_s: float
     warmup: bool
     figures: Figures
+    paths: tuple[PathFigures, ...] = ()
+    """Of volumes with several paths, in their order."""
 
 
 class Happened(Record):
@@ -114,6 +137,8 @@ class Happened(Record):
     at_s: float
     kind: str
     volume: str
+    path: str = ""
+    """Of the volume; empty when it concerns none or all of them."""
     message: str
     blame: str
 
@@ -126,6 +151,7 @@ class StepEnded(Record):
     state: Ending
     reason: str = ""
     figures: Figures | None = None
+    paths: tuple[PathFigures, ...] = ()
 
 
 RunEvent = RunStarted | Notice | StepStarted | IntervalMeasured | Happened | StepEnded
@@ -141,6 +167,31 @@ def figures(summary: StepSummary) -> Figures:
         cpu_percent=summary.usage.cpu_busy_percent,
         cpu_system_percent=summary.usage.cpu_system_percent,
         retransmits=summary.usage.retransmits,
+    )
+
+
+def path_figures(interval: Interval) -> tuple[PathFigures, ...]:
+    """The paths of an interval or a step by name, each over all volumes."""
+    by_name: dict[str, list[PathRow]] = {}
+    for row in interval.paths:
+        by_name.setdefault(row.path, []).append(row)
+    return tuple(_path(name, rows, interval.seconds or 1.0) for name, rows in by_name.items())
+
+
+def _path(name: str, rows: Sequence[PathRow], seconds: float) -> PathFigures:
+    ios = sum(row.read_ios + row.write_ios for row in rows)
+    busy_ns = sum(row.service_sum_ns for row in rows)
+    states = {row.state for row in rows}
+    return PathFigures(
+        path=name,
+        state=states.pop() if len(states) == 1 else "mixed",
+        iops=ios / seconds,
+        mib_s=sum(row.read_bytes + row.write_bytes for row in rows) / seconds / MIB,
+        mean_ms=busy_ns / ios / NS_PER_MS if ios else 0.0,
+        max_ms=max(row.service_max_ns for row in rows) / NS_PER_MS,
+        queue_depth=busy_ns / 1e9 / seconds,
+        displaced=sum(row.displaced for row in rows),
+        retransmits=sum(row.retransmits for row in rows),
     )
 
 

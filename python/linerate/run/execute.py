@@ -40,6 +40,7 @@ from linerate.run.events import (
     StepEnded,
     StepStarted,
     figures,
+    path_figures,
 )
 from linerate.run.load import Load, LoadEnd, LoadStarter, LocalLoad
 from linerate.workload import Notice as WorkloadNotice
@@ -315,6 +316,7 @@ class _Step:
                 end_s=interval.end_s,
                 warmup=interval.warmup,
                 figures=figures(summarise_interval(interval, label)),
+                paths=path_figures(interval),
             )
         )
 
@@ -325,6 +327,7 @@ class _Step:
                 at_s=event.at_s,
                 kind=event.kind,
                 volume=event.volume,
+                path=event.path,
                 message=event.message,
                 blame=event.blame,
             )
@@ -335,7 +338,8 @@ class _Step:
         self._writer.end_step(measured, state=state, reason=reason, counters=counters)
         label = self._planned.label
         shown = figures(summarise_interval(measured, label)) if measured.ios else None
-        self._tell(StepEnded(step=label, state=state, reason=reason, figures=shown))
+        paths = path_figures(measured) if measured.ios else ()
+        self._tell(StepEnded(step=label, state=state, reason=reason, figures=shown, paths=paths))
         return measured
 
 

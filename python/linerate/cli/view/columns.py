@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linerate.cli.view.events import Figures, Latency
+from linerate.cli.view.events import Figures, Happened, Latency, PathFigures
 
 BLANK = "-"
 
@@ -61,3 +61,45 @@ COLUMNS = (
     Column("cpu%", "sys", 6, lambda f: _percent(f.cpu_system_percent), narrow=False),
     Column("re-", "trans", 6, lambda f: str(f.retransmits)),
 )
+
+PATHS_SHOWN = 8
+PATH_HEADINGS = ("path", "state", "i/o rate", "MB/sec", "resp", "resp max", "queue", "displaced", "retrans")
+
+
+def path_cells(paths: Sequence[PathFigures]) -> list[tuple[str, ...]]:
+    """A row for each path, under `PATH_HEADINGS`; of many the first ones, and how many more there are."""
+    rows: list[tuple[str, ...]] = [
+        (
+            path.path,
+            path.state,
+            f"{path.iops:.1f}",
+            f"{path.mib_s:.2f}",
+            _ms(path.mean_ms),
+            _ms(path.max_ms),
+            f"{path.queue_depth:.1f}",
+            str(path.displaced),
+            str(path.retransmits),
+        )
+        for path in paths[:PATHS_SHOWN]
+    ]
+    if len(paths) > PATHS_SHOWN:
+        rows.append((f"and {len(paths) - PATHS_SHOWN} more", *[""] * (len(PATH_HEADINGS) - 1)))
+    return rows
+
+
+def path_lines(paths: Sequence[PathFigures]) -> list[str]:
+    """The same as plain lines, headings first."""
+    rows = [PATH_HEADINGS, *path_cells(paths)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(PATH_HEADINGS))]
+    return [
+        "  ".join(
+            text.ljust(width) if column < 2 else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def place(event: Happened) -> str:
+    """Of what, where: kind, volume and path."""
+    return " ".join(part for part in (event.kind, event.volume, event.path) if part)

@@ -17,13 +17,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from linerate.cli.view.columns import COLUMNS, Column
+from linerate.cli.view.columns import COLUMNS, PATH_HEADINGS, Column, path_cells, place
 from linerate.cli.view.events import (
     AnyEvent,
     Figures,
     Happened,
     IntervalMeasured,
     Notice,
+    PathFigures,
     RunStarted,
     StepEnded,
     StepStarted,
@@ -32,6 +33,9 @@ from linerate.cli.view.events import (
 INTERVALS_SHOWN = 12
 WIDE_TERMINAL = 125
 CURVE_WIDTH = 60
+_RELIEFS = ("session_back", "path_restored", "paths_back", "healed")
+_CARRYING = ("active_optimized", "active_non_optimized", "standby", "mixed")
+"""States of a path with which nothing is wrong."""
 _RISING = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 
 
@@ -62,8 +66,8 @@ class LiveView:
                 self._rates.append(event.figures.total.iops)
                 self._live.refresh()
             case Happened():
-                place = f"{event.kind} {event.volume}".strip()
-                self._out.print(Text(f"{event.at_s:8.3f} s  {place}: {event.message}", style="red"))
+                style = "green" if event.kind in _RELIEFS else "red"
+                self._out.print(Text(f"{event.at_s:8.3f} s  {place(event)}: {event.message}", style=style))
             case StepEnded():
                 self._end(event)
             case _:
@@ -85,6 +89,8 @@ class LiveView:
         self._out.print(Text.assemble((event.state, style), f"  {step.banner}"))
         if event.figures:
             self._out.print(table)
+        if event.paths:
+            self._out.print(_path_table(event.paths))
 
     def _render(self) -> RenderableType:
         if self._step is None:
@@ -100,6 +106,8 @@ class LiveView:
         curve = self._curve()
         parts: list[RenderableType] = [Text(self._step.banner, style="bold"), self._progress(self._step)]
         parts.append(self._table(rows) if rows else Text("waiting for the first interval", style="dim"))
+        if self._intervals and self._intervals[-1].paths:
+            parts.append(_path_table(self._intervals[-1].paths))
         return Group(*parts, *([curve] if curve else []))
 
     def _progress(self, step: StepStarted) -> RenderableType:
@@ -147,3 +155,13 @@ class LiveView:
     ) -> None:
         """Gives the terminal back."""
         self._live.stop()
+
+
+def _path_table(paths: Sequence[PathFigures]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+    for number, heading in enumerate(PATH_HEADINGS):
+        table.add_column(heading, justify="left" if number < 2 else "right", no_wrap=True)
+    for path, cells in zip((*paths, None), path_cells(paths), strict=False):
+        dead = path is not None and path.state not in _CARRYING
+        table.add_row(*cells, style="red" if dead else "")
+    return table

@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import Self, TextIO
 
-from linerate.cli.view.columns import COLUMNS
+from linerate.cli.view.columns import COLUMNS, path_lines, place
 from linerate.cli.view.events import (
     AnyEvent,
     Figures,
@@ -46,9 +46,11 @@ class PlainView:
             case IntervalMeasured():
                 self._interval(event)
             case Happened():
-                self._write(f"{event.at_s:>{_LABEL_WIDTH}.3f} {event.kind} {event.volume}: {event.message}")
+                self._write(f"{event.at_s:>{_LABEL_WIDTH}.3f} {place(event)}: {event.message}")
             case StepEnded() if event.figures is not None:
                 self._write(_line(f"avg_{self._first}-{self._last}", event.figures))
+                for line in path_lines(event.paths) if event.paths else ():
+                    self._write(" " * (_LABEL_WIDTH + 1) + line)
             case _:
                 pass  # the end of a run is told by whoever started it, as table or message
 
