@@ -52,17 +52,57 @@ settle = "0s"
 """
 
 
+FAULTS = """\
+title = "A pulled cable"
+
+[[san]]
+topology = "two-controllers"
+fabric = "kernel"
+
+[[workload]]
+name = "mixed"
+file = "mpio/verified.toml"
+metric = "iops"
+elapsed = "3s"
+warm_up = "0.5s"
+
+[baseline]
+settings = { mtu = 9000, multipath.paths = "one-to-one" }
+faults = [{ cable = "h1.p0", at = "0.5s", for = "1s" }]
+
+[[case]]
+name = "quiet"
+faults = []
+
+[repeat]
+blocks_min = 1
+blocks_max = 1
+baselines = 1
+settle = "0s"
+"""
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of settings."""
+    return run(tmp_path_factory.mktemp("virtual"), STUDY)
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of faults."""
+    return run(tmp_path_factory.mktemp("faults"), FAULTS)
+
+
+def run(folder: Path, text: str) -> Path:
     """The directory of a study that was run as a command of its own: a virtual SAN wants a process with one thread."""
     probe = subprocess.run(
         [sys.executable, "-c", "from linerate.lab import enter; enter()"], capture_output=True, text=True
     )
     if probe.returncode:
         need.missing(f"no virtual SAN here: {probe.stderr.strip().splitlines()[-1]}")
-    folder = tmp_path_factory.mktemp("virtual")
-    (folder / "jumbo.toml").write_text(STUDY)
-    command = [sys.executable, "-m", "linerate.cli", "run", "jumbo.toml", "--output", "out", "--json"]
+    (folder / "mine.toml").write_text(text)
+    command = [sys.executable, "-m", "linerate.cli", "run", "mine.toml", "--output", "out", "--json"]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
     assert result.returncode == 0, result.stderr
     return folder / "out"
@@ -121,3 +161,32 @@ def test_the_runs_ended_in_verdicts_and_a_report(done: Path) -> None:
     assert verdicts is not None
     assert [claim.claim for claim in verdicts.claims] == ["nic.jumbo.seqread"]
     assert "h1" in (done / "report.html").read_text()
+
+
+def events(done: Path, case: str) -> list[dict[str, object]]:
+    for path in (done / "runs").iterdir():
+        if json.loads((path / "manifest.json").read_bytes())["steps"][0]["san"]["case"] == case:
+            return [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    raise AssertionError(f"no run of {case}")
+
+
+def test_a_pulled_cable_stands_among_the_events_with_what_the_paths_did(broken: Path) -> None:
+    told = events(broken, "baseline")
+    first = {str(event["kind"]): event for event in reversed(told)}
+    assert {"fault", "path_failed", "failover", "healed", "path_restored"} <= first.keys()
+    at_s = {kind: float(str(event["at_s"])) for kind, event in first.items()}
+    assert 1.0 <= at_s["fault"] <= at_s["path_failed"] <= at_s["failover"]
+    assert at_s["fault"] + 1.0 <= at_s["healed"] <= at_s["path_restored"]
+    assert first["fault"]["message"] == "cable h1.p0"
+    assert first["path_failed"]["path"] == "h1.p0-a1.p0"
+    assert not {"fault", "path_failed"} & {str(event["kind"]) for event in events(broken, "quiet")}
+
+
+def test_the_application_sees_no_error_and_goes_on_over_the_other_path(broken: Path) -> None:
+    from linerate.study import StudyDirectory
+
+    (step,) = (step for step in StudyDirectory.open(broken).steps if step.case == "baseline")
+    assert step.state == "complete", step.reason
+    figures = step.values
+    assert (figures["io_errors"], figures["paths_down"]) == (0, 0)
+    assert figures["failover_s"] < 1.5

@@ -37,7 +37,9 @@ def fault_figures(run: RunDirectory, step: str) -> dict[str, float]:
         "stall_s": _stall_s(rows, run.measured_usage(step)),
         "paths_down": float(len(_down(events))),
     }
-    if (times := run.latency(step, kind="response")) is not None:
+    # Response times stand in the log where they are not the service times.
+    times = run.latency(step, kind="response") or run.latency(step)
+    if times is not None:
         figures["slow_ios"] = float(sum(count for low, _, count in times.buckets() if low > SLOW_NS))
     if failovers := list(_failovers_s(events)):
         figures["failover_s"] = max(failovers)
