@@ -215,6 +215,10 @@ impl Rig {
                 self.outcome.paths_failed += 1;
                 self.outcome.displaced += u64::from(displaced);
                 let since = self.faults.since(path).filter(|_| displaced > 0);
+                // What had been sent here from a path that failed before begins anew.
+                for open in self.open_failovers.iter_mut().flatten() {
+                    *open = (*open).max(since.unwrap_or(0));
+                }
                 self.open_failovers[path] = self.open_failovers[path].or(since);
             }
             EventKind::FailoverDone { path, .. } => {
