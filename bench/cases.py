@@ -193,6 +193,24 @@ def peer_cpu_us(arguments: list[str], server: processes.Server) -> float:
     return cpu_s / (statistics.median(rates) * seconds) * 1e6
 
 
+MULTIPATH_PAIRS = 4
+"""Pairs per round: 3 % is little against the noise of a shared machine."""
+
+
+def multipath(setting: Setting) -> Iterator[Result]:
+    """Measure one path under the multipath layer against the same session without it."""
+    for read_percent in (100, 67):
+        shape = Shape(f"8K {read_percent}% read, depth 32", 8192, 32, read_percent=read_percent)
+        pair = Setting(setting.directory, setting.seconds / 2, setting.rounds * MULTIPATH_PAIRS)
+        with processes.array(setting.directory, shape, VOLUME_BYTES) as server:
+            plain = processes.run_spec(shape, server.urls, pair.seconds)
+            layered = processes.run_spec(shape, server.urls, pair.seconds)
+            layered["volumes"][0]["paths"] = [{"name": "only"}]
+            layered["volumes"][0]["multipath"] = {"policy": "round_robin"}
+            ratios = interleaved(pair, partial(load_iops, pair, layered), partial(load_iops, pair, plain))
+        yield Result(f"{shape.name}: IOPS of one path with multipath / without", 0.97, ratios)
+
+
 def generator(setting: Setting) -> Iterator[Result]:
     """The load engine alone: null volumes, and a cached file against fio."""
     null = Shape("null", 4096, 32)
@@ -320,6 +338,7 @@ GROUPS: dict[str, Callable[[Setting], Iterator[Result]]] = {
     "limit": against_limit,
     "tgt": against_tgt,
     "iscsi-perf": against_iscsi_perf,
+    "multipath": multipath,
     "generator": generator,
     "scaling": scaling,
     "python": python_side,
