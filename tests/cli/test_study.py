@@ -110,7 +110,7 @@ QUICK_MIN = {
     "flow-control": 5,
     "converged": 5,
     "mtu-offload": 5,
-    "dsn-sessions": 6,
+    "dsn-sessions": 7,
     "mpio-layouts": 9,
     "path-faults": 6,
     "fabrics": 5,
