@@ -74,8 +74,6 @@ impl Initiator {
     fn path_logged_in(&mut self, device: DeviceId, place: usize) {
         let lun = self.devices[device.index()].address.lun;
         let Some(all) = self.multipath_mut(device) else { return };
-        // The login has ended the old session.
-        all.displaced.fenced(place);
         let path = &mut all.paths[place];
         path.detoured = false;
         if path.step(PathInput::LoggedIn) {

@@ -1,6 +1,6 @@
 //! From a connected socket to full feature phase. The conversation itself is [`InitiatorLogin`]'s.
 
-use super::{Input, LossReason, Session, Turn};
+use super::{Input, LossReason, Notice, Session, Turn};
 use crate::address::PortalAddress;
 use crate::event::{EventKind, IoSink};
 use crate::initiator::SessionFacts;
@@ -53,8 +53,12 @@ impl Session {
             }
             InitiatorStep::Done(established) => {
                 link.login = None;
+                let ends_old = self.ends_old_session(&established);
                 if self.recovery.detour.is_some() {
-                    return Err(LossReason::Fenced);
+                    return Err(if ends_old { LossReason::Fenced } else { LossReason::OtherGroup });
+                }
+                if self.config.path.is_some() && ends_old {
+                    turn.notices.push((self.id, Notice::Fenced));
                 }
                 self.established(&established, now, turn);
                 Ok(())
@@ -65,6 +69,12 @@ impl Session {
                 Err(LossReason::Redirected { to: PortalAddress { host: to.host, port: to.port }, permanent })
             }
         }
+    }
+
+    /// Whether this login has ended the session that was there before: a session is named by initiator, ISID, target and
+    /// the group of the target's portals (RFC 7143 4.4.1).
+    fn ends_old_session(&self, login: &Established) -> bool {
+        self.facts.as_ref().is_none_or(|old| old.portal_group == login.portal_group_tag)
     }
 
     fn established<S: IoSink>(&mut self, login: &Established, now: Nanos, turn: &mut Turn<'_, S>) {

@@ -169,7 +169,7 @@ pub(crate) enum Notice {
     Targets(Vec<u8>),
     /// A path's connection is lost, or an attempt to bring it back has failed.
     Lost(Failure),
-    /// A login over another portal has ended the target's part of the lost session.
+    /// A login has ended the target's part of the lost session.
     Fenced,
     /// A path's port does not take I/O, and says why.
     Refused(Access),
@@ -425,6 +425,9 @@ pub(crate) enum LossReason {
     /// No loss: the login over another path's portal has done what it was for.
     #[error("the old session has been ended over another path")]
     Fenced,
+    /// The way over another path led to another portal group, where the old session is not.
+    #[error("the login over another path reached another portal group")]
+    OtherGroup,
     /// The local interface has no link (host).
     #[error("the link of interface {0} is down")]
     LinkDown(String),

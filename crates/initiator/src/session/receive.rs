@@ -420,7 +420,7 @@ impl Session {
         };
         self.tell(turn, now, EventKind::AsyncMessage(words));
         match pdu.event {
-            AsyncEvent::LogoutRequest => self.logout_asked(now, pdu.parameter3),
+            AsyncEvent::LogoutRequest => self.logout_asked(now, pdu.parameter3, turn),
             AsyncEvent::ConnectionDrop | AsyncEvent::SessionDrop => {
                 self.recovery.wait_s = self.recovery.wait_s.max(pdu.parameter2);
                 return Err(LossReason::Dismissed(words));

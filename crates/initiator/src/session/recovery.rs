@@ -25,6 +25,7 @@ use super::{Config, Input, LossReason, Notice, PathTimes, SECOND, Session, State
 use crate::address::PortalAddress;
 use crate::device::DeviceId;
 use crate::event::{EventKind, IoError, IoSink};
+use crate::multipath::Access;
 use linerate_io::{Driver, Nanos};
 use std::net::{IpAddr, SocketAddr};
 
@@ -371,10 +372,18 @@ impl Session {
     }
 
     /// The target wants us to log out within `limit_s` seconds.
-    pub(super) fn logout_asked(&mut self, now: Nanos, limit_s: u16) {
-        if self.step(Input::LogoutAsked) {
-            // Half of the time for what is in flight, the rest for the logout itself.
-            self.recovery.drain_deadline = now + Nanos::from(limit_s) * SECOND / 2;
+    pub(super) fn logout_asked<S: IoSink>(&mut self, now: Nanos, limit_s: u16, turn: &mut Turn<'_, S>) {
+        if !self.step(Input::LogoutAsked) {
+            return;
+        }
+        // Half of the time for what is in flight, the rest for the logout itself.
+        self.recovery.drain_deadline = now + Nanos::from(limit_s) * SECOND / 2;
+        if self.config.path.is_some() {
+            // Other paths need not wait for that.
+            for index in std::mem::take(&mut self.queue) {
+                self.hand_back(index, false, turn);
+            }
+            turn.notices.push((self.id, Notice::Refused(Access::Transitioning)));
         }
     }
 
