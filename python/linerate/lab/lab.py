@@ -100,7 +100,10 @@ class Lab:
         chosen = protocol.checked_name(name or f"{protocol.name_after(topology.name)}-{system.short_id()}")
         keeper = start_keeper(chosen, topology, fabric=fabric, needs=tuple(needs), detached=detached)
         try:
-            return cls(protocol.Connection(chosen), keeper)
+            connection = protocol.Connection(chosen)
+            # The keeper has process numbers of its own: these threads have none there.
+            system.run_in_real_time(connection.ask("about")["receivers"])
+            return cls(connection, keeper)
         except BaseException:
             keeper.kill()
             stop_keeper(keeper)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -11,6 +12,7 @@ import signal
 import socket
 import struct
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
@@ -19,6 +21,7 @@ CLONE_NEWUSER = 0x1000_0000
 CLONE_NEWPID = 0x2000_0000
 CLONE_NEWNET = 0x4000_0000
 
+_CPUS_MIN = 2
 _MS_REC = 0x4000
 _MS_PRIVATE = 1 << 18
 _PR_SET_PDEATHSIG = 1
@@ -62,6 +65,18 @@ def own_mounts() -> None:
 def die_with_parent(signal_number: int) -> None:
     """Asks the kernel for a signal when the thread that started this process ends, prctl(2)."""
     _checked(_libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0), "prctl")
+
+
+def run_in_real_time(threads: Iterable[int]) -> None:
+    """Lets threads run before all ordinary ones, where that is permitted and this machine has CPUs to spare.
+
+    Their priority is the lowest of this kind: the fabric's own thread goes before them.
+    """
+    if len(os.sched_getaffinity(0)) < _CPUS_MIN:
+        return
+    for thread in threads:
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
 
 
 def name_process(name: str) -> None:

@@ -75,6 +75,10 @@ class Fabric(Protocol):
     def counters(self) -> dict[str, float]:
         """Cumulative counters of links and of the fabric itself."""
 
+    @property
+    def receivers(self) -> list[int]:
+        """Threads that stand in for interrupts, by the numbers that /proc shows."""
+
     def receive_cpu_s(self, node: str) -> float:
         """CPU of receiving at a node, as far as only the fabric knows of it."""
 

@@ -69,6 +69,7 @@ class Service:
             "fabric": self._lab.fabric.name,
             "fabric_reasons": self._lab.fabric_reasons,
             "attached": self._lab.attached,
+            "receivers": self._lab.fabric.receivers,
             "namespaces": {name: node.fd for name, node in self._lab.nodes.items()},
         }
 

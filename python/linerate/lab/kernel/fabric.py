@@ -376,6 +376,11 @@ class KernelFabric:
             counted[f"port.{name}.switch_drops"] = dropped[far.node.name].get(far.line, 0)
         return counted
 
+    @property
+    def receivers(self) -> list[int]:
+        """Threads that stand in for interrupts: here what receives also switches, and is left as it is."""
+        return []
+
     def receive_cpu_s(self, node: str) -> float:
         """Nothing beyond what the kernel tells of every interface."""
         return 0.0

@@ -46,7 +46,6 @@ class UserFabric:
         self._trunks = {trunk.name: trunk for trunk in topology.trunks}
         self._receivers: dict[str, list[TapThread]] = {}
         self.receives_in_threads = False
-        self._receives_at_once = False
         self._channel: Channel | None = None
 
     @property
@@ -68,8 +67,6 @@ class UserFabric:
             interfaces = [interface.name for interface in member.interfaces]
             self._receivers[member.name] = tap_threads(self._nodes[member.name], interfaces)
         self.receives_in_threads = all(self._receivers.values())
-        receivers = [thread for threads in self._receivers.values() for thread in threads]
-        self._receives_at_once = self.receives_in_threads and all(thread.hurry() for thread in receivers)
 
     def links(self) -> dict[str, Link]:
         """Every link as the fabric has it; its MTU as the node has it now."""
@@ -169,6 +166,16 @@ class UserFabric:
             counted |= each_link_counters(name, trunk["links"])
         return counted
 
+    @property
+    def receivers(self) -> list[int]:
+        """Threads that stand in for interrupts, by their numbers in /proc; none that would go before the fabric."""
+        first = self._stats().get("scheduling") == "real_time"
+        return [thread.pid for thread in self._threads] if first else []
+
+    @property
+    def _threads(self) -> list[TapThread]:
+        return [thread for threads in self._receivers.values() for thread in threads]
+
     def receive_cpu_s(self, node: str) -> float:
         """Of the threads that receive for the TAPs: the kernel lists them nowhere."""
         return sum(thread.cpu_s() for thread in self._receivers.get(node, ()))
@@ -177,7 +184,8 @@ class UserFabric:
         """How the fabric carries frames."""
         return {
             "receive_threads": self.receives_in_threads,
-            "receive_real_time": self._receives_at_once,
+            "receive_real_time": self.receives_in_threads
+            and all(thread.is_real_time for thread in self._threads),
             "scheduling": self._stats().get("scheduling"),
         }
 

@@ -3,8 +3,9 @@
 The kernel names such a thread after its interface only, and lists it nowhere: it is known by having appeared when the
 interface was told to receive in a thread.
 
-They stand in for interrupts, which wait for nobody, so they run in real time where that is permitted. Otherwise a busy
-machine keeps a host from acknowledging what has reached it for longer than a sender waits, who sends it again.
+They stand in for interrupts, which wait for nobody, so whoever brings the lab up lets them run in real time where that
+is permitted. Otherwise a busy machine keeps a host from acknowledging what has reached it for longer than a sender
+waits, who sends it again.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from linerate.lab.kernel import receive
 
 _NS = 1e-9
 _TRIES = 5
-_CPUS_MIN = 2
-_PRIORITY = 1
-"""Below the fabric's own thread."""
+_POLICY = 38
+"""Of the fields of proc_pid_stat(5) behind the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,14 @@ class TapThread:
         except OSError:
             return 0.0
 
-    def hurry(self) -> bool:
-        """Lets it run before all ordinary threads, if this machine has CPUs to spare; whether that was permitted."""
-        if len(os.sched_getaffinity(0)) < _CPUS_MIN:
-            return False
+    @property
+    def is_real_time(self) -> bool:
+        """Whether it runs before all ordinary threads."""
         try:
-            os.sched_setscheduler(self.pid, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+            after_name = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             return False
-        return True
+        return int(after_name[_POLICY]) == os.SCHED_FIFO
 
 
 def tap_threads(node: Node, interfaces: Sequence[str]) -> list[TapThread]:
