@@ -89,6 +89,33 @@ def test_the_limit_that_hides_the_others_is_named(figures: dict[str, float], lim
     assert found.sentence.endswith(".")
 
 
+FULL_LINK = {"link.h1.p0.received_percent": 97.0, "link_percent": 97.0}
+
+
+def test_a_load_that_kept_its_pace_was_held_back_by_nothing() -> None:
+    (found,) = attribute([Observation("case", "w", 0, {**IDLE, **FULL_LINK, "asked_iops": 20_100.0})])
+    assert found.limit == "load"
+    assert "paced at 20100 IOPS and 20000 were done, 1.6 ms each" in found.sentence
+    assert "the busiest link at 97 %" in found.sentence
+
+
+def test_a_load_that_fell_short_of_its_pace_was_held_back() -> None:
+    (found,) = attribute([Observation("case", "w", 0, {**IDLE, **FULL_LINK, "asked_iops": 25_000.0})])
+    assert found.limit == "link"
+
+
+def test_a_lan_stream_alone_is_no_paced_load() -> None:
+    """Beside LAN traffic alone a few I/Os keep time; their rate is left out of the figures."""
+    (found,) = attribute([Observation("case", "w", 0, {**FULL_LINK, "asked_iops": 20.0})])
+    assert found.limit == "link"
+
+
+def test_of_what_must_not_happen_the_worst_block_counts() -> None:
+    seen = [Observation("case", "w", block, {**IDLE, "io_errors": errors}) for block, errors in enumerate((0, 2, 0))]
+    (found,) = attribute(seen)
+    assert found.figures["io_errors"] == 2
+
+
 @pytest.mark.parametrize("side", ["host", "array"])
 def test_real_hosts_have_a_cpu_of_their_own(side: str) -> None:
     figures = {name: value for name, value in IDLE.items() if name != "machine_busy_percent"}

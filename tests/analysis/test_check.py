@@ -85,6 +85,7 @@ CASES = [
     ),
     Case("fabric-late", "suspect", replace(SOUND, counters=late(percent=2))),
     Case("fabric-late", "void", replace(SOUND, counters=late(percent=7))),
+    Case("fabric-late", "void", replace(SOUND, counters={**late(percent=0.4), "fabric.lag_ns_max": 2.5e8})),
     Case(
         "fabric-late", "void", replace(SOUND, counters={"fabric.lag_ns_max": 4e7, "fabric.given_up_ns": 9e9})
     ),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from linerate.analysis import StepSummary, summarise, summarise_interval
-from linerate.analysis.summary import MIB, outstanding_asked, quantiles_of
+from linerate.analysis.summary import MIB, outstanding_asked, quantiles_of, rate_asked
 from linerate.results import Event, Interval, Latency, Row, RunWriter, Usage, WorkloadSource
 from linerate.results.histogram import decode
 
@@ -150,3 +150,10 @@ def test_outstanding_counts_used_volumes_of_a_closed_loop_only() -> None:
     assert outstanding_asked(spec) == 5
     assert outstanding_asked({**spec, "arrival": {"kind": "open"}}) is None
     assert outstanding_asked({}) is None
+
+
+def test_the_rate_that_was_asked_for() -> None:
+    assert rate_asked({"arrival": {"kind": "open", "rate_iops": 500.0}}) == 500
+    assert rate_asked({"arrival": {"kind": "closed"}, "streams": [{"rate_iops": 200.0}, {"rate_iops": 100.0}]}) == 300
+    assert rate_asked({"arrival": {"kind": "closed"}, "streams": [{"rate_iops": 200.0}, {}]}) is None
+    assert rate_asked({}) is None

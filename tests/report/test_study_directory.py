@@ -151,6 +151,31 @@ def test_what_the_lan_pays_is_a_cost(page: StudyPage) -> None:
     assert all("LAN throughput -33" in line for line in item.cost)
 
 
+def test_every_comparison_that_tests_a_setting_is_shown(page: StudyPage) -> None:
+    """Jumbo frames are compared with and without delayed ACKs, and cost something in one of the two."""
+    known = {case.name: case for case in sample_study().cases}
+    cases, observations = [known["baseline"], known["default"], known["jumbo"]], list(page.observations)
+    for name in ("default", "jumbo"):
+        settings = {**known[name].settings, "delayed_ack": "off"}
+        title = f"{known[name].title}, no delayed ACK"
+        cases.append(known[name].model_copy(update={"name": f"{name}-x", "title": title, "settings": settings}))
+        for seen in page.observations:
+            if seen.case == name:
+                harm = 0.8 if (name, seen.workload) == ("jumbo", "8k-random") else 1.0
+                values = {**seen.values, **({"iops": harm * seen.values["iops"]} if harm < 1 else {})}
+                observations.append(replace(seen, case=f"{name}-x", values=values))
+    found = recommended(cases, replace(page, observations=tuple(observations)), page.judgement)
+    mtu = found["Jumbo frames (mtu)"]
+    sequential = [line for line in mtu.evidence if line.startswith("256K sequential read: +")]
+    assert len(sequential) == 2
+    assert sequential[0].endswith("(jumbo frames, default buffers against default settings)")
+    assert sequential[1].endswith(
+        "(jumbo frames, default buffers, no delayed ACK against default settings, no delayed ACK)"
+    )
+    assert any("8K random, 67 % read: -" in line for line in mtu.cost)
+    assert mtu.mixed
+
+
 def test_less_cpu_alone_is_no_reason_while_harm_is_not_excluded(page: StudyPage) -> None:
     def bent(seen: Observation) -> Observation:
         if seen.case != "no-delayed-ack":

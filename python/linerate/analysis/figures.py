@@ -7,6 +7,7 @@ missing figure is never a zero.
 Figures beyond `verdict.METRICS`, all over the measured time:
 
     queue_depth, io_bytes, read_percent, rtt_us     from the load
+    asked_iops                                      that a load was paced at; absent where it went as fast as it could
     host_cores, array_cores, fabric_cores           CPUs kept busy by a side
     machine_busy_percent                            of all CPUs of the machine
     foreign_percent                                 of these, what no part of the laboratory used
@@ -79,6 +80,8 @@ def _load(summary: StepSummary) -> Iterator[tuple[str, float]]:
         yield "queue_depth", total.queue_depth
         yield "io_bytes", total.bytes / total.ios
         yield "read_percent", summary.read_percent
+        if summary.rate_asked_iops is not None:
+            yield "asked_iops", summary.rate_asked_iops
         tail = total.quantile(0.99)
         if tail is not None and tail.honest:
             yield "p99_ms", tail.value_ms

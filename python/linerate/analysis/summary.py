@@ -125,6 +125,7 @@ class StepSummary:
     usage: UsageSummary
     volumes: tuple[PartSummary, ...] = ()
     streams: tuple[PartSummary, ...] = ()
+    rate_asked_iops: float | None = None
 
     @property
     def queue_depth(self) -> float:
@@ -205,6 +206,7 @@ def summarise_step(run: RunDirectory, record: StepRecord) -> StepSummary:
         usage=_usage_summary(_usage_total(usage), seconds, total),
         volumes=_volumes(run, record.key, seconds),
         streams=_streams(run, record.key, seconds),
+        rate_asked_iops=rate_asked(record.spec),
     )
 
 
@@ -247,6 +249,15 @@ def outstanding_asked(spec: Mapping[str, Any]) -> int | None:
     used = {name for stream in spec.get("streams", ()) for name in stream.get("volumes", ())}
     volumes = [volume for volume in spec.get("volumes", ()) if volume.get("name") in used]
     return sum(int(volume.get("outstanding", 0)) for volume in volumes) or None
+
+
+def rate_asked(spec: Mapping[str, Any]) -> float | None:
+    """I/Os per second that a load was paced at; None for one that goes as fast as the SAN lets it."""
+    arrival = spec.get("arrival", {})
+    if arrival.get("kind", "closed") != "closed":
+        return float(arrival["rate_iops"]) if arrival.get("rate_iops") else None
+    rates = [stream.get("rate_iops") for stream in spec.get("streams", ())]
+    return float(sum(rates)) if rates and all(rates) else None
 
 
 def quantiles_of(histogram: Histogram | None) -> tuple[Quantile, ...]:

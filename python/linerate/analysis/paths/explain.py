@@ -1,7 +1,7 @@
 """One plain statement of why a layout of paths did what it did, put together from what was measured.
 
-Every clause stands on figures of the run and is left out where they do not carry it. The last one names a mechanism only
-where its parts were all seen (senders that met, loss, less throughput than the control) and calls it what it is:
+Every clause stands on figures of the run and is left out where they do not carry it. The last one names a mechanism
+only where its parts were all seen (senders that met, loss, less throughput than the control) and calls it what it is:
 consistent with the figures, not proven by them.
 """
 
@@ -165,7 +165,8 @@ def _mechanism(layout: Layout, control: Layout | None) -> Iterator[str]:
     if times < LESS and lost:
         yield (
             f"At {times:.2g} times the control's throughput, this is consistent with senders that together overflow "
-            "the buffer in front of the port where they meet, and wait until TCP notices the loss; it does not prove it."
+            "the buffer in front of the port where they meet, and wait until TCP notices the loss; it does not "
+            "prove it."
         )
     elif times >= LESS and not lost and layout.drops:
         yield "Sharing a port by itself cost no throughput here."

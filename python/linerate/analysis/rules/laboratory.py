@@ -14,16 +14,22 @@ IDLE_PERCENT_MIN = 10.0
 FOREIGN_PERCENT_MAX = 5.0
 FABRIC_LATE_PERCENT_DOUBTED = 1.0  # beyond, the 99th percentile is the machine's and not the link's
 FABRIC_LATE_PERCENT_MAX = 5.0  # beyond, more frames were late than a study's margin forgives
+FABRIC_PEAK_MS_MAX = 200.0  # TCP's shortest retransmission timeout: a longer silence counts as loss
 FABRIC_GIVEN_UP_PERCENT_MAX = 1.0  # beyond, rates are off by more than a study resolves
 
 
 def _fabric_late(step: StepView) -> Iterator[Doubt]:
+    """A run in which the fabric fell behind is void; a few late turns are this machine's scheduler."""
     figures = figures_of(step.summary, step.record.counters)
     lag_ms = figures.get("fabric_lag_ms", 0.0)
     late, given_up = figures.get("fabric_late_percent", 0.0), figures.get("fabric_given_up_percent", 0.0)
-    if late <= FABRIC_LATE_PERCENT_DOUBTED and given_up == 0:
+    if late <= FABRIC_LATE_PERCENT_DOUBTED and given_up == 0 and lag_ms < FABRIC_PEAK_MS_MAX:
         return
-    grave = late > FABRIC_LATE_PERCENT_MAX or given_up > FABRIC_GIVEN_UP_PERCENT_MAX
+    grave = (
+        late > FABRIC_LATE_PERCENT_MAX
+        or given_up > FABRIC_GIVEN_UP_PERCENT_MAX
+        or lag_ms >= FABRIC_PEAK_MS_MAX
+    )
     yield Doubt(
         "void" if grave else "suspect",
         f"the user-space fabric was up to {lag_ms:.1f} ms behind, more than 1 ms in {late:.1f} % of the time, and gave "

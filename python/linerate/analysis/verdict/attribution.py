@@ -1,7 +1,7 @@
 """What held a case back: one sentence per case and workload, with the figures that say so.
 
 The limits are asked in the order in which they hide one another. A fabric that lags makes every other figure
-doubtful. A full link explains whatever else is seen. A window or a buffer that is too small leaves link and CPUs idle,
+doubtful. A load that was paced and kept its pace was held back by nothing. A full link explains whatever else is seen. A window or a buffer that is too small leaves link and CPUs idle,
 and TCP says so itself: the rest of the time it waits for the network, where loss makes it slow on an empty link. Then
 the CPUs. When nothing is exhausted, a closed loop is bound by time: so many I/Os in flight, each taking so long, and
 the round trip says how much of it is the network.
@@ -25,16 +25,20 @@ MACHINE_FULL_PERCENT = 90.0
 FOREIGN_PERCENT_MIN = 5.0
 HOST_FULL_PERCENT = 80.0  # where vdbench warns
 NETWORK_SHARE_PERCENT = 50.0
+PACE_KEPT = 0.98  # of the rate asked for: below, `check` says that the SAN cannot follow
+
+WORST = frozenset({"io_errors", "failover_s", "slow_ios", "response_max_ms", "stall_s", "paths_down"})
+"""Figures of faults: one block in which the application noticed is one too many."""
 
 Figures = Mapping[str, float]
 
 
 def attribute(observations: Iterable[Observation]) -> tuple[Attribution, ...]:
-    """What limited every case under every workload, from the medians over its blocks, in the order seen."""
+    """What limited every case under every workload, from its typical figures over the blocks, in the order seen."""
     runs: dict[tuple[str, str], list[Figures]] = {}
     for seen in observations:
         runs.setdefault((seen.case, seen.workload), []).append(seen.values)
-    return tuple(_attribution(case, workload, _medians(values)) for (case, workload), values in runs.items())
+    return tuple(_attribution(case, workload, _typical(values)) for (case, workload), values in runs.items())
 
 
 def _attribution(case: str, workload: str, figures: Figures) -> Attribution:
@@ -45,9 +49,11 @@ def _attribution(case: str, workload: str, figures: Figures) -> Attribution:
     return Attribution(case, workload, "unknown", "No counter says what limited it.", figures)
 
 
-def _medians(runs: list[Figures]) -> Figures:
+def _typical(runs: list[Figures]) -> Figures:
+    """Medians over the blocks; of what must never happen, the worst."""
     names = dict.fromkeys(name for run in runs for name in run)
-    return {name: median(run[name] for run in runs if name in run) for name in names}
+    seen = {name: [run[name] for run in runs if name in run] for name in names}
+    return {name: max(values) if name in WORST else median(values) for name, values in seen.items()}
 
 
 def _fabric(figures: Figures) -> str:
@@ -59,6 +65,17 @@ def _fabric(figures: Figures) -> str:
     return (
         f"The user-space fabric limited the SAN, not what it models: it fell up to {lag_ms:.1f} ms behind, gave up "
         f"{given_up:.1f} % of the time and used {cores:.2f} CPUs."
+    )
+
+
+def _paced(figures: Figures) -> str:
+    """A load that asked for so much and got it is no measure of what the SAN can do, however full something was."""
+    asked, done = figures.get("asked_iops"), figures.get("iops")
+    if not asked or done is None or done < PACE_KEPT * asked:
+        return ""
+    took = f", {figures['response_ms']:.3g} ms each" if "response_ms" in figures else ""
+    return (
+        f"Nothing held it back: the load was paced at {asked:.0f} IOPS and {done:.0f} were done{took}{_idle(figures)}."
     )
 
 
@@ -177,6 +194,7 @@ def _idle(figures: Figures, *, cpu: bool = True) -> str:
 
 _LIMITS: tuple[tuple[Limit, Callable[[Figures], str]], ...] = (
     ("fabric lag", _fabric),
+    ("load", _paced),
     ("link", _link),
     ("receive window", _receive_window),
     ("send buffer", _send_buffer),

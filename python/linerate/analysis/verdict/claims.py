@@ -10,7 +10,7 @@ A claim is what a publication reports, as data (`studies/claims.toml`), with wha
 `workloads` names those it speaks of: all words of one entry stand in the workload's name (none: every workload).
 `metric` is a figure's name (none: the workload's own). `change` is higher, lower or none, and `low`, `high` bound its
 size in percent, or in points; or `value_low`, `value_high` bound the case's own figure. Every expectation has to
-come true for a claim to agree.
+come true for a claim to agree. `published_percent` is the change that was published, to be shown beside the measured one.
 
 `needs = "hardware"` is not a verdict: on real hosts such a claim is judged like any other. On a virtual SAN it is not,
 even if the setting could be written there: what was published is not in it.
@@ -28,7 +28,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from linerate.analysis.verdict.metric import METRICS
-from linerate.analysis.verdict.model import Attribution, ClaimOutcome, ClaimVerdict, Effect, Judgement
+from linerate.analysis.verdict.model import (
+    Attribution,
+    ClaimOutcome,
+    ClaimVerdict,
+    Deviance,
+    Effect,
+    Judgement,
+)
 from linerate.errors import UserError
 
 # Words of a workload's name that put it outside what a finding says in general.
@@ -49,6 +56,7 @@ class Expectation(_Data):
     high: float | None = None
     value_low: float | None = None
     value_high: float | None = None
+    published_percent: float | None = None
 
     def covers(self, workload: str) -> bool:
         """Whether it speaks of this workload. Of one on a congested SAN only where it says so: a line that is full
@@ -179,7 +187,42 @@ def _verdict(
         reason=reason,
         cases=tuple(cases),
         against=judgement.baseline,
+        deviances=tuple(_deviances(claim, cases, judgement)),
     )
+
+
+def _deviances(claim: Claim, cases: Sequence[str], judgement: Judgement) -> Iterator[Deviance]:
+    """Each published change beside the one that was measured for it."""
+    for expected in claim.expect:
+        if expected.published_percent is None:
+            continue
+        for case, effect in _effects(expected, cases, judgement):
+            if effect.scale == "ratio":
+                floor = judgement.floor(effect.workload, effect.metric)
+                yield Deviance(
+                    case=case,
+                    workload=effect.workload,
+                    metric=effect.metric,
+                    published=expected.published_percent,
+                    measured=effect.change,
+                    low=effect.change_low,
+                    high=effect.change_high,
+                    verdict=effect.verdict,
+                    blocks=effect.blocks,
+                    floor=floor.change if floor else None,
+                    floor_detectable=floor.detectable if floor else None,
+                )
+
+
+def _effects(
+    expected: Expectation, cases: Sequence[str], judgement: Judgement
+) -> Iterator[tuple[str, Effect]]:
+    """Every effect of the cases that an expectation speaks of."""
+    for case in cases:
+        for workload in dict.fromkeys(effect.workload for effect in judgement.effects if effect.case == case):
+            effect = judgement.effect(case, workload, expected.metric)
+            if effect is not None and expected.covers(workload):
+                yield case, effect
 
 
 def _outcome(answers: Sequence[_Answer]) -> tuple[ClaimOutcome, str]:
@@ -226,10 +269,8 @@ def _answers(
             if measured_case == case and expected.covers(workload):
                 yield from _value_answer(expected, workload, attribution)
         return
-    for workload in dict.fromkeys(effect.workload for effect in judgement.effects if effect.case == case):
-        effect = judgement.effect(case, workload, expected.metric)
-        if effect is not None and expected.covers(workload):
-            yield _change_answer(expected, effect, limits.get((case, workload)))
+    for _, effect in _effects(expected, [case], judgement):
+        yield _change_answer(expected, effect, limits.get((case, effect.workload)))
 
 
 def _value_answer(expected: Expectation, workload: str, attribution: Attribution) -> Iterator[_Answer]:

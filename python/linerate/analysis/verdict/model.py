@@ -26,6 +26,7 @@ Limit = Literal[
     "loss",
     "array service",
     "latency",
+    "load",
     "unknown",
 ]
 
@@ -214,11 +215,33 @@ class Attribution:
 
 
 @dataclass(frozen=True, slots=True)
+class Deviance:
+    """The published change of a case against its control, in percent, beside the measured one with its 95 % interval.
+
+    `floor` is what the control shows against itself (A/A) under the same workload, `floor_detectable` the smallest
+    change that these blocks would show; None where the control ran once per block.
+    """
+
+    case: str
+    workload: str
+    metric: str
+    published: float
+    measured: float
+    low: float | None
+    high: float | None
+    verdict: Verdict
+    blocks: int
+    floor: float | None = None
+    floor_detectable: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimVerdict:
     """A published finding beside what was measured here.
 
     `reason` says in figures why it differs, why hardware is needed or why it was not tested; when it agrees, which
     figures agree. `cases` are the study's cases that put it to the test, `against` the one that they were held against.
+    `deviances` are its single figures, where the publication gives any.
     """
 
     claim: str
@@ -231,6 +254,7 @@ class ClaimVerdict:
     reason: str
     cases: tuple[str, ...] = ()
     against: str = ""
+    deviances: tuple[Deviance, ...] = ()
 
 
 def _change(scale: Scale, value: float) -> float:

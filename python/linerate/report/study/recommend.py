@@ -33,6 +33,24 @@ class _Pair:
     against: Case
     names: frozenset[str]
 
+    @property
+    def change(self) -> tuple[tuple[str, str, str], ...]:
+        """Per setting its name, what it is set to and instead of what: the same in every pair that tests it."""
+        return tuple(
+            (name, *(_or_default(name, one.settings.get(name)) for one in (self.case, self.against)))
+            for name in sorted(self.names)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """What one pair of cases says for a change and against it. `own`: verdicts on the workloads' own metrics."""
+
+    pair: _Pair
+    evidence: tuple[str, ...]
+    cost: tuple[str, ...]
+    own: frozenset[str]
+
 
 def recommend(
     cases: Sequence[Case],
@@ -44,11 +62,12 @@ def recommend(
 
     `judgement` serves for comparisons with its own baseline; others are judged here by the same rules.
     """
-    judgements = {judgement.baseline: judgement}
+    judgements: dict[str, Judgement | None] = {judgement.baseline: judgement}
+    metrics = {part.name: part.metric.name for part in workloads}
     seen = {observation.case for observation in observations}
-    found: dict[frozenset[str], Recommendation] = {}
     measured = [case for case in cases if case.name in seen]
     pairs = list(_pairs(measured, judgement.baseline))
+    tests: dict[tuple[tuple[str, str, str], ...], list[_Test]] = {}
     for pair in pairs:
         if any(other.names < pair.names for other in pairs):
             continue
@@ -56,18 +75,14 @@ def recommend(
         if against not in judgements:
             try:
                 judgements[against] = judge(
-                    observations,
-                    against,
-                    {part.name: part.metric.name for part in workloads},
-                    judgement.margin,
-                    judgement.alpha,
+                    observations, against, metrics, judgement.margin, judgement.alpha
                 )
             except UserError:
-                continue
-        made = _recommendation(pair, judgements[against], workloads)
-        if made is not None and (pair.names not in found or len(made.cost) < len(found[pair.names].cost)):
-            found[pair.names] = made
-    return tuple(sorted(found.values(), key=lambda item: (item.mixed, item.setting)))
+                judgements[against] = None
+        if (theirs := judgements[against]) is not None:
+            tests.setdefault(pair.change, []).append(_test(pair, theirs, workloads))
+    found = [made for change, of_change in tests.items() if (made := _recommendation(change, of_change))]
+    return tuple(sorted(found, key=lambda item: (item.mixed, item.setting)))
 
 
 def default_of(name: str) -> str:
@@ -127,10 +142,11 @@ def _is_default(name: str, value: SettingValue | None, defaults: Settings) -> bo
     return value is None or _text(name, value) == default
 
 
-def _recommendation(
-    pair: _Pair, judgement: Judgement, workloads: Sequence[WorkloadPart]
-) -> Recommendation | None:
-    """What the judgement says for and against the pair's settings; None when nothing speaks for them."""
+def _or_default(name: str, value: SettingValue | None) -> str:
+    return written(name, value) or default_of(name) or figures.NOTHING
+
+
+def _test(pair: _Pair, judgement: Judgement, workloads: Sequence[WorkloadPart]) -> _Test:
     evidence: list[str] = []
     cost: list[str] = []
     own: list[Effect] = []
@@ -145,25 +161,30 @@ def _recommendation(
                 lines.append(_line(part, shown))
         # What storage gains at the cost of the LAN on the same wire is a trade, not a gift.
         own += [effect for effect in effects if effect.primary or effect.metric == "lan_mib_s"]
-    verdicts = {effect.verdict for effect in own}
+    return _Test(pair, tuple(evidence), tuple(cost), frozenset(effect.verdict for effect in own))
+
+
+def _recommendation(change: tuple[tuple[str, str, str], ...], tests: Sequence[_Test]) -> Recommendation | None:
+    """What all pairs together say for and against a change; None when nothing speaks for it."""
+    verdicts = frozenset[str]().union(*(test.own for test in tests))
     # What does not help its own metric must at least be shown not to hurt it.
-    if not evidence or ("better" not in verdicts and verdicts != {"equivalent"}):
+    if not any(test.evidence for test in tests) or ("better" not in verdicts and verdicts != {"equivalent"}):
         return None
-    names = sorted(pair.names)
     return Recommendation(
-        setting=" and ".join(title_of(name) for name in names),
-        instead_of=", ".join(
-            written(name, pair.against.settings.get(name)) or default_of(name) or figures.NOTHING
-            for name in names
-        ),
-        recommended=", ".join(
-            written(name, pair.case.settings.get(name)) or default_of(name) or figures.NOTHING
-            for name in names
-        ),
-        evidence=tuple(evidence),
-        cost=tuple(cost),
+        setting=" and ".join(title_of(name) for name, _, _ in change),
+        instead_of=", ".join(instead for _, _, instead in change),
+        recommended=", ".join(value for _, value, _ in change),
+        evidence=tuple(_told(tests, [test.evidence for test in tests])),
+        cost=tuple(_told(tests, [test.cost for test in tests])),
         mixed="worse" in verdicts,
     )
+
+
+def _told(tests: Sequence[_Test], lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of every pair; where there are several, with the two cases that were compared."""
+    for test, of_test in zip(tests, lines, strict=True):
+        which = f" ({test.pair.case.title} against {test.pair.against.title})" if len(tests) > 1 else ""
+        yield from (line + which for line in of_test)
 
 
 def _line(part: WorkloadPart, effects: Sequence[Effect]) -> str:
