@@ -111,7 +111,10 @@ def test_a_lan_stream_alone_is_no_paced_load() -> None:
 
 
 def test_of_what_must_not_happen_the_worst_block_counts() -> None:
-    seen = [Observation("case", "w", block, {**IDLE, "io_errors": errors}) for block, errors in enumerate((0, 2, 0))]
+    seen = [
+        Observation("case", "w", block, {**IDLE, "io_errors": errors})
+        for block, errors in enumerate((0, 2, 0))
+    ]
     (found,) = attribute(seen)
     assert found.figures["io_errors"] == 2
 

@@ -12,6 +12,7 @@ from linerate.analysis.verdict import (
     ClaimVerdict,
     Effect,
     Judgement,
+    NoiseFloor,
     judge_claims,
     read_claims,
     shipped_claims,
@@ -186,3 +187,27 @@ def test_an_unknown_claim_and_a_broken_file_are_refused(tmp_path: Path) -> None:
     path.write_text('[[claim]]\nid = "x"\ncolour = "red"\n')
     with pytest.raises(UserError, match=r"claims.toml: claim\.0"):
         read_claims(path)
+
+
+def test_published_changes_stand_beside_the_measured_ones_and_the_noise() -> None:
+    judgement = Judgement(
+        "one",
+        0.05,
+        0.05,
+        (
+            effect("mesh", "seq-read", -60.0, "worse"),
+            effect("mesh", "seq-write", -91.0, "worse"),
+        ),
+        (NoiseFloor("seq-read", "mib_s", "ratio", 6, 1.01, 0.99, 1.03, 1.5, 2.5),),
+    )
+    (found,) = judge_claims(CLAIMS, {"mpio.b_full_mesh_rr": ("mesh",)}, judgement, (), {})
+    read, write = found.deviances
+    assert (read.case, read.workload, read.metric, read.verdict) == ("mesh", "seq-read", "mib_s", "worse")
+    assert (read.published, read.measured) == (-90.04, pytest.approx(-60))
+    assert (read.low, read.high) == (pytest.approx(-61), pytest.approx(-59))
+    assert (read.floor, read.floor_detectable) == (pytest.approx(1), 2.5)
+    assert (write.published, write.floor) == (-96.16, None)
+
+
+def test_a_finding_without_a_published_figure_has_no_deviance() -> None:
+    assert verdict_on("nic.jumbo.seqread", effect("case", "seqread", 8.0, "better")).deviances == ()

@@ -154,6 +154,9 @@ def test_outstanding_counts_used_volumes_of_a_closed_loop_only() -> None:
 
 def test_the_rate_that_was_asked_for() -> None:
     assert rate_asked({"arrival": {"kind": "open", "rate_iops": 500.0}}) == 500
-    assert rate_asked({"arrival": {"kind": "closed"}, "streams": [{"rate_iops": 200.0}, {"rate_iops": 100.0}]}) == 300
+    assert (
+        rate_asked({"arrival": {"kind": "closed"}, "streams": [{"rate_iops": 200.0}, {"rate_iops": 100.0}]})
+        == 300
+    )
     assert rate_asked({"arrival": {"kind": "closed"}, "streams": [{"rate_iops": 200.0}, {}]}) is None
     assert rate_asked({}) is None

@@ -158,7 +158,9 @@ def test_every_comparison_that_tests_a_setting_is_shown(page: StudyPage) -> None
     for name in ("default", "jumbo"):
         settings = {**known[name].settings, "delayed_ack": "off"}
         title = f"{known[name].title}, no delayed ACK"
-        cases.append(known[name].model_copy(update={"name": f"{name}-x", "title": title, "settings": settings}))
+        cases.append(
+            known[name].model_copy(update={"name": f"{name}-x", "title": title, "settings": settings})
+        )
         for seen in page.observations:
             if seen.case == name:
                 harm = 0.8 if (name, seen.workload) == ("jumbo", "8k-random") else 1.0

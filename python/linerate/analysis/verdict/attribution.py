@@ -1,10 +1,10 @@
 """What held a case back: one sentence per case and workload, with the figures that say so.
 
 The limits are asked in the order in which they hide one another. A fabric that lags makes every other figure
-doubtful. A load that was paced and kept its pace was held back by nothing. A full link explains whatever else is seen. A window or a buffer that is too small leaves link and CPUs idle,
-and TCP says so itself: the rest of the time it waits for the network, where loss makes it slow on an empty link. Then
-the CPUs. When nothing is exhausted, a closed loop is bound by time: so many I/Os in flight, each taking so long, and
-the round trip says how much of it is the network.
+doubtful. A load that was paced and kept its pace was held back by nothing. A full link explains whatever else is seen.
+A window or a buffer that is too small leaves link and CPUs idle, and TCP says so itself: the rest of the time it waits
+for the network, where loss makes it slow on an empty link. Then the CPUs. When nothing is exhausted, a closed loop is
+bound by time: so many I/Os in flight, each taking so long, and the round trip says how much of it is the network.
 """
 
 from __future__ import annotations
@@ -74,9 +74,8 @@ def _paced(figures: Figures) -> str:
     if not asked or done is None or done < PACE_KEPT * asked:
         return ""
     took = f", {figures['response_ms']:.3g} ms each" if "response_ms" in figures else ""
-    return (
-        f"Nothing held it back: the load was paced at {asked:.0f} IOPS and {done:.0f} were done{took}{_idle(figures)}."
-    )
+    rates = f"{asked:.0f} IOPS and {done:.0f} were done"
+    return f"Nothing held it back: the load was paced at {rates}{took}{_idle(figures)}."
 
 
 def _link(figures: Figures) -> str:

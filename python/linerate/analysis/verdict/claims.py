@@ -10,7 +10,8 @@ A claim is what a publication reports, as data (`studies/claims.toml`), with wha
 `workloads` names those it speaks of: all words of one entry stand in the workload's name (none: every workload).
 `metric` is a figure's name (none: the workload's own). `change` is higher, lower or none, and `low`, `high` bound its
 size in percent, or in points; or `value_low`, `value_high` bound the case's own figure. Every expectation has to
-come true for a claim to agree. `published_percent` is the change that was published, to be shown beside the measured one.
+come true for a claim to agree. `published_percent` is the published change itself, to be shown beside the
+measured one.
 
 `needs = "hardware"` is not a verdict: on real hosts such a claim is judged like any other. On a virtual SAN it is not,
 even if the setting could be written there: what was published is not in it.

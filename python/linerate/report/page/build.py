@@ -14,6 +14,7 @@ from markupsafe import Markup
 from linerate.analysis import PartSummary, StepSummary, check_run, summarise
 from linerate.report import figures, tables
 from linerate.report.page import charts, series
+from linerate.report.page.paths import TEMPLATE, PathsPanel, filters, paths_panel
 from linerate.report.page.svg import draw
 from linerate.results import Event, RunClosedError, RunDirectory, StepRecord, Validity, files
 from linerate.results.facts import find_fact, label_of, show_fact
@@ -84,6 +85,8 @@ class StepPage:
     volumes: Sequence[PartSummary]
     volumes_left_out: int
     charts_left_out: bool
+    paths: PathsPanel | None = None
+    path_figures: Sequence[Figure] = ()
     opened: bool = field(default=True)
 
 
@@ -119,11 +122,13 @@ def _render(run: RunDirectory, summaries: Sequence[StepSummary], validity: Valid
     budget = Budget(limits.chart_bytes)
     workload = run.manifest.workload
     templates = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.DictLoader({TEMPLATE: _asset(TEMPLATE)}),
     )
-    templates.filters.update(
-        rate=figures.rate, mib_s=figures.mib_s, ms=figures.ms, percent=figures.percent, count=figures.count
-    )
+    templates.filters.update(filters())
     return templates.from_string(_asset("report.html.j2")).render(
         run=run,
         manifest=run.manifest,
@@ -155,15 +160,21 @@ def _step_pages(
     smallest, largest = _POINTS_STEP
     points = min(largest, max(smallest, _POINTS_ALL // max(len(summaries), 1)))
     rows_each = limits.volume_rows // max(len(summaries), 1)
+    brief = len(summaries) > _BRIEF_STEPS
     for summary in summaries:
         record = run.step(summary.step)
+        panel = paths_panel(run, summary.step, points, brief=brief)
+        drawn = _step_figures(run, summary, points, budget, brief=brief)
+        of_paths = [budget.figure(title, spec, note) for title, spec, note in panel.charts] if panel else []
         slowest_first = sorted(summary.volumes, key=lambda volume: -volume.total.mean_ms)
         shown = summary.volumes if len(slowest_first) <= rows_each else slowest_first[:rows_each]
         yield StepPage(
             summary=summary,
             record=record,
             what=describe_streams(record.spec),
-            figures=_step_figures(run, summary, points, budget, brief=len(summaries) > _BRIEF_STEPS),
+            figures=drawn,
+            paths=panel,
+            path_figures=[figure for figure in of_paths if figure],
             facts=_usage_facts(summary),
             volumes=shown,
             volumes_left_out=len(slowest_first) - len(shown),

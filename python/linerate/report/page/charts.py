@@ -7,16 +7,18 @@ in every chart.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
 from linerate.report.page.series import Point
-from linerate.report.page.svg import PALETTE
+from linerate.report.page.svg import PALETTE, PATHS
 
 Spec = dict[str, Any]
 WIDTH, HEIGHT = 400, 150
+_LETTER_PX, _SYMBOL_PX = 6, 26  # of a legend
 _PLAIN = ",~r"  # d3's way to write a number without an exponent
 
 _OP_COLOURS = {"read": "read", "write": "write", "total": "total", "service": "read", "response": "write"}
@@ -85,6 +87,38 @@ def response_chart(points: Sequence[Point]) -> Spec:
     return finished(alt.layer(line, dots), width=2 * WIDTH + 60, height=HEIGHT + 50)
 
 
+def paths_chart(
+    points: Sequence[Point], field: str, title: str, marks: Sequence[Point], warmup_end_s: float
+) -> Spec:
+    """`mib_s`, `queue`, `ms` or `again` over time, one line per path; `marks` are faults and their healing."""
+    names = sorted({point["path"] for point in points})
+    colours = dict(zip(names, PATHS, strict=False))
+    shown = [point for point in points if point[field] is not None]
+    layers = [_lines(shown, field, title, "path", colours, zero=True)]
+    if warmup_end_s:
+        layers.insert(0, _band(warmup_end_s))
+    if marks:
+        layers.append(_marks(marks))
+    return finished(alt.layer(*layers) if len(layers) > 1 else layers[0])
+
+
+def _marks(marks: Sequence[Point]) -> alt.Chart:
+    """An upright line at each `t`: dashed where something broke, dotted where it healed."""
+    kinds = ["fault", "healed"]
+    rules: alt.Chart = (
+        alt.Chart(_data(marks))
+        .mark_rule(strokeWidth=1.3)
+        .encode(
+            x=alt.X("t:Q"),
+            stroke=alt.Stroke("kind:N")
+            .scale(domain=kinds, range=[PALETTE["void"], PALETTE["valid"]])
+            .legend(None),
+            strokeDash=alt.StrokeDash("kind:N").scale(domain=kinds, range=[[4, 2], [1, 2]]).legend(None),
+        )
+    )
+    return rules
+
+
 def _lines(
     points: Sequence[Point],
     field: str,
@@ -117,6 +151,8 @@ def _colour(
     present = {point[field] for point in points}
     names = [name for name in colours if name in present]
     legend = alt.Legend(title=None, orient="top", direction="horizontal", symbolType=symbol, offset=4)
+    if (width_px := sum(_LETTER_PX * len(name) + _SYMBOL_PX for name in names)) > WIDTH:
+        legend.columns = math.ceil(len(names) / math.ceil(width_px / WIDTH))
     return (
         alt.Color(f"{field}:N")
         .scale(domain=names, range=[PALETTE[colours[name]] for name in names])

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from linerate.analysis.paths import over_time
 from linerate.analysis.summary import HONEST_BEYOND, MIB, NS_PER_MS
 from linerate.results import Histogram, RunDirectory
 from linerate.results.histogram import merged
@@ -19,6 +20,7 @@ from linerate.results.sample import OPS
 Point = dict[str, Any]
 _OVER_TIME_QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))
 _BARS = 36
+_OTHERS = "others"
 
 
 def rates(run: RunDirectory, step: str, points_max: int) -> list[Point]:
@@ -95,6 +97,48 @@ def cpu_over_time(run: RunDirectory, step: str, points_max: int) -> list[Point]:
             {"t": _middle(row), "part": name, "percent": _rounded(100 * s / whole)} for name, s in figures
         ]
     return points
+
+
+def paths_over_time(run: RunDirectory, step: str, points_max: int, paths_max: int) -> list[Point]:
+    """MB/s, I/Os in flight, service time and segments sent again of each path, warm-up included.
+
+    Neighbouring intervals are summed. The paths that carried least share one line where there are too many.
+    """
+    table = over_time(run, step)
+    if table.is_empty():
+        return []
+    ranked = table.group_by("path").agg(pl.col("bytes").sum()).sort("bytes", "path", descending=[True, False])
+    names = ranked["path"].to_list()
+    kept = set(names if len(names) <= paths_max else names[: paths_max - 1])
+    size = max(1, math.ceil(table["interval"].n_unique() / points_max))
+    grouped = (
+        table.with_columns(
+            (pl.col("interval") // size).alias("group"),
+            (pl.col("end_s") - pl.col("start_s")).alias("seconds"),
+            pl.when(pl.col("path").is_in(kept)).then("path").otherwise(pl.lit(_OTHERS)).alias("path"),
+        )
+        .with_columns((pl.col("queue") * pl.col("seconds")).alias("service_s"))
+        .group_by("group", "path", "interval", "start_s", "end_s", "seconds")
+        .agg(pl.col("ios", "bytes", "service_s", "retransmits").sum())
+        .group_by("group", "path")
+        .agg(
+            pl.col("start_s").min(),
+            pl.col("end_s").max(),
+            pl.col("seconds", "ios", "bytes", "service_s", "retransmits").sum(),
+        )
+        .sort("path", "group")
+    )
+    return [
+        {
+            "t": _middle(row),
+            "path": row["path"],
+            "mib_s": _rounded(row["bytes"] / row["seconds"] / MIB),
+            "queue": _rounded(row["service_s"] / row["seconds"]),
+            "ms": _rounded(1000 * row["service_s"] / row["ios"]) if row["ios"] else None,
+            "again": row["retransmits"],
+        }
+        for row in grouped.iter_rows(named=True)
+    ]
 
 
 def percentile_curve(histogram: Histogram, name: str, points_max: int) -> list[Point]:

@@ -12,7 +12,13 @@ from typing import Any
 
 import vl_convert
 
-_NAMES = ("ink", "muted", "grid", "band", "read", "write", "total", "low", "middle", "high", "top")
+PATHS = tuple(f"path{number}" for number in range(1, 9))
+"""Colours of paths; more cannot be told apart."""
+_NAMES = (
+    *("ink", "muted", "grid", "band", "read", "write", "total", "low", "middle", "high", "top"),
+    *("void", "valid"),
+    *PATHS,
+)
 PALETTE = {name: f"#fe00{number:02x}" for number, name in enumerate(_NAMES)}
 
 # What every chart has in common stands once in the page's style sheet.

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from linerate.analysis.verdict import METRICS, Effect
 from linerate.report import figures
+from linerate.report.page.paths import TEMPLATE, filters
 from linerate.report.page.svg import draw
 from linerate.report.study import bars, words
 from linerate.report.study.drift import drift_chart
@@ -71,22 +72,32 @@ def write_study_report(directory: StudyDirectory, path: Path | None = None) -> P
 
 
 def render_study(page: StudyPage) -> str:
-    """The page as text, under `PAGE_BYTES_MAX` bytes: a study too large for it loses its charts by block."""
-    text = _render(page, drift=True)
-    return text if len(text.encode()) <= PAGE_BYTES_MAX else _render(page, drift=False)
+    """The page as text, under `PAGE_BYTES_MAX` bytes: one too large loses its charts by block, then its path tables."""
+    text = ""
+    for drift, paths in ((True, True), (False, True), (False, False)):
+        text = _render(page, drift=drift, paths=paths)
+        if len(text.encode()) <= PAGE_BYTES_MAX:
+            break
+    return text
 
 
-def _render(page: StudyPage, *, drift: bool) -> str:
+def _render(page: StudyPage, *, drift: bool, paths: bool) -> str:
     templates = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.DictLoader({TEMPLATE: _asset("linerate.report.page", TEMPLATE)}),
     )
     templates.filters.update(
+        **filters(),
         change=words.change,
         bounds=words.bounds,
-        percent=words.percent,
+        relative=words.percent,
         p=words.probability,
         value=words.value,
         detectable=words.detectable,
+        interval=words.interval,
         duration=words.duration,
     )
     findings = [
@@ -95,6 +106,7 @@ def _render(page: StudyPage, *, drift: bool) -> str:
     ]
     return templates.from_string(_asset("linerate.report.study", "study.html.j2")).render(
         page=page,
+        each_path=paths,
         counts=verdict_counts(page),
         doubts=[(finding, where) for finding, where in findings if finding.severity != "note"],
         notes=[(finding, where) for finding, where in findings if finding.severity == "note"],

@@ -11,6 +11,7 @@ from linerate.analysis.verdict import Judgement, Observation, find_metric
 from linerate.errors import UserError
 from linerate.report.study import words
 from linerate.report.study.model import CasePart, SettingValue, StudyPage, WorkloadPart
+from linerate.report.study.paths import paths_of
 from linerate.report.study.recommend import recommend, title_of, written
 from linerate.results import Finding, StepRecord, Validity
 from linerate.results.manifest import Stamp
@@ -43,6 +44,7 @@ def study_page(directory: StudyDirectory) -> StudyPage:
     )
     runs = list(_runs(directory))
     observations = directory.observations()
+    layouts, faults = paths_of(directory)
     workloads = tuple(
         WorkloadPart(workload.name, workload.title, find_metric(workload.metric))
         for workload in study.workloads
@@ -70,6 +72,8 @@ def study_page(directory: StudyDirectory) -> StudyPage:
         method=_method(study, verdicts),
         environment=_environment(directory),
         text=directory.record.source,
+        layouts=layouts,
+        faults=faults,
     )
 
 

@@ -14,11 +14,13 @@ from statistics import median
 from linerate.analysis.verdict import (
     Attribution,
     ClaimVerdict,
+    Deviance,
     Effect,
     Judgement,
     Metric,
     Observation,
 )
+from linerate.report.study.paths import FaultPart, LayoutPart
 from linerate.results import Validity
 
 
@@ -84,7 +86,8 @@ class StudyPage:
 
     `certainty` says what a shortened study gives up. `topologies` are the SANs, each with a caption and its SVG.
     `skipped` are cases that could not run somewhere, with the reason. `laboratory` are the few facts of the page's
-    head, `environment` and `method` those of its end.
+    head, `environment` and `method` those of its end. `layouts` and `faults` are of cases with several
+    paths per volume.
     """
 
     name: str
@@ -109,6 +112,8 @@ class StudyPage:
     method: tuple[tuple[str, str], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     text: str = field(default="", repr=False)
+    layouts: tuple[LayoutPart, ...] = ()
+    faults: tuple[FaultPart, ...] = ()
 
     @property
     def runs(self) -> int:
@@ -137,6 +142,21 @@ class StudyPage:
     def title_of(self, case: str) -> str:
         """What a case is called in tables."""
         return next((part.title for part in self.cases if part.name == case), case)
+
+    def workload_title(self, workload: str) -> str:
+        """What a workload is called in tables."""
+        return next((part.title for part in self.workloads if part.name == workload), workload)
+
+    def layouts_by_case(self) -> list[tuple[str, list[LayoutPart]]]:
+        """Case -> its layouts, one per workload, in the study's order."""
+        found: dict[str, list[LayoutPart]] = {}
+        for part in self.layouts:
+            found.setdefault(part.case, []).append(part)
+        return list(found.items())
+
+    def deviances(self) -> list[tuple[ClaimVerdict, Deviance]]:
+        """Every published change beside the measured one, in the study's order of claims."""
+        return [(claim, one) for claim in self.claims for one in claim.deviances]
 
     def compared(self, claim: ClaimVerdict) -> str:
         """Which comparison a claim's measured changes are of; empty where it speaks of one case's own figures."""

@@ -37,7 +37,11 @@ class _Pair:
     def change(self) -> tuple[tuple[str, str, str], ...]:
         """Per setting its name, what it is set to and instead of what: the same in every pair that tests it."""
         return tuple(
-            (name, *(_or_default(name, one.settings.get(name)) for one in (self.case, self.against)))
+            (
+                name,
+                _or_default(name, self.case.settings.get(name)),
+                _or_default(name, self.against.settings.get(name)),
+            )
             for name in sorted(self.names)
         )
 
@@ -74,9 +78,7 @@ def recommend(
         against = pair.against.name
         if against not in judgements:
             try:
-                judgements[against] = judge(
-                    observations, against, metrics, judgement.margin, judgement.alpha
-                )
+                judgements[against] = judge(observations, against, metrics, judgement.margin, judgement.alpha)
             except UserError:
                 judgements[against] = None
         if (theirs := judgements[against]) is not None:
@@ -164,7 +166,9 @@ def _test(pair: _Pair, judgement: Judgement, workloads: Sequence[WorkloadPart]) 
     return _Test(pair, tuple(evidence), tuple(cost), frozenset(effect.verdict for effect in own))
 
 
-def _recommendation(change: tuple[tuple[str, str, str], ...], tests: Sequence[_Test]) -> Recommendation | None:
+def _recommendation(
+    change: tuple[tuple[str, str, str], ...], tests: Sequence[_Test]
+) -> Recommendation | None:
     """What all pairs together say for and against a change; None when nothing speaks for it."""
     verdicts = frozenset[str]().union(*(test.own for test in tests))
     # What does not help its own metric must at least be shown not to hurt it.

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from linerate.analysis.verdict import Effect
 from linerate.report import figures
+from linerate.report.page.paths import failback, seconds
 from linerate.report.study import words
 from linerate.report.study.model import CasePart, StudyPage
 from linerate.report.tables import aligned
@@ -106,6 +107,9 @@ def closing_lines(page: StudyPage) -> list[str]:
                     f"  {claim.claim}: published {claim.published} for {claim.change}; "
                     f"measured{compared} {claim.measured}"
                 )
+    lines += _path_lines(page)
+    lines += _fault_lines(page)
+    lines += _deviance_lines(page)
     floors = [
         f"{part.name} {words.percent(floor.change)}"
         for part in page.workloads
@@ -125,6 +129,51 @@ def closing_lines(page: StudyPage) -> list[str]:
     return lines
 
 
+def _path_lines(page: StudyPage) -> list[str]:
+    lines = [f"  {part.case}, {part.workload}: {part.said}" for part in page.layouts if part.said]
+    return ["paths:", *lines] if lines else []
+
+
+def _fault_lines(page: StudyPage) -> list[str]:
+    """One line per fault: how long until I/O went another way, who waited, what coming back cost."""
+    rows = [
+        ["faults", "workload", "fault", "elsewhere s", "worst s", "over 1 s", "errors", "back s", "failback"]
+    ]
+    rows += [
+        [
+            f"  {fault.case}",
+            fault.workload,
+            fault.what,
+            seconds(fault.failover_s),
+            seconds(fault.failover_worst_s),
+            figures.count(fault.slow_ios),
+            figures.count(fault.errors),
+            seconds(fault.back_s),
+            failback(fault),
+        ]
+        for fault in page.faults
+    ]
+    return aligned(rows, last_left=True) if page.faults else []
+
+
+def _deviance_lines(page: StudyPage) -> list[str]:
+    """Published changes beside the measured ones, with what the control shows against itself."""
+    rows = [["control deviance", "workload", "published", "measured", "95 % interval", "A/A", "verdict"]]
+    rows += [
+        [
+            f"  {one.case}",
+            one.workload,
+            words.percent(one.published),
+            words.percent(one.measured),
+            words.interval(one),
+            words.percent(one.floor),
+            one.verdict,
+        ]
+        for _, one in page.deviances()
+    ]
+    return aligned(rows, last_left=True) if len(rows) > 1 else []
+
+
 def verdict_object(page: StudyPage) -> dict[str, Any]:
     """Everything as one JSON-ready object: verdicts, claims, recommendations, what could not run."""
     return {
@@ -135,6 +184,8 @@ def verdict_object(page: StudyPage) -> dict[str, Any]:
         "attributions": [asdict(item) for item in page.attributions],
         "claims": [asdict(claim) for claim in page.claims],
         "recommended": [asdict(item) for item in page.recommendations],
+        "paths": [asdict(part) for part in page.layouts],
+        "faults": [asdict(part) for part in page.faults],
         "not_applicable": {case.name: case.not_applicable for case in page.not_applicable},
     }
 

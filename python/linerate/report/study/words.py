@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linerate.analysis.verdict import METRICS, Effect, Metric
+from linerate.analysis.verdict import METRICS, Deviance, Effect, Metric
 from linerate.report import figures
 
 _NAMED_MAX = 3
@@ -35,6 +35,13 @@ def bounds(effect: Effect) -> str:
         return figures.NOTHING
     written = _points if effect.scale == "difference" else _signed
     return f"{written(effect.change_low)} .. {written(effect.change_high)}"
+
+
+def interval(one: Deviance) -> str:
+    """The 95 % bounds of a measured change: `-92.4 .. -91.8`."""
+    if one.low is None or one.high is None:
+        return figures.NOTHING
+    return f"{_signed(one.low)} .. {_signed(one.high)}"
 
 
 def _signed(amount: float) -> str:
