@@ -39,10 +39,9 @@ pub(crate) use open::{Hooks, Order, open};
 
 /// A volume with so many errors and no success between them is dead.
 const ERRORS_IN_A_ROW_MAX: u32 = 50;
-/// How long a worker waits for I/Os in flight when the run is over: data that is on its way is read, or its senders would
-/// find nobody and send it again.
+/// How long a worker takes what is in flight when the run is over: left lying, its senders would send it again.
 const DRAIN_NS: u64 = 1_000_000_000;
-/// The same when somebody stopped the run.
+/// The same when somebody stopped the run, and how often it looks whether somebody has.
 const DRAIN_STOPPED_NS: u64 = 100_000_000;
 /// How long closing sessions may take after that.
 const CLOSE_NS: u64 = 50_000_000;
@@ -471,7 +470,6 @@ impl<D: Driver> Worker<D> {
                 return;
             }
             self.flush();
-            // Somebody may still stop the run.
             let look = until.min(now + DRAIN_STOPPED_NS);
             self.poll(Wait::Until(self.next_deadline().map_or(look, |due| look.min(due))));
             now = self.driver.now();
