@@ -184,6 +184,12 @@ def test_one_path_and_its_standby(tmp_path: Path) -> None:
     )
 
 
+def test_equal_shares_are_told_once(tmp_path: Path) -> None:
+    ways = [Way("h1.p0-a1.p0", [100]), Way("h1.p1-a1.p1", [101])]
+    said = explain(layout(tmp_path, PathLoad(ways)))
+    assert "a1.p0 and a1.p1 carried 50 % each, and h1.p0 and h1.p1 carried 50 % each." in said
+
+
 def test_where_nothing_moved_nothing_is_said(tmp_path: Path) -> None:
     assert explain(layout(tmp_path, PathLoad([Way("h1.p0-a1.p0", [0]), Way("h1.p1-a1.p1", [0])]))) == ""
 

@@ -17,6 +17,8 @@ DRAG_MIN = 2.0
 """A path that takes this many times as long per I/O as another holds back whoever waits for both."""
 ALIKE_PERCENT = 10.0
 """Shares of I/Os within this much of each other are equal."""
+EVEN_POINTS = 2.0
+"""Shares of bytes within so many points of each other are equal."""
 WAIT_MIN = 1.5
 """Times the control's service time, from which a wait is worth a word."""
 LESS = 0.95
@@ -67,6 +69,8 @@ _SIDES: tuple[Side, ...] = ("array", "host")
 
 
 def _listed(shares: dict[str, float]) -> str:
+    if max(shares.values()) - min(shares.values()) <= EVEN_POINTS:
+        return f"{_and(sorted(shares))} carried {100 / len(shares):.0f} % each"
     ranked = sorted(shares.items(), key=lambda item: (-round(item[1]), item[0]))
     shown = [f"{port} carried {share:.0f} %" for port, share in ranked[:_NAMED_MAX]]
     if len(ranked) > _NAMED_MAX:

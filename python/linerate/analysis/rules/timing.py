@@ -44,18 +44,32 @@ def _holes(step: StepView) -> Iterator[Doubt]:
 
 def _not_steady(step: StepView) -> Iterator[Doubt]:
     steady = steady_state(step.iops)
-    if steady is not None and steady.steady_from is None:
+    if steady is None or steady.steady_from is not None:
+        return
+    if faults := _faults(step):
         yield Doubt(
-            "suspect",
-            f"IOPS were not steady: {_spread(steady)} ({_WINDOW})",
-            "run longer, or look for what else uses the array, the network or this host",
+            "note",
+            f"IOPS were not steady: {_spread(steady)}; faults were made meanwhile: {', '.join(faults)}",
+            "read the figures of the faults and not the average rate",
         )
+        return
+    yield Doubt(
+        "suspect",
+        f"IOPS were not steady: {_spread(steady)} ({_WINDOW})",
+        "run longer, or look for what else uses the array, the network or this host",
+    )
+
+
+def _faults(step: StepView) -> list[str]:
+    """What was broken on purpose, each once."""
+    events = [event for event in step.run.events if event.kind == "fault" and event.step == step.record.key]
+    return list(dict.fromkeys(event.message for event in events))
 
 
 def _warmup_too_short(step: StepView) -> Iterator[Doubt]:
     steady = steady_state(step.iops)
     warmup_s = float(step.spec.get("warmup_s") or 0.0)
-    if steady is not None and steady.steady_from:
+    if steady is not None and steady.steady_from and not _faults(step):
         late_s = float(step.usage["start_s"][steady.steady_from])
         yield Doubt(
             "suspect",
