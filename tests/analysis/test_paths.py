@@ -150,6 +150,14 @@ def test_without_loss_there_is_no_mechanism(tmp_path: Path) -> None:
     assert "cost no throughput" not in unwatched
 
 
+def test_a_few_lost_segments_explain_nothing(tmp_path: Path) -> None:
+    ways = [replace(way, retransmits=0) for way in PARTIAL.ways]
+    few = replace(PARTIAL, ways=ways, counters={"port.a1.p1.switch_drops": 3.0})
+    said = explain(layout(tmp_path, few), layout(tmp_path, CONTROL, "control"))
+    assert "3 to a1.p1" in said
+    assert "consistent" not in said
+
+
 def test_loss_without_a_control_is_told_and_not_interpreted(tmp_path: Path) -> None:
     said = explain(layout(tmp_path, PARTIAL))
     assert "1,200 to a1.p1" in said

@@ -23,6 +23,8 @@ WAIT_MIN = 1.5
 """Times the control's service time, from which a wait is worth a word."""
 LESS = 0.95
 """Of the control's throughput, below which a layout cost something: the margin of the published tests."""
+LOST_MIN = 20
+"""Frames and segments: fewer lost ones explain no rate, however short the run."""
 _NAMED_MAX = 4
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 
@@ -166,7 +168,7 @@ def _mechanism(layout: Layout, control: Layout | None) -> Iterator[str]:
     times = layout.mib_s / control.mib_s
     dropped = sum(layout.drops.get(meeting.port, 0) for meeting in met)
     lost = dropped + layout.retransmits + (layout.array_retransmits or 0)
-    if times < LESS and lost:
+    if times < LESS and lost >= LOST_MIN:
         yield (
             f"At {times:.2g} times the control's throughput, this is consistent with senders that together overflow "
             "the buffer in front of the port where they meet, and wait until TCP notices the loss; it does not "
