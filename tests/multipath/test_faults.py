@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -274,11 +275,14 @@ def test_ctrl_c_heals_what_was_to_heal(hosts: Agents) -> None:
         "user", (*COMMAND, "cable", "pull", "h1.p0", "--for", "1h", "--lab", hosts.lab.name)
     )
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as pulling:
-        assert pulling.stdout is not None
-        assert pulling.stdout.readline() == "cable h1.p0  in force\n"
-        pulling.send_signal(2)
-        assert pulling.stdout.readline() == "cable h1.p0  healed\n"
-        assert pulling.wait(TIMEOUT_S) == 130
+        try:
+            assert pulling.stdout is not None
+            assert pulling.stdout.readline() == "cable h1.p0  in force\n"
+            pulling.send_signal(signal.SIGINT)
+            assert pulling.stdout.readline() == "cable h1.p0  healed\n"
+            assert pulling.wait(TIMEOUT_S) == 130
+        finally:
+            pulling.kill()
     assert hosts.lab.faults == ()
 
 
