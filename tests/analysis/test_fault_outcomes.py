@@ -17,7 +17,8 @@ def of_path(at_s: float, kind: str, path: str = "h1.p0-a1.p0") -> Event:
     return Event(at_s, kind, "", volume="v1", path=path)
 
 
-def test_a_pulled_cable_from_fault_to_failback(tmp_path: Path) -> None:
+@pytest.mark.parametrize("open_loop", [False, True])
+def test_a_pulled_cable_from_fault_to_failback(tmp_path: Path, *, open_loop: bool) -> None:
     # 100 I/Os an interval, none in the one of the fault, 60 on one path, 20 when it comes back, then 110
     ios = [100, 100, 100, 10, 0, 60, 62, 58, 20, 30, 110, 110]
     load = PathLoad(
@@ -32,6 +33,7 @@ def test_a_pulled_cable_from_fault_to_failback(tmp_path: Path) -> None:
         ],
         errors={4: 1},
         slow={3: 4, 5: 3},
+        open_loop=open_loop,
     )
     (found,) = fault_outcomes(make_path_run(tmp_path / "run", [load]), "rd1")
     assert (found.what, found.at_s, found.healed_s) == ("cable h1.p0", 1.6, 3.9)

@@ -18,7 +18,7 @@ from linerate.results import (
     Usage,
     WorkloadSource,
 )
-from linerate.results.sample import Op
+from linerate.results.sample import LatencyKind, Op
 
 from tests.samples.hdr import PlainHistogram
 from tests.samples.synthetic import Clock
@@ -56,6 +56,8 @@ class PathLoad:
     slow: dict[int, int] = field(default_factory=dict)
     counters: dict[str, float] = field(default_factory=dict)
     paths: Sequence[dict[str, Any]] | None = None
+    open_loop: bool = False
+    """Response times are listed beside the service times; in a closed loop they are the same."""
 
 
 def make_path_run(folder: Path, loads: Sequence[PathLoad], **manifest: Any) -> RunDirectory:
@@ -114,6 +116,7 @@ def _interval(load: PathLoad, index: int) -> Interval:
         response_max_ns=longest_ns,
     )
     times = PlainHistogram()
+    kinds: tuple[LatencyKind, ...] = ("service", "response") if load.open_loop else ("service",)
     if slow:
         times.record(2_000_000_000, slow)
     if ios > slow:
@@ -127,7 +130,7 @@ def _interval(load: PathLoad, index: int) -> Interval:
         warmup=False,
         rows=(row,) if ios or load.errors.get(index) else (),
         usage=Usage(host_cpu_idle_s=1.0),
-        latencies=tuple(Latency(load.op, kind, times, stream="s") for kind in ("service", "response") if ios),
+        latencies=tuple(Latency(load.op, kind, times, stream="s") for kind in kinds if ios),
         events=tuple(replace(one, step="") for one in load.events if begins_s <= one.at_s < ends_s),
         paths=tuple(_path_row(load, way, index) for way in load.ways),
     )

@@ -10,11 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from linerate.analysis.paths.faults import paths_down, slow_count
+from linerate.analysis.summary import NS_PER_MS
 from linerate.results import Event, RunDirectory
-
-SLOW_NS = 1_000_000_000
-"""An I/O that takes longer is one that somebody waits for."""
-_NS_PER_MS = 1e6
 
 
 def fault_figures(run: RunDirectory, step: str) -> dict[str, float]:
@@ -33,14 +31,14 @@ def fault_figures(run: RunDirectory, step: str) -> dict[str, float]:
     rows = run.measured_rows(step)
     figures = {
         "io_errors": float(rows["errors"].sum()),
-        "response_max_ms": max(rows["response_max_ns"], default=0) / _NS_PER_MS,
+        "response_max_ms": max(rows["response_max_ns"], default=0) / NS_PER_MS,
         "stall_s": _stall_s(rows, run.measured_usage(step)),
-        "paths_down": float(len(_down(events))),
+        "paths_down": float(len(paths_down(events))),
     }
     # Response times stand in the log where they are not the service times.
     times = run.latency(step, kind="response") or run.latency(step)
     if times is not None:
-        figures["slow_ios"] = float(sum(count for low, _, count in times.buckets() if low > SLOW_NS))
+        figures["slow_ios"] = float(slow_count(times))
     if failovers := list(_failovers_s(events)):
         figures["failover_s"] = max(failovers)
     return figures
@@ -65,14 +63,3 @@ def _failovers_s(events: Sequence[Event]) -> Iterator[float]:
         elif event.kind == "failover" and waiting is not None:
             yield event.at_s - waiting.at_s
             waiting = None
-
-
-def _down(events: Sequence[Event]) -> set[tuple[str, str]]:
-    """Volume and path of those that failed last of all."""
-    down: set[tuple[str, str]] = set()
-    for event in events:
-        if event.kind == "path_failed":
-            down.add((event.volume, event.path))
-        elif event.kind == "path_restored":
-            down.discard((event.volume, event.path))
-    return down

@@ -6,14 +6,14 @@ intervals, so that rates and losses are as fine as the run's interval and no fin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import polars as pl
 
 from linerate.analysis.summary import NS_PER_MS
-from linerate.results import Event, RunDirectory
+from linerate.results import Event, Histogram, RunDirectory
 
 SLOW_NS = 1_000_000_000
 """A response that takes longer is one that somebody waits for."""
@@ -109,7 +109,7 @@ def _outcome(
         at_s=fault.at_s,
         healed_s=healed.at_s if healed else None,
         failed=tuple(dict.fromkeys(event.path for event in failed)),
-        down=_down(after),
+        down=tuple(dict.fromkeys(path for _, path in paths_down(after))),
         detected_s=failed[0].at_s - fault.at_s if failed else None,
         failover_s=failovers[0].at_s - fault.at_s if failovers else None,
         no_path=any(event.kind == "no_path" for event in after),
@@ -157,23 +157,30 @@ def _intervals(run: RunDirectory, step: str) -> list[_Interval]:
 def _slow_ios(run: RunDirectory, step: str, intervals: Sequence[_Interval]) -> list[int]:
     """Of each interval: responses over a second, from its merged distribution."""
     slow = [0] * len(intervals)
-    for start_s, histogram in run.latency_over_time(step, kind="response"):
+    # A closed loop logs service times alone: they are the response times.
+    times = run.latency_over_time(step, kind="response") or run.latency_over_time(step)
+    for start_s, histogram in times:
         place = next(
             (at for at, one in enumerate(intervals) if abs(one.start_s - start_s) <= _TIME_SLACK_S), None
         )
         if place is not None:
-            slow[place] += sum(count for low, _, count in histogram.buckets() if low > SLOW_NS)
+            slow[place] += slow_count(histogram)
     return slow
 
 
-def _down(events: Sequence[Event]) -> tuple[str, ...]:
-    """Paths that failed and did not return."""
-    down: dict[str, None] = {}
+def slow_count(histogram: Histogram) -> int:
+    """Times of a distribution above `SLOW_NS`."""
+    return sum(count for low, _, count in histogram.buckets() if low > SLOW_NS)
+
+
+def paths_down(events: Iterable[Event]) -> tuple[tuple[str, str], ...]:
+    """(volume, path) of those that failed and did not return; `events` in order."""
+    down: dict[tuple[str, str], None] = {}
     for event in events:
         if event.kind == "path_failed":
-            down[event.path] = None
+            down[event.volume, event.path] = None
         elif event.kind == "path_restored":
-            down.pop(event.path, None)
+            down.pop((event.volume, event.path), None)
     return tuple(down)
 
 
