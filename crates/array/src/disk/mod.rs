@@ -1,0 +1,55 @@
+//! The disk trait, and the disks that hold bytes. Open this file first; each disk has a file of its own.
+
+mod error;
+mod memory;
+mod stats;
+
+pub use error::DiskError;
+pub use memory::MemoryDisk;
+pub use stats::DiskStats;
+
+use bytes::{Bytes, BytesMut};
+use futures::future::LocalBoxFuture;
+
+/// Something that stores blocks: a drive, a RAID set, a volume.
+///
+/// Offsets and lengths are in bytes and multiples of [`Disk::block_bytes`]; ranges end at [`Disk::size_bytes`] at the
+/// latest, everything else is [`DiskError::OutOfRange`]. An operation begins when it is called, not when it is awaited
+/// first; one that nobody awaits any more is finished all the same. Operations that overlap in time and place have no order.
+/// A crash may lose or tear, block by block, whatever was written since the last [`Disk::flush`] that completed, unless it
+/// was written as durable.
+pub trait Disk {
+    /// Name in messages and statistics.
+    fn name(&self) -> &str;
+    /// Capacity in bytes.
+    fn size_bytes(&self) -> u64;
+    /// Smallest unit that is written whole: 512 or 4096 bytes.
+    fn block_bytes(&self) -> u32;
+    /// Counters since the start.
+    fn stats(&self) -> DiskStats;
+
+    /// Fills all of `into` (its length, not its capacity) from `offset`. A caller that needs one run of bytes from several
+    /// disks splits a buffer, and joins what comes back ([`BytesMut::unsplit`]).
+    fn read(&self, offset: u64, into: BytesMut) -> Reading;
+    /// Writes `data` at `offset`; with `durable` it survives a power cut once it completes.
+    fn write(&self, offset: u64, data: Bytes, durable: bool) -> Writing;
+    /// Completes when everything whose writing had completed before survives a power cut.
+    fn flush(&self) -> Writing;
+    /// Gives a range back; it reads as zeros from then on.
+    fn discard(&self, offset: u64, len: u64) -> Writing;
+}
+
+/// A read under way.
+pub type Reading = LocalBoxFuture<'static, Result<BytesMut, DiskError>>;
+/// A write, flush or discard under way.
+pub type Writing = LocalBoxFuture<'static, Result<(), DiskError>>;
+
+/// The error of an operation that lies outside a disk or between its blocks.
+pub fn check_range(disk: &dyn Disk, offset: u64, len: u64) -> Result<(), DiskError> {
+    let block = u64::from(disk.block_bytes());
+    let fits = offset.checked_add(len).is_some_and(|end| end <= disk.size_bytes());
+    if fits && offset.is_multiple_of(block) && len.is_multiple_of(block) {
+        return Ok(());
+    }
+    Err(DiskError::OutOfRange { offset_bytes: offset, len_bytes: len })
+}

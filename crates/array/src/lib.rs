@@ -1,0 +1,16 @@
+//! What lies behind an array's volumes: disks, RAID sets, a pool, snapshots, replication.
+//!
+//! Everything here is one stack of [`Disk`]s, of which the upper ones are made of the lower ones: a RAID set is a disk made
+//! of disks, a volume is a disk made of a pool's pages. All of it runs on one thread as tasks of an [`Executor`], which is
+//! told the time: the same code runs behind a real array, in a simulator, and ahead of the clock.
+//!
+//! From the bottom up:
+//!
+//! - [`disk`]: the trait, and the disks that hold bytes: memory, file, modelled drives, faulty ones.
+//! - [`runtime`]: tasks and timers.
+
+pub mod disk;
+pub mod runtime;
+
+pub use disk::{Disk, DiskError};
+pub use runtime::{Executor, Runtime};

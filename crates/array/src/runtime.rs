@@ -1,0 +1,250 @@
+//! Tasks and timers of one thread. Time is told, never asked for: by the thread behind a real array, by a test, or by
+//! [`Executor::run_ahead`], which jumps from timer to timer.
+
+use futures::{
+    executor::{LocalPool, LocalSpawner},
+    task::LocalSpawnExt,
+};
+use linerate_io::Nanos;
+use std::{
+    cell::{Cell, RefCell},
+    cmp::Reverse,
+    collections::BinaryHeap,
+    fmt,
+    future::Future,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, Waker},
+};
+
+/// Runs tasks until they all wait.
+#[derive(Debug)]
+pub struct Executor {
+    pool: LocalPool,
+    runtime: Runtime,
+}
+
+/// A task's view of its executor: spawn, look at the clock, sleep. Cheap to clone.
+#[derive(Clone)]
+pub struct Runtime {
+    spawner: LocalSpawner,
+    time: Rc<Time>,
+}
+
+#[derive(Default)]
+struct Time {
+    now: Cell<Nanos>,
+    /// Timers in order of their instants, those of one instant in the order of their making.
+    timers: RefCell<BinaryHeap<Reverse<Timer>>>,
+    made: Cell<u64>,
+}
+
+#[derive(Debug)]
+struct Timer {
+    at: Nanos,
+    number: u64,
+    waker: Waker,
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Eq for Timer {}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+impl Default for Executor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Executor {
+    /// An executor whose clock stands at 0.
+    pub fn new() -> Self {
+        let pool = LocalPool::new();
+        let runtime = Runtime { spawner: pool.spawner(), time: Rc::default() };
+        Self { pool, runtime }
+    }
+
+    /// For tasks.
+    pub fn runtime(&self) -> Runtime {
+        self.runtime.clone()
+    }
+
+    /// Moves the clock to `now`, which is not before the last one, wakes whoever slept until then, and runs tasks until all
+    /// of them wait.
+    pub fn run(&mut self, now: Nanos) {
+        let time = &self.runtime.time;
+        time.now.set(time.now.get().max(now));
+        loop {
+            time.wake_due();
+            self.pool.run_until_stalled();
+            // A task may have asked to sleep until an instant that is over.
+            if time.next().is_none_or(|at| at > time.now.get()) {
+                return;
+            }
+        }
+    }
+
+    /// When the next sleeper wants to wake.
+    pub fn next_timer(&self) -> Option<Nanos> {
+        self.runtime.time.next()
+    }
+
+    /// Runs `future` to its end in virtual time: whenever all tasks wait, the clock jumps to the next timer.
+    ///
+    /// Returns None if everything waits and no timer is left: a deadlock.
+    pub fn run_ahead<T: 'static>(&mut self, future: impl Future<Output = T> + 'static) -> Option<T> {
+        let result = Rc::new(Cell::new(None));
+        let into = Rc::clone(&result);
+        self.runtime.spawn(async move { into.set(Some(future.await)) });
+        self.run(self.runtime.now());
+        loop {
+            if let Some(value) = result.take() {
+                return Some(value);
+            }
+            let at = self.next_timer()?;
+            self.run(at);
+        }
+    }
+}
+
+impl Runtime {
+    /// The executor's clock.
+    pub fn now(&self) -> Nanos {
+        self.time.now.get()
+    }
+
+    /// Starts a task. It ends with its executor at the latest.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        // Fails only when the executor is gone, and with it everything that tasks could work on.
+        let _ = self.spawner.spawn_local(task);
+    }
+
+    /// Sleeps until `at` on the executor's clock.
+    pub fn sleep_until(&self, at: Nanos) -> Sleep {
+        Sleep { time: Rc::clone(&self.time), at, is_set: false }
+    }
+
+    /// Sleeps for `len`.
+    pub fn sleep(&self, len: Nanos) -> Sleep {
+        self.sleep_until(self.now().saturating_add(len))
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+impl Time {
+    fn next(&self) -> Option<Nanos> {
+        self.timers.borrow().peek().map(|Reverse(timer)| timer.at)
+    }
+
+    fn wake_due(&self) {
+        while self.next().is_some_and(|at| at <= self.now.get()) {
+            let timer = self.timers.borrow_mut().pop();
+            if let Some(Reverse(timer)) = timer {
+                timer.waker.wake();
+            }
+        }
+    }
+}
+
+/// See [`Runtime::sleep_until`].
+pub struct Sleep {
+    time: Rc<Time>,
+    at: Nanos,
+    is_set: bool,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.at <= self.time.now.get() {
+            return Poll::Ready(());
+        }
+        if !self.is_set {
+            self.is_set = true;
+            let number = self.time.made.replace(self.time.made.get() + 1);
+            let timer = Timer { at: self.at, number, waker: context.waker().clone() };
+            self.time.timers.borrow_mut().push(Reverse(timer));
+        }
+        Poll::Pending
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleepers_wake_in_order_and_time_jumps() {
+        let mut executor = Executor::new();
+        let runtime = executor.runtime();
+        let woken = Rc::new(RefCell::new(Vec::new()));
+        for len in [30, 10, 20, 10] {
+            let (runtime, woken) = (runtime.clone(), Rc::clone(&woken));
+            runtime.clone().spawn(async move {
+                runtime.sleep(len).await;
+                woken.borrow_mut().push((runtime.now(), len));
+            });
+        }
+        let last = runtime.clone();
+        let end = executor.run_ahead(async move {
+            last.sleep(1_000_000_000).await;
+            last.now()
+        });
+        assert_eq!(end, Some(1_000_000_000));
+        assert_eq!(*woken.borrow(), [(10, 10), (10, 10), (20, 20), (30, 30)]);
+    }
+
+    #[test]
+    fn waiting_for_nothing_is_a_deadlock() {
+        let mut executor = Executor::new();
+        assert_eq!(executor.run_ahead(futures::future::pending::<()>()), None);
+    }
+
+    #[test]
+    fn a_told_clock_wakes_only_who_is_due() {
+        let mut executor = Executor::new();
+        let runtime = executor.runtime();
+        let done = Rc::new(Cell::new(0));
+        for at in [5, 15] {
+            let (done, sleep) = (Rc::clone(&done), runtime.sleep_until(at));
+            runtime.spawn(async move {
+                sleep.await;
+                done.set(done.get() + 1);
+            });
+        }
+        executor.run(0);
+        assert_eq!((done.get(), executor.next_timer()), (0, Some(5)));
+        executor.run(14);
+        assert_eq!((done.get(), executor.next_timer()), (1, Some(15)));
+        executor.run(15);
+        assert_eq!((done.get(), executor.next_timer()), (2, None));
+    }
+}
