@@ -46,13 +46,14 @@ CRATE_EDGES = {
     "scsi": set(),
     "iscsi": set(),
     "io": set(),
-    "target": {"scsi", "iscsi", "io"},
+    "array": {"io"},
+    "target": {"array", "scsi", "iscsi", "io"},
     "initiator": {"scsi", "iscsi", "io"},
-    "load": {"initiator", "io", "iscsi"},
-    "sim": {"io", "iscsi", "scsi", "target", "initiator", "load", "link"},
+    "load": {"array", "initiator", "io", "iscsi"},
+    "sim": {"array", "io", "iscsi", "scsi", "target", "initiator", "load", "link"},
     "link": set(),
     "fabric": {"link", "io"},
-    "py": {"target", "initiator", "load", "io", "fabric"},
+    "py": {"array", "target", "initiator", "load", "io", "fabric"},
 }
 # For tests only, a crate may also use these.
 CRATE_DEV_EDGES = {"target": {"initiator"}, "initiator": {"target"}, "load": {"target"}}

@@ -15,9 +15,9 @@ use futures::future::LocalBoxFuture;
 ///
 /// Offsets and lengths are in bytes and multiples of [`Disk::block_bytes`]; ranges end at [`Disk::size_bytes`] at the
 /// latest, everything else is [`DiskError::OutOfRange`]. An operation begins when it is called, not when it is awaited
-/// first; one that nobody awaits any more is finished all the same. Operations that overlap in time and place have no order.
-/// A crash may lose or tear, block by block, whatever was written since the last [`Disk::flush`] that completed, unless it
-/// was written as durable.
+/// first; one that nobody awaits any more is finished all the same. Operations that overlap in time and place have no
+/// order. A crash may lose or tear, block by block, whatever was written since the last [`Disk::flush`] that completed,
+/// unless it was written as durable.
 pub trait Disk {
     /// Name in messages and statistics.
     fn name(&self) -> &str;
