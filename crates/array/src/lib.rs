@@ -8,7 +8,9 @@
 //!
 //! - [`disk`]: the trait, and the disks that hold bytes: memory, file, modelled drives, faulty ones.
 //! - [`runtime`]: tasks and timers.
+//! - [`controller`]: all of it made from a configuration, managed, and asked how it is.
 
+pub mod controller;
 pub mod disk;
 pub mod runtime;
 

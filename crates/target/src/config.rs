@@ -3,6 +3,7 @@
 //! Unknown keys are refused. Sizes are in bytes, times in seconds; 0 means "no limit" where the text says so. Whether the
 //! parts fit together is judged by [`crate::Array::start`], which names the key and the way out.
 
+use linerate_array::controller::StorageConfig;
 use linerate_io::Preference;
 use linerate_scsi::AccessState;
 use serde::{
@@ -39,6 +40,9 @@ pub struct ArrayConfig {
     /// What peers may cost.
     #[serde(default)]
     pub limits: Limits,
+    /// Disks, RAID sets and pools, for volumes of kind "raid" and "pool".
+    #[serde(default)]
+    pub storage: StorageConfig,
     /// What is served.
     pub targets: Vec<TargetConfig>,
 }
@@ -307,7 +311,13 @@ pub struct VolumeConfig {
     /// File or block device of a file volume.
     #[serde(default)]
     pub path: Option<String>,
-    /// Capacity; may be left out for a file that exists.
+    /// The pool of a thin volume.
+    #[serde(default)]
+    pub pool: Option<String>,
+    /// The RAID set that is a volume as a whole.
+    #[serde(default)]
+    pub raid_set: Option<String>,
+    /// Capacity; may be left out for a file or a thin volume that exists. A RAID set has its own.
     #[serde(default)]
     pub size_bytes: Option<u64>,
     /// Logical block size.
@@ -322,6 +332,9 @@ pub struct VolumeConfig {
     /// Report a volatile write cache; off = every write is durable before it is acknowledged.
     #[serde(default)]
     pub write_cache: bool,
+    /// What is in memory survives a power cut: needed for a write cache on a RAID set or in a pool.
+    #[serde(default)]
+    pub power_protected: bool,
     /// Access through portal groups, by tag, where it differs from what the group says.
     #[serde(default)]
     pub alua: BTreeMap<u16, AluaState>,
@@ -336,6 +349,10 @@ pub enum VolumeKind {
     Memory,
     /// Kept in a file or on a block device.
     File,
+    /// Thin, in a pool.
+    Pool,
+    /// A whole RAID set.
+    Raid,
 }
 
 fn default_name() -> String {

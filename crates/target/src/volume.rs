@@ -39,6 +39,7 @@ impl Volume {
         let (backing, size_bytes) = match config.kind {
             VolumeKind::Memory => Self::memory(config).map_err(fault)?,
             VolumeKind::File => Self::file(config, driver).map_err(fault)?,
+            VolumeKind::Pool | VolumeKind::Raid => return Err(fault(Reason::NoStorage)),
         };
         let unit = LogicalUnit::new(UnitConfig {
             identity: Identity {
@@ -136,6 +137,8 @@ enum Reason {
         "{path:?} holds {found_bytes} bytes, `size_bytes` asks for {size_bytes}; use a larger device or a smaller size"
     )]
     TooSmall { path: PathBuf, found_bytes: u64, size_bytes: u64 },
+    #[error("kinds \"pool\" and \"raid\" need `storage`; describe disks and RAID sets there")]
+    NoStorage,
     #[error("{0}; change `size_bytes`, `sector_bytes` or `physical_sector_bytes`")]
     Unit(#[source] linerate_scsi::UnitError),
 }

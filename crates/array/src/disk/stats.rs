@@ -1,7 +1,7 @@
 //! What a disk counts.
 
 /// Counters since the start; all only grow, so that differences of two snapshots are an interval's figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DiskStats {
     /// Reads that completed.
     pub reads: u64,

@@ -1,0 +1,160 @@
+//! Why an array's storage cannot be opened, or does not do what it is asked.
+
+use crate::disk::DiskError;
+use std::io;
+use thiserror::Error;
+
+/// What a name in a configuration or a command stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noun {
+    /// A disk.
+    Disk,
+    /// A RAID set.
+    RaidSet,
+    /// A pool.
+    Pool,
+    /// A volume.
+    Volume,
+    /// A snapshot.
+    Snapshot,
+    /// An iSCSI target.
+    Target,
+}
+
+impl std::fmt::Display for Noun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Disk => "disk",
+            Self::RaidSet => "RAID set",
+            Self::Pool => "pool",
+            Self::Volume => "volume",
+            Self::Snapshot => "snapshot",
+            Self::Target => "target",
+        })
+    }
+}
+
+/// Whose fault an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The configuration or the command.
+    User,
+    /// The machine, or the storage below.
+    Host,
+    /// The program.
+    Internal,
+}
+
+/// Storage cannot be opened, or a command is not carried out. If nothing else is said, nothing has changed.
+#[derive(Debug, Error)]
+pub enum StorageError {
+    /// A name that nothing has.
+    #[error("there is no {noun} \"{name}\"; {}", has(known))]
+    Unknown {
+        /// What it should be.
+        noun: Noun,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// A name is left out, and there is more than one choice, or none.
+    #[error("name the {noun}; {}", has(known))]
+    Unnamed {
+        /// What is to be named.
+        noun: Noun,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// A name is taken.
+    #[error("there is a {noun} \"{name}\" already; choose another name")]
+    Taken {
+        /// What has it.
+        noun: Noun,
+        /// The name.
+        name: String,
+    },
+    /// A name that is no name.
+    #[error("\"{0}\" is no name: 1 to 48 letters, digits, hyphens, underscores and dots")]
+    Name(String),
+    /// Something belongs to two owners.
+    #[error("{noun} \"{name}\" is used by \"{first}\" and by \"{second}\"; it can have one place only")]
+    UsedTwice {
+        /// What it is.
+        noun: Noun,
+        /// Its name.
+        name: String,
+        /// Who uses it.
+        first: String,
+        /// Who uses it as well.
+        second: String,
+    },
+    /// A value that cannot be, and what it may be.
+    #[error("{noun} \"{name}\": `{key}` {rule}")]
+    Value {
+        /// Whose value.
+        noun: Noun,
+        /// Its name.
+        name: String,
+        /// The key.
+        key: &'static str,
+        /// What it may be.
+        rule: String,
+    },
+    /// The state of things forbids it.
+    #[error("{0}")]
+    Refused(String),
+    /// A file or block device cannot be opened.
+    #[error(
+        "disk \"{name}\": cannot open {path:?} ({error}); check `path` and its permissions, or give a size"
+    )]
+    Open {
+        /// The disk's name.
+        name: String,
+        /// What it is kept in.
+        path: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The host cannot give what a disk needs.
+    #[error("disk \"{name}\": the host has no {size_bytes} bytes for it ({error}); make it smaller")]
+    Memory {
+        /// The disk's name.
+        name: String,
+        /// Its size.
+        size_bytes: u64,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Disks failed while it was done.
+    #[error("{doing}: {error}")]
+    Disk {
+        /// What was being done.
+        doing: String,
+        /// What happened.
+        error: DiskError,
+    },
+    /// The thread that looks after storage is gone.
+    #[error("the storage engine has ended; this is a mistake in the program")]
+    Gone,
+}
+
+impl StorageError {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Open { .. } | Self::Memory { .. } => Blame::Host,
+            Self::Disk { error, .. } => match error {
+                DiskError::Full(_) | DiskError::Protected(_) => Blame::User,
+                DiskError::OutOfRange { .. } => Blame::Internal,
+                _ => Blame::Host,
+            },
+            Self::Gone => Blame::Internal,
+            _ => Blame::User,
+        }
+    }
+}
+
+fn has(known: &[String]) -> String {
+    if known.is_empty() { "there is none".into() } else { format!("there are: {}", known.join(", ")) }
+}

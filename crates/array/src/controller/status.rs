@@ -1,0 +1,155 @@
+//! What an array's storage says about itself. Counters only grow: differences of two looks are an interval's.
+
+use super::config::RaidLevelName;
+use crate::disk::DiskStats;
+use serde::Serialize;
+
+/// Disks, RAID sets, pools and the pools' volumes at one moment.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct StorageStatus {
+    /// In the order of the configuration.
+    pub disks: Vec<DiskStatus>,
+    /// In the order of the configuration.
+    pub raid_sets: Vec<RaidSetStatus>,
+    /// In the order of the configuration.
+    pub pools: Vec<PoolStatus>,
+    /// By name.
+    pub volumes: Vec<VolumeStatus>,
+}
+
+/// A disk.
+#[derive(Clone, Debug, Serialize)]
+pub struct DiskStatus {
+    /// Its name.
+    pub name: String,
+    /// The drive whose timing it has; none: as fast as its bytes.
+    pub model: Option<String>,
+    /// How it is.
+    pub state: DiskState,
+    /// The RAID set that it is a member or a spare of.
+    pub raid_set: Option<String>,
+    /// Capacity.
+    pub size_bytes: u64,
+    /// What it counted.
+    #[serde(flatten)]
+    pub stats: DiskStats,
+}
+
+/// See [`DiskStatus::state`].
+#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskState {
+    /// It serves.
+    Online,
+    /// It is out of use.
+    Failed,
+    /// Its place in a RAID set is empty.
+    Missing,
+    /// It waits for another to fail.
+    Spare,
+    /// Others' contents are being written to it.
+    Rebuilding,
+}
+
+/// A RAID set.
+#[derive(Clone, Debug, Serialize)]
+pub struct RaidSetStatus {
+    /// Its name.
+    pub name: String,
+    /// How it stores.
+    pub level: RaidLevelName,
+    /// How it is.
+    pub state: RaidSetState,
+    /// What it can hold.
+    pub size_bytes: u64,
+    /// The bytes of its members, without spares.
+    pub raw_bytes: u64,
+    /// What it does in the background.
+    pub task: Option<TaskStatus>,
+    /// Stripes written whole, parity from the new data alone.
+    pub full_stripe_writes: u64,
+    /// Writes that read old data and old parity first.
+    pub read_modify_writes: u64,
+    /// Writes that read the rest of the stripe first.
+    pub reconstruct_writes: u64,
+    /// Reads whose bytes were computed because a disk is missing.
+    pub degraded_reads: u64,
+    /// Blocks that did not agree with their checksum or their stripe.
+    pub mismatches_found: u64,
+    /// Of those, blocks made right.
+    pub mismatches_mended: u64,
+}
+
+/// See [`RaidSetStatus::state`].
+#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum RaidSetState {
+    /// All redundancy is there.
+    Optimal,
+    /// It serves, with less redundancy than it should have.
+    Degraded,
+    /// It has lost more disks than it bears.
+    Failed,
+}
+
+/// Background work of a RAID set.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskStatus {
+    /// What it is.
+    pub kind: TaskKind,
+    /// How much of it is done, 0 to 1.
+    pub done: f64,
+}
+
+/// See [`TaskStatus::kind`].
+#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskKind {
+    /// Parity or copies are being made right for the first time.
+    Initialise,
+    /// A new member gets the contents of the old one.
+    Rebuild,
+    /// Everything is read and checked.
+    Scrub,
+}
+
+/// A pool.
+#[derive(Clone, Debug, Serialize)]
+pub struct PoolStatus {
+    /// Its name.
+    pub name: String,
+    /// What its pages can hold.
+    pub size_bytes: u64,
+    /// What pages that are in use hold.
+    pub used_bytes: u64,
+    /// Sum of its volumes' capacities.
+    pub promised_bytes: u64,
+    /// More of it is in use than it should be.
+    pub warning: bool,
+}
+
+/// A pool's volume.
+#[derive(Clone, Debug, Serialize)]
+pub struct VolumeStatus {
+    /// Its name.
+    pub name: String,
+    /// Where its pages come from.
+    pub pool: String,
+    /// Capacity.
+    pub size_bytes: u64,
+    /// What its pages hold, without those that only snapshots refer to.
+    pub used_bytes: u64,
+    /// Its snapshots, oldest first.
+    pub snapshots: Vec<SnapshotStatus>,
+    /// How its replica is, if it has one.
+    pub replica: Option<serde_json::Value>,
+}
+
+/// A snapshot of a volume.
+#[derive(Clone, Debug, Serialize)]
+pub struct SnapshotStatus {
+    /// Its name.
+    pub name: String,
+    /// When it was taken, seconds since 1970.
+    pub at_s: f64,
+}
