@@ -5,27 +5,36 @@ The data plane reads the same keys and refuses unknown ones. All models are froz
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    SecretStr,
-    SerializationInfo,
+    SerializerFunctionWrapHandler,
     Tag,
-    field_serializer,
+    model_serializer,
     model_validator,
 )
 
-_REVEAL = "reveal_secrets"
-
-Sector = Literal[512, 4096]
+from linerate.array.base import (
+    NAME_FORM,
+    NAME_PATTERN,
+    REVEAL,
+    Frozen,
+    Name,
+    Place,
+    Secret,
+    known,
+    misplaced,
+    unique,
+)
+from linerate.array.partners import Control, Partner, Replication
+from linerate.array.storage import Sector, Storage
 
 AluaState = Literal["active_optimized", "active_non_optimized", "standby", "unavailable", "transitioning"]
 """Asymmetric access state of a port group (SPC-4 section 5.15.2)."""
@@ -34,23 +43,23 @@ GroupTag = Annotated[int, Field(ge=1, le=65535)]
 """Tag of an iSCSI portal group: also the relative target port and the target port group that initiators see."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Volume(_Frozen):
+class Volume(Frozen):
     """A logical unit and where its bytes lie."""
 
     lun: Annotated[int, Field(ge=0, le=16383)]
     """Logical unit number."""
     name: str = Field(min_length=1)
     """Name in messages; initiators see it as the unit's serial number."""
-    kind: Literal["memory", "file"] = "memory"
-    """memory: gone when the array stops. file: kept in `path`."""
+    kind: Literal["memory", "file", "pool", "raid"] = "memory"
+    """memory: gone when the array stops. file: kept in `path`. pool: thin, in `pool`. raid: all of `raid_set`."""
     path: str | None = None
     """File or block device of a file volume; made if missing and `size_bytes` is given."""
+    pool: Name | None = None
+    """Pool of a pool volume; it is made there when the array first starts, and is then the pool's."""
+    raid_set: Name | None = None
+    """RAID set of a raid volume: thick, and as large as the set."""
     size_bytes: PositiveInt | None = None
-    """Capacity; may be left out for a file that exists."""
+    """Capacity; may be left out for a file that exists and for a volume that the pool holds already."""
     sector_bytes: Sector = 512
     """Logical block size."""
     physical_sector_bytes: Sector = 512
@@ -58,35 +67,67 @@ class Volume(_Frozen):
     read_only: bool = False
     write_cache: bool = False
     """Report a volatile write cache: writes without FUA are durable only after SYNCHRONIZE CACHE."""
+    power_protected: bool = False
+    """The array's power does not fail; without this a volume on a pool or a RAID set has no write cache."""
     alua: dict[GroupTag, AluaState] = Field(default_factory=dict)
     """Access through portal groups, by tag, where it differs from what the group says."""
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Volume:
-        if self.kind == "file" and not self.path:
-            raise ValueError('a volume of kind "file" needs a path')
-        if self.kind == "memory" and self.path:
-            raise ValueError('a volume of kind "memory" has no path; did you mean kind = "file"?')
+        for key, kind in _KIND_OF.items():
+            if self.kind != kind and getattr(self, key) is not None:
+                raise misplaced(
+                    (key,), f'a volume of kind "{self.kind}" has no {key}; did you mean kind = "{kind}"?'
+                )
+        needed = next((key for key, kind in _KIND_OF.items() if kind == self.kind), None)
+        if needed is not None and not getattr(self, needed):
+            raise misplaced(("kind",), f'a volume of kind "{self.kind}" needs a {needed}')
+        if needed == "pool" and not re.fullmatch(NAME_PATTERN, self.name):
+            raise misplaced(("name",), f"a volume of a pool has a name of {NAME_FORM}")
         if self.kind == "memory" and self.size_bytes is None:
             raise ValueError('a volume of kind "memory" needs a size, for example size = "1g"')
+        if self.kind == "raid" and self.size_bytes is not None:
+            raise misplaced(("size_bytes",), "a raid volume is as large as its RAID set; leave the size out")
         if self.size_bytes is not None and self.size_bytes % self.sector_bytes:
             raise ValueError(f"the size is no multiple of the sector size {self.sector_bytes}")
         if self.physical_sector_bytes < self.sector_bytes:
             raise ValueError("physical_sector_bytes is smaller than sector_bytes")
         return self
 
+    @model_validator(mode="after")
+    def _cache_is_safe(self) -> Volume:
+        if self.kind in ("pool", "raid") and self.write_cache and not self.power_protected:
+            raise misplaced(
+                ("write_cache",),
+                "a power cut would lose what the cache holds; say power_protected = true if the power is safe",
+            )
+        return self
 
-class Chap(_Frozen):
+    @model_serializer(mode="wrap")
+    def _without_other_kinds(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Keys of other kinds are left out."""
+        written: dict[str, Any] = handler(self)
+        others = [key for key, kind in _KIND_OF.items() if kind != self.kind and key != "path"]
+        if self.kind not in ("pool", "raid"):
+            others.append("power_protected")
+        return {key: value for key, value in written.items() if key not in others}
+
+
+_KIND_OF = {"path": "file", "pool": "pool", "raid_set": "raid"}
+"""Which kind of volume a key belongs to."""
+
+
+class Chap(Frozen):
     """Who may log in, and how the target proves itself in return (RFC 7143 section 12.1.3)."""
 
     algorithms: tuple[Literal["sha256", "md5"], ...] = Field(default=("sha256", "md5"), min_length=1)
     """Digests offered, best first."""
     user: str = Field(min_length=1)
-    secret: SecretStr
+    secret: Secret
     """At least 12 bytes, else RFC 7143 calls it unfit without IPsec."""
     mutual_user: str | None = None
     """The name under which the target proves itself to initiators that ask."""
-    mutual_secret: SecretStr | None = None
+    mutual_secret: Secret | None = None
     """The target's own secret; must differ from `secret`."""
 
     @model_validator(mode="after")
@@ -97,14 +138,8 @@ class Chap(_Frozen):
             raise ValueError("the mutual secret must differ from the secret")
         return self
 
-    @field_serializer("secret", "mutual_secret")
-    def _secret(self, value: SecretStr | None, info: SerializationInfo) -> str | None:
-        if value is None:
-            return None
-        return value.get_secret_value() if (info.context or {}).get(_REVEAL) else str(value)
 
-
-class Target(_Frozen):
+class Target(Frozen):
     """An iSCSI target: a name, who may log in, and its volumes."""
 
     name: str = Field(min_length=1, max_length=223)
@@ -123,7 +158,7 @@ class Target(_Frozen):
         return self
 
 
-class Limits(_Frozen):
+class Limits(Frozen):
     """What peers may cost. Sizes in bytes, times in seconds, 0 = no limit where the text says so."""
 
     sessions: PositiveInt = 1024
@@ -149,7 +184,7 @@ class Limits(_Frozen):
     """Longest login or text request, over all its PDUs."""
 
 
-class Portal(_Frozen):
+class Portal(Frozen):
     """A place to listen, in a portal group: an address, or whatever addresses an interface has."""
 
     address: str | None = None
@@ -185,7 +220,7 @@ AnyPortal = Annotated[
 """An address with a port as text, or a table."""
 
 
-class PortalGroup(_Frozen):
+class PortalGroup(Frozen):
     """What is said about a portal group, as a whole."""
 
     tag: GroupTag
@@ -193,7 +228,7 @@ class PortalGroup(_Frozen):
     """Access through it, to all volumes that say nothing else."""
 
 
-class AluaChange(_Frozen):
+class AluaChange(Frozen):
     """A new access state of a portal group, for all volumes or for some."""
 
     group: GroupTag
@@ -204,13 +239,13 @@ class AluaChange(_Frozen):
     """For the volumes of this name only."""
 
 
-class ArrayChange(_Frozen):
+class ArrayChange(Frozen):
     """What to change about an array that serves; its JSON is what `_core.Array.change` takes."""
 
     alua: tuple[AluaChange, ...]
 
 
-class ArrayConfig(_Frozen):
+class ArrayConfig(Frozen):
     """An array: portals, limits and targets."""
 
     name: str = "array"
@@ -226,7 +261,15 @@ class ArrayConfig(_Frozen):
     wait: Literal["block", "spin"] = "block"
     """spin: never sleep, for the lowest latency at the price of whole CPUs."""
     limits: Limits = Limits()
+    storage: Storage = Storage()
+    """Disks, RAID sets and pools on which volumes of the kinds pool and raid lie."""
     targets: tuple[Target, ...] = Field(min_length=1)
+    control: Control = Control()
+    """How `linerate array` manages it while it serves."""
+    partners: tuple[Partner, ...] = ()
+    """Arrays that this one replicates to or receives from."""
+    replications: tuple[Replication, ...] = ()
+    """What is replicated to whom."""
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> ArrayConfig:
@@ -250,6 +293,51 @@ class ArrayConfig(_Frozen):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _volumes_have_their_storage(self) -> ArrayConfig:
+        pools = {pool.name for pool in self.storage.pools}
+        users = {name: f"pool {pool.name}" for pool in self.storage.pools for name in pool.raid_sets}
+        for number, target in enumerate(self.targets):
+            for place, volume in enumerate(target.volumes):
+                at = ("targets", number, "volumes", place)
+                if volume.pool is not None and volume.pool not in pools:
+                    raise misplaced(
+                        (*at, "pool"), f'there is no pool "{volume.pool}"; {known("pools", pools)}'
+                    )
+                if volume.raid_set is not None:
+                    self._takes_whole(volume, (*at, "raid_set"), users)
+        return self
+
+    def _takes_whole(self, volume: Volume, at: Place, users: dict[str, str]) -> None:
+        assert volume.raid_set is not None
+        sets = {one.name for one in self.storage.raid_sets}
+        if volume.raid_set not in sets:
+            raise misplaced(at, f'there is no RAID set "{volume.raid_set}"; {known("RAID sets", sets)}')
+        if volume.raid_set in users:
+            raise misplaced(at, f'the RAID set "{volume.raid_set}" belongs to {users[volume.raid_set]}')
+        users[volume.raid_set] = f"volume {volume.name}"
+
+    @model_validator(mode="after")
+    def _replications_have_partners(self) -> ArrayConfig:
+        unique("partners", [partner.name for partner in self.partners])
+        unique("replications", [one.name for one in self.replications])
+        partners = {partner.name: partner for partner in self.partners}
+        for number, one in enumerate(self.replications):
+            at = ("replications", number, "partner")
+            if one.partner not in partners:
+                raise misplaced(
+                    at, f'there is no partner "{one.partner}"; {known("partners", set(partners))}'
+                )
+            if partners[one.partner].control is None:
+                raise misplaced(at, f'the table of partner "{one.partner}" has no control URL and no portal')
+        return self
+
     def seam_json(self) -> str:
         """The JSON for the data plane, secrets included: never for a file or a log."""
-        return self.model_dump_json(context={_REVEAL: True})
+        plain = self.model_copy(update={"storage": self.storage.resolved()})
+        without = _LAB_PLANE_KEYS | (set() if self.storage.disks else {"storage"})
+        return plain.model_dump_json(context={REVEAL: True}, exclude=without)
+
+
+_LAB_PLANE_KEYS = {"control", "partners", "replications"}
+"""Tables that the data plane does not know."""

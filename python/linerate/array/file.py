@@ -5,17 +5,35 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from linerate.array.base import NAME_FORM, NAME_PATTERN
 from linerate.array.config import TABLE, TEXT, ArrayConfig
 from linerate.errors import UserError
 
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgt]?)(?:i?b)?", re.IGNORECASE)
-_FACTOR = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgtsh]?)(?:i?b)?", re.IGNORECASE)
+_BYTES = {"": 1.0, "k": float(1 << 10), "m": float(1 << 20), "g": float(1 << 30), "t": float(1 << 40)}
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SIZE_FORM = ("size", 'write a number with k, m, g or t: size = "8g"')
+_RATE_FORM = ("rate", 'write bytes per second with k, m or g: "50m"')
+_TIME_FORM = ("time", 'write a number with s, m or h: interval = "10m"')
+_AS_TEXT = {
+    "size": ("size_bytes", _SIZE_FORM, _BYTES),
+    "chunk": ("chunk_bytes", _SIZE_FORM, _BYTES),
+    "page": ("page_bytes", _SIZE_FORM, _BYTES),
+    "rebuild_rate": ("rebuild_bytes_per_s", _RATE_FORM, _BYTES),
+    "rate": ("rate_bytes_per_s", _RATE_FORM, _BYTES),
+    "interval": ("interval_s", _TIME_FORM, _SECONDS),
+}
+"""Keys that a file may give as text -> the plain key, what is expected, and what the units stand for."""
+
+_SECRETS = ("secret", "mutual_secret", "chap_secret")
+_PATHS = {"path", "token_file", "certificate", "key", "authority"}
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\"-]+)\s*\]")
 _KEY = re.compile(r"\s*\"?([\w-]+)\"?\s*=")
 
@@ -49,7 +67,7 @@ def parse_array_text(text: str, *, name: str = "array file", folder: Path = Path
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{name}: {error}", "the file must be TOML: key = value") from error
-    lines = key_lines(text)
+    lines = _with_plain_keys(key_lines(text))
     _resolve(raw, _Source(name, lines, folder))
     try:
         return ArrayConfig.model_validate(raw)
@@ -71,34 +89,39 @@ class _Source:
 
 def _resolve(raw: dict[str, Any], source: _Source) -> None:
     """Replaces what only the file form knows: sizes as text, secrets from elsewhere, paths from the file's folder."""
-    for number, target in enumerate(_tables(raw.get("targets"))):
-        chap = target.get("chap")
-        if isinstance(chap, dict):
-            for key in ("secret", "mutual_secret"):
-                _resolve_secret(chap, key, ("targets", number, "chap"), source)
-        for place, volume in enumerate(_tables(target.get("volumes"))):
-            where: _Path = ("targets", number, "volumes", place)
-            _resolve_size(volume, where, source)
-            if isinstance(volume.get("path"), str):
-                volume["path"] = str((source.folder / volume["path"]).absolute())
+    for where, table in _all_tables(raw, ()):
+        for key in [key for key in table if key in _AS_TEXT]:
+            _resolve_amount(table, key, where, source)
+        for key in _SECRETS:
+            _resolve_secret(table, key, where, source)
+        for key in _PATHS & table.keys():
+            if isinstance(table[key], str):
+                table[key] = str((source.folder / table[key]).absolute())
 
 
-def _tables(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _resolve_size(volume: dict[str, Any], where: _Path, source: _Source) -> None:
-    if "size" not in volume:
+def _all_tables(value: object, where: _Path) -> Iterator[tuple[_Path, dict[str, Any]]]:
+    """Every table below a value, with its path."""
+    if isinstance(value, dict):
+        yield where, value
+        items: Iterable[tuple[str | int, object]] = list(value.items())
+    elif isinstance(value, list):
+        items = enumerate(value)
+    else:
         return
-    if "size_bytes" in volume:
-        raise source.error((*where, "size"), "size and size_bytes say the same twice", "keep one of them")
-    size = volume.pop("size")
-    match = _SIZE.fullmatch(size.strip()) if isinstance(size, str) else None
-    if match is None:
-        raise source.error(
-            (*where, "size"), f"{size!r} is no size", 'write a number with k, m, g or t: size = "8g"'
-        )
-    volume["size_bytes"] = int(float(match["number"]) * _FACTOR[match["unit"].lower()])
+    for key, item in items:
+        yield from _all_tables(item, (*where, key))
+
+
+def _resolve_amount(table: dict[str, Any], key: str, where: _Path, source: _Source) -> None:
+    plain, form, factors = _AS_TEXT[key]
+    if plain in table:
+        raise source.error((*where, key), f"{key} and {plain} say the same twice", "keep one of them")
+    given = table.pop(key)
+    match = _AMOUNT.fullmatch(given.strip()) if isinstance(given, str) else None
+    if match is None or match["unit"].lower() not in factors:
+        raise source.error((*where, key), f"{given!r} is no {form[0]}", form[1])
+    amount = float(match["number"]) * factors[match["unit"].lower()]
+    table[plain] = int(amount) if factors is _BYTES else amount
 
 
 def _resolve_secret(chap: dict[str, Any], key: str, where: _Path, source: _Source) -> None:
@@ -137,6 +160,16 @@ def key_lines(text: str) -> dict[_Path, int]:
     return lines
 
 
+def _with_plain_keys(lines: dict[_Path, int]) -> dict[_Path, int]:
+    """The same, with the plain keys that only the text forms of a file stand for."""
+    both = dict(lines)
+    for where, line in lines.items():
+        key = str(where[-1])
+        plain = _AS_TEXT[key][0] if key in _AS_TEXT else key.removesuffix("_file").removesuffix("_env")
+        both.setdefault((*where[:-1], plain), line)
+    return both
+
+
 def _table_path(names: list[str], counts: dict[_Path, int], *, grows: bool) -> _Path:
     path: _Path = ()
     for place, name in enumerate(names):
@@ -165,7 +198,8 @@ def _dotted(where: _Path) -> str:
 
 def _first_fault(error: ValidationError, name: str, lines: dict[_Path, int]) -> str:
     fault = error.errors(include_input=False, include_url=False)[0]
-    where: _Path = tuple(part for part in fault["loc"] if part not in (TEXT, TABLE))
+    place = (*fault["loc"], *fault.get("ctx", {}).get("at", ()))
+    where: _Path = tuple(part for part in place if part not in (TEXT, TABLE))
     message = (
         "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
     )
@@ -177,4 +211,6 @@ def _hint(error: ValidationError) -> str:
     fault = error.errors(include_input=False, include_url=False)[0]
     if fault["type"] == "extra_forbidden":
         return "`linerate array serve --example` shows every key"
+    if fault.get("ctx", {}).get("pattern") == NAME_PATTERN:
+        return f"a name has {NAME_FORM}"
     return "`linerate array serve --example` prints a file that works"

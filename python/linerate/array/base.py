@@ -1,0 +1,51 @@
+"""What all tables of an array file share: frozen models, names, secrets, and faults that say where they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, SerializationInfo
+from pydantic_core import PydanticCustomError
+
+REVEAL = "reveal_secrets"
+"""Key of the serialization context under which secrets are written out, for the data plane only."""
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$"
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+"""A name that may stand in `volume@snapshot`, in a URL and in a counter's name."""
+
+NAME_FORM = "1 to 48 letters, digits, dots, hyphens and underscores, a letter or digit first"
+
+Place = tuple[str | int, ...]
+"""Keys and positions that lead to a value."""
+
+
+class Frozen(BaseModel):
+    """A table: unknown keys are refused, values do not change, docstrings of fields are their description."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def _shown(value: SecretStr, info: SerializationInfo) -> str:
+    return value.get_secret_value() if (info.context or {}).get(REVEAL) else str(value)
+
+
+Secret = Annotated[SecretStr, PlainSerializer(_shown, return_type=str)]
+"""A secret: stars wherever it is shown or written, except for the data plane."""
+
+
+def misplaced(at: Place, message: str) -> PydanticCustomError:
+    """A fault found by comparing values; `at` leads from the model that finds it to the key that is wrong."""
+    return PydanticCustomError("misplaced", "{message}", {"message": message, "at": at})
+
+
+def unique(table: str, names: list[str]) -> None:
+    """Refuses a name that two entries of a table have."""
+    if doubled := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise misplaced((table,), f"named twice: {', '.join(doubled)}")
+
+
+def known(what: str, names: set[str]) -> str:
+    """What there is instead of a name that was not found."""
+    return f"{what}: {', '.join(sorted(names))}" if names else f"there are no {what} at all"
