@@ -1,6 +1,7 @@
 //! Files and block devices: opened, measured, and worked on by blocking calls (which drivers keep off their thread).
 
 use crate::FileOptions;
+use rustix::fs::FlockOperation;
 use std::{
     fs::{File, OpenOptions},
     io,
@@ -31,6 +32,9 @@ pub(crate) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, File
     }
     open.custom_flags(if options.direct { libc::O_DIRECT } else { 0 });
     let file = open.open(path)?;
+    if options.lock {
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    }
     let kind = file.metadata()?.file_type();
     if kind.is_block_device() {
         return Ok((file, FileKind::Block));
@@ -42,8 +46,22 @@ pub(crate) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, File
         && file.metadata()?.len() < size_bytes
     {
         file.set_len(size_bytes)?;
+        // A disk that is used from now on must be found again after a power cut: the name is the folder's content.
+        file.sync_all()?;
+        sync_folder_of(path)?;
     }
     Ok((file, FileKind::Regular))
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder)?.sync_all() {
+        // Some network file systems keep folders in order by themselves and know no such call.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        result => result,
+    }
 }
 
 /// Size in bytes.

@@ -95,6 +95,8 @@ pub struct FileOptions {
     pub create: bool,
     /// With `create`: fail if it exists.
     pub exclusive: bool,
+    /// Take the file's advisory lock (`flock`) until it is closed; `WouldBlock` if another process has it.
+    pub lock: bool,
     /// Extend a shorter regular file to this many bytes (sparse). A longer file is left as it is.
     pub size_bytes: Option<u64>,
 }
@@ -102,6 +104,14 @@ pub struct FileOptions {
 impl Default for FileOptions {
     /// An existing file for reading, through the page cache.
     fn default() -> Self {
-        Self { read: true, write: false, direct: false, create: false, exclusive: false, size_bytes: None }
+        Self {
+            read: true,
+            write: false,
+            direct: false,
+            create: false,
+            exclusive: false,
+            lock: false,
+            size_bytes: None,
+        }
     }
 }

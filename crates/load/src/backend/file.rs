@@ -36,6 +36,7 @@ impl Files {
             direct: spec.direct,
             create: spec.create,
             exclusive: false,
+            lock: false,
             size_bytes: wanted.filter(|_| spec.create),
         };
         if path.is_dir() {
