@@ -8,11 +8,14 @@
 //!
 //! - [`disk`]: the trait, and the disks that hold bytes: memory, file, modelled drives, faulty ones.
 //! - [`runtime`]: tasks and timers.
+//! - [`host`]: a thread's driver under its tasks: files and the real clock.
 //! - [`controller`]: all of it made from a configuration, managed, and asked how it is.
 
 pub mod controller;
 pub mod disk;
+pub mod host;
 pub mod runtime;
 
 pub use disk::{Disk, DiskError};
+pub use host::Host;
 pub use runtime::{Executor, Runtime};

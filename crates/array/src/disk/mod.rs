@@ -1,12 +1,19 @@
 //! The disk trait, and the disks that hold bytes. Open this file first; each disk has a file of its own.
 
+mod crash;
 mod error;
+mod faulty;
+mod file;
 mod memory;
 mod stats;
 
+pub use crash::CrashDisk;
 pub use error::DiskError;
+pub use faulty::FaultyDisk;
+pub(crate) use file::FileState;
+pub use file::{FileConfig, FileDisk};
 pub use memory::MemoryDisk;
-pub use stats::DiskStats;
+pub use stats::{DiskStats, Meter, OpKind};
 
 use bytes::{Bytes, BytesMut};
 use futures::future::LocalBoxFuture;

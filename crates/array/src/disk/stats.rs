@@ -1,4 +1,7 @@
-//! What a disk counts.
+//! What a disk counts, and the counting.
+
+use linerate_io::Nanos;
+use std::cell::Cell;
 
 /// Counters since the start; all only grow, so that differences of two snapshots are an interval's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -21,4 +24,97 @@ pub struct DiskStats {
     pub response_ns: u64,
     /// Time in which the disk was at work on at least one operation.
     pub busy_ns: u64,
+}
+
+/// What an operation does, for whoever counts it or decides about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpKind {
+    /// [`super::Disk::read`].
+    Read,
+    /// [`super::Disk::write`].
+    Write,
+    /// [`super::Disk::flush`].
+    Flush,
+    /// [`super::Disk::discard`].
+    Discard,
+}
+
+/// Keeps the [`DiskStats`] of a disk whose operations take time.
+#[derive(Debug, Default)]
+pub struct Meter {
+    stats: Cell<DiskStats>,
+    outstanding: Cell<u32>,
+    busy_since: Cell<Nanos>,
+}
+
+impl Meter {
+    /// An operation begins.
+    pub fn begin(&self, now: Nanos) {
+        if self.outstanding.replace(self.outstanding.get() + 1) == 0 {
+            self.busy_since.set(now);
+        }
+    }
+
+    /// An operation that began at `begun` is over, whatever became of it; to be called once for each [`Meter::begin`].
+    pub fn end(&self, begun: Nanos, now: Nanos, kind: OpKind, len_bytes: u64, is_ok: bool) {
+        let mut stats = self.stats.get();
+        match kind {
+            _ if !is_ok => stats.errors += 1,
+            OpKind::Read => {
+                stats.reads += 1;
+                stats.read_bytes += len_bytes;
+            }
+            OpKind::Write => {
+                stats.writes += 1;
+                stats.write_bytes += len_bytes;
+            }
+            OpKind::Flush => stats.flushes += 1,
+            OpKind::Discard => stats.discards += 1,
+        }
+        if matches!(kind, OpKind::Read | OpKind::Write) {
+            stats.response_ns += now.saturating_sub(begun);
+        }
+        self.outstanding.set(self.outstanding.get() - 1);
+        if self.outstanding.get() == 0 {
+            stats.busy_ns += now.saturating_sub(self.busy_since.get());
+        }
+        self.stats.set(stats);
+    }
+
+    /// The counters, with the time of work that is still under way.
+    pub fn stats(&self, now: Nanos) -> DiskStats {
+        let mut stats = self.stats.get();
+        if self.outstanding.get() > 0 {
+            stats.busy_ns += now.saturating_sub(self.busy_since.get());
+        }
+        stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_operations_are_busy_once_and_outstanding_twice() {
+        let meter = Meter::default();
+        meter.begin(100);
+        meter.begin(150);
+        assert_eq!(meter.stats(160).busy_ns, 60);
+        meter.end(100, 200, OpKind::Read, 512, true);
+        meter.end(150, 250, OpKind::Write, 4096, true);
+        meter.begin(400);
+        meter.end(400, 410, OpKind::Read, 512, false);
+        let expected = DiskStats {
+            reads: 1,
+            writes: 1,
+            read_bytes: 512,
+            write_bytes: 4096,
+            errors: 1,
+            response_ns: 100 + 100 + 10,
+            busy_ns: 150 + 10,
+            ..DiskStats::default()
+        };
+        assert_eq!(meter.stats(500), expected);
+    }
 }

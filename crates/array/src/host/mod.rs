@@ -1,0 +1,397 @@
+//! What joins a thread's driver and its tasks: file disks, and time.
+//!
+//! Tasks do not see the driver. A file disk queues what it wants; between two rounds of tasks the [`Host`] hands all of it
+//! to the driver, which passes it on in one system call. So an operation costs no system call of its own, and disks need
+//! no type parameter.
+
+mod memory;
+mod queue;
+
+pub(crate) use queue::{Queue, Request, Transfer, Work};
+
+use crate::{
+    disk::{FileConfig, FileDisk, FileState, OpKind},
+    runtime::{Executor, Runtime},
+};
+use bytes::BytesMut;
+use futures::channel::oneshot;
+use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos, Seg, Wait};
+use memory::{Memory, Piece};
+use queue::Opened;
+use std::{cell::RefCell, future::Future, io, path::Path, rc::Rc};
+
+/// How many bytes of zeros are written at a time where the file system knows no discard.
+const CLEAR_BYTES: u64 = 1 << 20;
+/// How long opening waits for the end of a process that had the file open: a killed one ends with its last I/O.
+const LOCK_WAIT_NS: Nanos = 5_000_000_000;
+/// How often it looks.
+const LOCK_RETRY_NS: Nanos = 20_000_000;
+
+/// One thread's driver and executor. Whoever owns it calls [`Host::turn`] in a loop.
+pub struct Host<D: Driver> {
+    driver: D,
+    executor: Executor,
+    queue: Rc<Queue>,
+    flights: Flights,
+    memory: Memory,
+    segs: Vec<Seg>,
+    polled: Vec<Completion<D::Socket>>,
+    /// Completions for the owner that came while [`Host::block_on`] ran.
+    held: Vec<Completion<D::Socket>>,
+}
+
+impl<D: Driver> Host<D> {
+    /// A host without tasks.
+    pub fn new(driver: D) -> Self {
+        let mut executor = Executor::new();
+        executor.run(driver.now());
+        Self {
+            driver,
+            executor,
+            queue: Rc::default(),
+            flights: Flights::default(),
+            memory: Memory::default(),
+            segs: Vec::new(),
+            polled: Vec::new(),
+            held: Vec::new(),
+        }
+    }
+
+    /// For tasks.
+    pub fn runtime(&self) -> Runtime {
+        self.executor.runtime()
+    }
+
+    /// Opens file disks; for tasks too.
+    pub fn files(&self) -> Files {
+        Files { queue: Rc::clone(&self.queue), runtime: self.runtime() }
+    }
+
+    /// The driver, for everything that is no disk. File operations on handles of the owner's own come back from
+    /// [`Host::turn`] as all its completions do.
+    pub fn driver(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    /// Opens a file disk; see [`Files::open`].
+    pub fn open_file(&mut self, config: &FileConfig) -> io::Result<FileDisk> {
+        let (files, config) = (self.files(), config.clone());
+        self.block_on(async move { files.open(&config).await })?
+    }
+
+    /// Runs tasks, hands over what they want from files, waits as `wait` says (a sleeping task may end that) for something
+    /// to complete, and runs the tasks that waited for it. Completions that are not a file disk's are appended to `out`.
+    ///
+    /// Only the driver's waker ends a wait from another thread; a task's waker does not.
+    pub fn turn(&mut self, wait: Wait, out: &mut Vec<Completion<D::Socket>>) -> io::Result<()> {
+        self.run_tasks()?;
+        out.append(&mut self.held);
+        let wait = match (wait, self.executor.next_timer()) {
+            _ if !out.is_empty() => Wait::Never,
+            (Wait::Forever, Some(at)) => Wait::Until(at),
+            (Wait::Until(until), Some(at)) => Wait::Until(until.min(at)),
+            (wait, _) => wait,
+        };
+        let mut polled = std::mem::take(&mut self.polled);
+        self.driver.poll(wait, &mut polled)?;
+        for completion in polled.drain(..) {
+            match completion {
+                Completion::File { file, tag, result } if self.flights.is_ours(file, tag) => {
+                    self.complete(tag as usize, result);
+                }
+                other => out.push(other),
+            }
+        }
+        self.polled = polled;
+        self.run_tasks()
+    }
+
+    /// Runs `future` to its end. It must not depend on what the owner does between turns.
+    pub fn block_on<T: 'static>(&mut self, future: impl Future<Output = T> + 'static) -> io::Result<T> {
+        let result = Rc::new(RefCell::new(None));
+        let into = Rc::clone(&result);
+        self.runtime().spawn(async move {
+            let value = future.await;
+            into.replace(Some(value));
+        });
+        let mut held = Vec::new();
+        let value = loop {
+            self.turn(Wait::Never, &mut held)?;
+            if let Some(value) = result.take() {
+                break value;
+            }
+            let mut late = Vec::new();
+            self.turn(Wait::Forever, &mut late)?;
+            held.append(&mut late);
+            if let Some(value) = result.take() {
+                break value;
+            }
+        };
+        self.held = held;
+        Ok(value)
+    }
+
+    fn run_tasks(&mut self) -> io::Result<()> {
+        loop {
+            self.executor.run(self.driver.now());
+            if !self.submit()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Serves what was queued. Returns whether anybody has an answer already.
+    fn submit(&mut self) -> io::Result<bool> {
+        let mut has_answered = false;
+        while let Some(request) = self.queue.pop() {
+            match request {
+                Request::Open { path, options, done } => {
+                    // Nobody waits any more: then nobody would close it either.
+                    if !done.is_canceled() {
+                        let _ = done.send(self.open(&path, &options));
+                        has_answered = true;
+                    }
+                }
+                Request::Close(file) => self.driver.close(file),
+                Request::Transfer(transfer) => {
+                    let mut pieces = self.flights.pieces();
+                    if !self.memory.take(transfer.buffer_len(), &mut self.driver, &mut pieces)? {
+                        self.flights.keep(pieces);
+                        self.queue.put_back(Request::Transfer(transfer));
+                        break;
+                    }
+                    let index = self.flights.insert(Flight { transfer, pieces });
+                    self.start(index);
+                }
+            }
+        }
+        Ok(has_answered)
+    }
+
+    fn open(&mut self, path: &Path, options: &FileOptions) -> io::Result<Opened> {
+        let handle = self.driver.open(path, options)?;
+        match self.driver.file_size(handle) {
+            Ok(size_bytes) => Ok(Opened { handle, size_bytes }),
+            Err(error) => {
+                self.driver.close(handle);
+                Err(error)
+            }
+        }
+    }
+
+    /// Hands an operation to the driver.
+    fn start(&mut self, index: usize) {
+        let Self { driver, memory, segs, flights, .. } = self;
+        let Some(Flight { transfer, pieces }) = flights.get(index) else { return };
+        let (file, tag, offset) = (transfer.file.handle(), index as u64, transfer.offset);
+        memory.segments(pieces, transfer.buffer_len(), segs);
+        match &transfer.work {
+            Work::Read { .. } => driver.read_at(file, tag, segs, offset),
+            Work::Write { data, durable, .. } => {
+                memory.write(pieces, data);
+                driver.write_at(file, tag, segs, offset, *durable);
+            }
+            Work::Sync { .. } => driver.sync(file, tag),
+            Work::Discard { len, .. } => driver.discard(file, tag, offset, *len),
+            Work::Clear { .. } => {
+                memory.clear(pieces, transfer.buffer_len());
+                driver.write_at(file, tag, segs, offset, false);
+            }
+        }
+    }
+
+    /// Passes on what became of an operation.
+    fn complete(&mut self, index: usize, result: io::Result<usize>) {
+        let Some(Flight { mut transfer, mut pieces }) = self.flights.take(index) else { return };
+        let len = transfer.buffer_len();
+        let error = match result {
+            Ok(moved) if moved == len => None,
+            Ok(_) if matches!(transfer.work, Work::Read { .. }) => Some(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => Some(io::ErrorKind::WriteZero.into()),
+            Err(error) => Some(error),
+        };
+        if error.is_none()
+            && let Work::Read { into, .. } = &mut transfer.work
+        {
+            self.memory.read(&pieces, into);
+        }
+        self.memory.give_back(&mut pieces);
+        self.flights.keep(pieces);
+        if let Some(rest) = transfer.finish(self.driver.now(), error) {
+            self.queue.put_back(Request::Transfer(rest));
+        }
+    }
+}
+
+impl Transfer {
+    /// Memory between task and kernel.
+    fn buffer_len(&self) -> usize {
+        match &self.work {
+            Work::Read { into, .. } => into.len(),
+            Work::Write { data, .. } => data.len(),
+            Work::Clear { left, .. } => (*left).min(CLEAR_BYTES) as usize,
+            Work::Sync { .. } | Work::Discard { .. } => 0,
+        }
+    }
+
+    /// Tells whoever waits, unless something is left to do.
+    fn finish(mut self, now: Nanos, error: Option<io::Error>) -> Option<Self> {
+        let moved = self.buffer_len() as u64;
+        if let Some(error) = &error
+            && error.kind() == io::ErrorKind::Unsupported
+            && let Work::Discard { len, done } = self.work
+        {
+            return Some(Self { work: Work::Clear { left: len, len, done }, ..self });
+        }
+        if let Work::Clear { left, .. } = &mut self.work
+            && error.is_none()
+            && *left > moved
+        {
+            *left -= moved;
+            self.offset += moved;
+            return Some(self);
+        }
+        let (kind, len) = match &self.work {
+            Work::Read { .. } => (OpKind::Read, moved),
+            Work::Write { .. } => (OpKind::Write, moved),
+            Work::Sync { .. } => (OpKind::Flush, 0),
+            Work::Discard { len, .. } | Work::Clear { len, .. } => (OpKind::Discard, *len),
+        };
+        self.file.finish(kind, self.begun, now, len, error.as_ref());
+        let result = error.map_or(Ok(()), Err);
+        // A receiver that is gone lost interest; the operation was done all the same.
+        match self.work {
+            Work::Read { into, done } => _ = done.send(result.map(|()| into)),
+            Work::Write { done, .. }
+            | Work::Sync { done }
+            | Work::Discard { done, .. }
+            | Work::Clear { done, .. } => _ = done.send(result),
+        }
+        None
+    }
+}
+
+/// One operation that the driver works on.
+struct Flight {
+    transfer: Transfer,
+    pieces: Vec<Piece>,
+}
+
+/// The operations in flight, each at the index that is its tag.
+#[derive(Default)]
+struct Flights {
+    entries: Vec<Option<Flight>>,
+    free: Vec<usize>,
+    /// Spent vectors, used again.
+    spare: Vec<Vec<Piece>>,
+}
+
+impl Flights {
+    fn insert(&mut self, flight: Flight) -> usize {
+        let index = self.free.pop().unwrap_or(self.entries.len());
+        if index == self.entries.len() {
+            self.entries.push(None);
+        }
+        self.entries[index] = Some(flight);
+        index
+    }
+
+    fn get(&self, index: usize) -> Option<&Flight> {
+        self.entries.get(index)?.as_ref()
+    }
+
+    fn take(&mut self, index: usize) -> Option<Flight> {
+        let flight = self.entries.get_mut(index)?.take()?;
+        self.free.push(index);
+        Some(flight)
+    }
+
+    /// The owner may work on files of its own, with any tags.
+    fn is_ours(&self, file: Handle, tag: u64) -> bool {
+        let flight = usize::try_from(tag).ok().and_then(|index| self.get(index));
+        flight.is_some_and(|flight| flight.transfer.file.handle() == file)
+    }
+
+    fn pieces(&mut self) -> Vec<Piece> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    fn keep(&mut self, pieces: Vec<Piece>) {
+        self.spare.push(pieces);
+    }
+}
+
+/// Opens file disks on its thread's host. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Files {
+    queue: Rc<Queue>,
+    runtime: Runtime,
+}
+
+impl Files {
+    /// Opens a file disk.
+    ///
+    /// Takes the file's lock, so that no two arrays write to one disk, and waits a few seconds for a process that is
+    /// ending: what it had begun would land after recovery. Errors: the system's; `InvalidInput` for a size that is no
+    /// block; `WouldBlock` if the file stays in use.
+    pub async fn open(&self, config: &FileConfig) -> io::Result<FileDisk> {
+        let direct = if config.direct { self.open_direct(config).await } else { None };
+        let is_direct = direct.is_some();
+        let opened = match direct {
+            Some(opened) => opened,
+            None => self.open_locked(config, false).await?,
+        };
+        let file = Rc::new(FileState::new(config.name.clone(), opened.handle));
+        let block = u64::from(config.block_bytes);
+        let size = opened.size_bytes / block * block;
+        let queue = Rc::clone(&self.queue);
+        let disk = FileDisk::new(file, queue, self.runtime.clone(), size, config.block_bytes, is_direct);
+        if size == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "smaller than one block"));
+        }
+        Ok(disk)
+    }
+
+    /// Opens past the page cache if one block can be read that way: file systems refuse at opening, devices with larger
+    /// sectors at the first transfer.
+    async fn open_direct(&self, config: &FileConfig) -> Option<Opened> {
+        let opened = self.open_locked(config, true).await.ok()?;
+        let (done, receiver) = oneshot::channel();
+        let work = Work::Read { into: BytesMut::zeroed(config.block_bytes as usize), done };
+        let file = Rc::new(FileState::new(config.name.clone(), opened.handle));
+        self.queue.push(Request::Transfer(Transfer::new(file, 0, self.runtime.now(), work)));
+        match receiver.await {
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.queue.push(Request::Close(opened.handle));
+                None
+            }
+            _ => Some(opened),
+        }
+    }
+
+    async fn open_locked(&self, config: &FileConfig, direct: bool) -> io::Result<Opened> {
+        let options = FileOptions {
+            write: true,
+            direct,
+            create: config.size_bytes.is_some(),
+            lock: true,
+            size_bytes: config.size_bytes,
+            ..FileOptions::default()
+        };
+        let deadline = self.runtime.now().saturating_add(LOCK_WAIT_NS);
+        loop {
+            let (done, receiver) = oneshot::channel();
+            let (path, options) = (config.path.clone(), options.clone());
+            self.queue.push(Request::Open { path, options, done });
+            match receiver.await {
+                Ok(Err(error))
+                    if error.kind() == io::ErrorKind::WouldBlock && self.runtime.now() < deadline =>
+                {
+                    self.runtime.sleep(LOCK_RETRY_NS).await;
+                }
+                Ok(result) => return result,
+                Err(oneshot::Canceled) => return Err(io::ErrorKind::BrokenPipe.into()),
+            }
+        }
+    }
+}

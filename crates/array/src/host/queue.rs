@@ -1,0 +1,88 @@
+//! What file disks ask of their host: requests in order, and the place where answers arrive.
+
+use crate::disk::FileState;
+use bytes::{Bytes, BytesMut};
+use futures::channel::oneshot;
+use linerate_io::{FileOptions, Handle, Nanos};
+use std::{cell::RefCell, collections::VecDeque, io, path::PathBuf, rc::Rc};
+
+/// Requests that the host has not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Queue(RefCell<VecDeque<Request>>);
+
+impl Queue {
+    pub(crate) fn push(&self, request: Request) {
+        self.0.borrow_mut().push_back(request);
+    }
+
+    /// Puts a request back that cannot be served yet: it stays the next one.
+    pub(super) fn put_back(&self, request: Request) {
+        self.0.borrow_mut().push_front(request);
+    }
+
+    pub(super) fn pop(&self) -> Option<Request> {
+        self.0.borrow_mut().pop_front()
+    }
+}
+
+/// One request. Those who wait hold the other end of `done`; nobody has to.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Open { path: PathBuf, options: FileOptions, done: oneshot::Sender<io::Result<Opened>> },
+    Transfer(Transfer),
+    Close(Handle),
+}
+
+/// An open file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    pub(crate) handle: Handle,
+    pub(crate) size_bytes: u64,
+}
+
+/// One operation on one file.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    pub(super) file: Rc<FileState>,
+    pub(super) offset: u64,
+    /// When it was asked for.
+    pub(super) begun: Nanos,
+    pub(super) work: Work,
+}
+
+impl Transfer {
+    /// An operation that begins, and is counted.
+    pub(crate) fn new(file: Rc<FileState>, offset: u64, begun: Nanos, work: Work) -> Self {
+        file.begin(begun);
+        Self { file, offset, begun, work }
+    }
+}
+
+/// What is to be done, and who wants to know.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Read {
+        into: BytesMut,
+        done: oneshot::Sender<io::Result<BytesMut>>,
+    },
+    Write {
+        data: Bytes,
+        durable: bool,
+        done: Done,
+    },
+    Sync {
+        done: Done,
+    },
+    Discard {
+        len: u64,
+        done: Done,
+    },
+    /// Writes zeros over what is `left` of a discard, where the file system knows none.
+    Clear {
+        left: u64,
+        len: u64,
+        done: Done,
+    },
+}
+
+pub(crate) type Done = oneshot::Sender<io::Result<()>>;
