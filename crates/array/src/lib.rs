@@ -7,6 +7,7 @@
 //! From the bottom up:
 //!
 //! - [`disk`]: the trait, and the disks that hold bytes: memory, file, modelled drives, faulty ones.
+//! - [`replica`]: copying what changed between snapshots to a partner.
 //! - [`runtime`]: tasks and timers.
 //! - [`host`]: a thread's driver under its tasks: files and the real clock.
 //! - [`controller`]: all of it made from a configuration, managed, and asked how it is.
@@ -14,6 +15,7 @@
 pub mod controller;
 pub mod disk;
 pub mod host;
+pub mod replica;
 pub mod runtime;
 
 pub use disk::{Disk, DiskError};

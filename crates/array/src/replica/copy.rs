@@ -1,0 +1,237 @@
+//! The copying itself: what changed, piece by piece, some pieces at once, as fast as is allowed, with a durable place to go
+//! on from.
+
+use super::{Answer, Group, Link, LinkError, ReplicaError, Store, state::Cursor, store::Extent};
+use crate::{disk::Disk, runtime::Runtime};
+use bytes::BytesMut;
+use futures::{StreamExt, TryStreamExt, stream};
+use linerate_io::Nanos;
+use serde::{Deserialize, Serialize};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
+
+/// How a copy runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CopyOptions {
+    /// Upper limit; 0 = none.
+    pub rate_bytes_per_s: u64,
+    /// Longest piece that is read and sent at once.
+    pub piece_bytes: u32,
+    /// Pieces under way at once: with `piece_bytes`, the memory that a copy takes.
+    pub window: usize,
+    /// After so many bytes the place is made durable, at both ends.
+    pub checkpoint_bytes: u64,
+}
+
+impl Default for CopyOptions {
+    fn default() -> Self {
+        const MIB: u32 = 1 << 20;
+        Self { rate_bytes_per_s: 0, piece_bytes: MIB / 4, window: 8, checkpoint_bytes: u64::from(32 * MIB) }
+    }
+}
+
+/// How far a copy is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Progress {
+    /// What there is to copy in this transfer.
+    pub total_bytes: u64,
+    /// How much of it has reached the partner, in this attempt and in earlier ones that still count.
+    pub done_bytes: u64,
+    /// How much of that this attempt sent.
+    pub sent_bytes: u64,
+    /// How long this attempt has taken.
+    pub elapsed_s: f64,
+    /// Whether it runs.
+    pub is_running: bool,
+    /// Why it ended, if it failed.
+    pub error: Option<String>,
+}
+
+/// One attempt at a transfer.
+pub(super) struct Copying {
+    link: Rc<dyn Link>,
+    options: CopyOptions,
+    began: Nanos,
+    ended: Cell<Option<Nanos>>,
+    is_stopped: Cell<bool>,
+    /// When the next piece may go.
+    next: Cell<Nanos>,
+    total_bytes: Cell<u64>,
+    resumed_bytes: Cell<u64>,
+    sent_bytes: Cell<u64>,
+    error: RefCell<Option<String>>,
+}
+
+/// A piece of a volume's changes.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    volume: usize,
+    extent: Extent,
+}
+
+impl Piece {
+    /// The place behind it.
+    fn end(&self) -> Cursor {
+        Cursor { volume: self.volume, offset_bytes: self.extent.offset_bytes + self.extent.len_bytes }
+    }
+}
+
+impl<S: Store + 'static> Group<S> {
+    pub(super) async fn copy_all(&self, answer: &Answer, copying: &Copying) -> Result<(), ReplicaError> {
+        let mut views = Vec::new();
+        let mut pieces = Vec::new();
+        for (volume, answered) in answer.volumes.iter().enumerate() {
+            views.push(self.store.view(&answered.name, &answer.point)?);
+            let changed = self.store.changed(&answered.name, answered.base.as_deref(), &answer.point).await?;
+            // The partner's volume is full of zeros when there is no base.
+            let worth = changed.into_iter().filter(|extent| !extent.is_hole || answered.base.is_some());
+            pieces.extend(worth.flat_map(|extent| split(volume, extent, copying.options.piece_bytes)));
+        }
+        let cursor = self.state().outgoing.as_ref().map(|outgoing| outgoing.cursor).unwrap_or_default();
+        copying.total_bytes.set(pieces.iter().map(|piece| piece.extent.len_bytes).sum());
+        let first = pieces.partition_point(|piece| piece.end() <= cursor);
+        copying.resumed_bytes.set(pieces[..first].iter().map(|piece| piece.extent.len_bytes).sum());
+        for batch in batches(&pieces[first..], copying.options.checkpoint_bytes) {
+            stream::iter(batch)
+                .map(|piece| copying.send(&self.runtime, &self.name, &*views[piece.volume], *piece))
+                .buffer_unordered(copying.options.window.max(1))
+                .try_collect::<()>()
+                .await?;
+            copying.link.flush().await?;
+            let cursor = batch.last().map(Piece::end).unwrap_or_default();
+            self.update_outgoing(|outgoing| outgoing.cursor = cursor).await?;
+        }
+        // Without a piece there was no flush: all that an earlier attempt sent was flushed by it.
+        Ok(())
+    }
+
+    /// How far the running or last copy is; none if there was none since the start.
+    pub fn progress(&self) -> Option<Progress> {
+        self.copying.borrow().as_ref().map(|copying| copying.progress(self.runtime.now()))
+    }
+}
+
+/// An extent in pieces that end at multiples of `piece_bytes` of the volume.
+fn split(volume: usize, extent: Extent, piece_bytes: u32) -> impl Iterator<Item = Piece> {
+    let piece_bytes = u64::from(piece_bytes.max(4096));
+    let end = extent.offset_bytes + extent.len_bytes;
+    let mut at = extent.offset_bytes;
+    std::iter::from_fn(move || {
+        let offset_bytes = at;
+        let next = if extent.is_hole { end } else { (at / piece_bytes + 1) * piece_bytes };
+        at = next.min(end);
+        let extent = Extent { offset_bytes, len_bytes: at - offset_bytes, is_hole: extent.is_hole };
+        (offset_bytes < end).then_some(Piece { volume, extent })
+    })
+}
+
+/// Runs of pieces of about `bytes` each.
+fn batches(mut pieces: &[Piece], bytes: u64) -> impl Iterator<Item = &[Piece]> {
+    std::iter::from_fn(move || {
+        let mut sum = 0;
+        let fits = |piece: &Piece| {
+            let is_room = sum < bytes;
+            sum += piece.extent.len_bytes;
+            is_room
+        };
+        let len = pieces.iter().copied().take_while(fits).count().max(1).min(pieces.len());
+        let (batch, rest) = pieces.split_at(len);
+        pieces = rest;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+impl Copying {
+    pub(super) fn new(link: Rc<dyn Link>, options: CopyOptions, now: Nanos) -> Self {
+        Self {
+            link,
+            options,
+            began: now,
+            ended: Cell::new(None),
+            is_stopped: Cell::new(false),
+            next: Cell::new(now),
+            total_bytes: Cell::new(0),
+            resumed_bytes: Cell::new(0),
+            sent_bytes: Cell::new(0),
+            error: RefCell::new(None),
+        }
+    }
+
+    async fn send(
+        &self,
+        runtime: &Runtime,
+        group: &str,
+        view: &dyn Disk,
+        piece: Piece,
+    ) -> Result<(), ReplicaError> {
+        let Extent { offset_bytes, len_bytes, is_hole } = piece.extent;
+        if !is_hole {
+            self.wait_turn(runtime, len_bytes).await;
+        }
+        if self.is_stopped.get() {
+            return Err(ReplicaError::Stopped(group.to_owned()));
+        }
+        if is_hole {
+            self.link.discard(piece.volume, offset_bytes, len_bytes).await?;
+        } else {
+            let data = view.read(offset_bytes, BytesMut::zeroed(len_bytes as usize)).await?;
+            self.link.write(piece.volume, offset_bytes, data.freeze()).await?;
+        }
+        self.sent_bytes.set(self.sent_bytes.get() + len_bytes);
+        Ok(())
+    }
+
+    /// Sleeps until `len_bytes` more may go.
+    async fn wait_turn(&self, runtime: &Runtime, len_bytes: u64) {
+        /// Looks at whether the copy was stopped this often.
+        const NAP: Nanos = 100_000_000;
+        let rate = self.options.rate_bytes_per_s;
+        if rate == 0 {
+            return;
+        }
+        let at = self.next.get().max(runtime.now());
+        let cost = u128::from(len_bytes) * 1_000_000_000 / u128::from(rate);
+        self.next.set(at.saturating_add(cost as Nanos));
+        while runtime.now() < at && !self.is_stopped.get() {
+            runtime.sleep_until(at.min(runtime.now() + NAP)).await;
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        if self.ended.get().is_none() {
+            self.is_stopped.set(true);
+            self.link.close();
+        }
+    }
+
+    pub(super) fn end(&self, result: &Result<(), ReplicaError>, now: Nanos) {
+        self.ended.set(Some(now));
+        *self.error.borrow_mut() = result.as_ref().err().map(ToString::to_string);
+        self.link.close();
+    }
+
+    /// An operation that failed because the link was closed failed because of the stop.
+    pub(super) fn name_stop(&self, group: &str, error: ReplicaError) -> ReplicaError {
+        match error {
+            ReplicaError::Link(LinkError::Broken(_)) if self.is_stopped.get() => {
+                ReplicaError::Stopped(group.to_owned())
+            }
+            other => other,
+        }
+    }
+
+    fn progress(&self, now: Nanos) -> Progress {
+        let sent_bytes = self.sent_bytes.get();
+        Progress {
+            total_bytes: self.total_bytes.get(),
+            done_bytes: self.resumed_bytes.get() + sent_bytes,
+            sent_bytes,
+            elapsed_s: (self.ended.get().unwrap_or(now) - self.began) as f64 / 1e9,
+            is_running: self.ended.get().is_none(),
+            error: self.error.borrow().clone(),
+        }
+    }
+}

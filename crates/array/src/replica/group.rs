@@ -1,0 +1,192 @@
+//! A group of volumes that are kept at one instant: what both its sides share.
+
+use super::{
+    Gate, Point, ReplicaError, Role, Store,
+    copy::Copying,
+    state::{GroupState, Incoming, Outgoing},
+};
+use crate::runtime::Runtime;
+use futures::lock::Mutex;
+use std::{
+    cell::{Ref, RefCell},
+    fmt,
+    rc::Rc,
+};
+
+/// One group on one array, primary or replica.
+///
+/// The steps ([`Group::prepare`] and so on) take turns. Each may be repeated, and each may be cut off by a crash: the next one
+/// finds in the store how far it came.
+pub struct Group<S> {
+    pub(super) name: String,
+    pub(super) store: Rc<S>,
+    pub(super) runtime: Runtime,
+    /// Gives names that nobody else gives.
+    pub(super) random: Rc<dyn Fn() -> u64>,
+    /// What the table says. Changed by [`Group::update`] only.
+    state: RefCell<GroupState>,
+    saving: Mutex<()>,
+    /// Held by each step.
+    pub(super) turn: Mutex<()>,
+    /// Held by whoever copies.
+    pub(super) copy_turn: Mutex<()>,
+    pub(super) copying: RefCell<Option<Rc<Copying>>>,
+    pub(super) gates: RefCell<Vec<Rc<Gate>>>,
+}
+
+impl<S: Store + 'static> Group<S> {
+    pub(super) fn new(
+        name: &str,
+        store: &Rc<S>,
+        runtime: &Runtime,
+        random: &Rc<dyn Fn() -> u64>,
+        state: GroupState,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            store: Rc::clone(store),
+            runtime: runtime.clone(),
+            random: Rc::clone(random),
+            state: RefCell::new(state),
+            saving: Mutex::default(),
+            turn: Mutex::default(),
+            copy_turn: Mutex::default(),
+            copying: RefCell::default(),
+            gates: RefCell::default(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Who writes its volumes.
+    pub fn role(&self) -> Role {
+        self.state.borrow().role.clone()
+    }
+
+    /// Its volumes.
+    pub fn volumes(&self) -> Vec<String> {
+        self.state.borrow().volumes.clone()
+    }
+
+    /// Points that both arrays have and that are still here, oldest first.
+    pub fn points(&self) -> Vec<Point> {
+        let state = self.state.borrow();
+        state.points.iter().filter(|point| self.has_point(&point.name)).cloned().collect()
+    }
+
+    pub(super) fn state(&self) -> Ref<'_, GroupState> {
+        self.state.borrow()
+    }
+
+    /// Changes the record. The change holds once it is in the table: whatever happens before that, it never was.
+    pub(super) async fn update(&self, change: impl FnOnce(&mut GroupState)) -> Result<(), ReplicaError> {
+        let _order = self.saving.lock().await;
+        let mut state = self.state.borrow().clone();
+        change(&mut state);
+        let record = serde_json::to_vec(&state).map_err(|error| self.unreadable(&error))?;
+        self.store.put(&key(&self.name), Some(record)).await?;
+        *self.state.borrow_mut() = state;
+        Ok(())
+    }
+
+    pub(super) async fn update_outgoing(
+        &self,
+        change: impl FnOnce(&mut Outgoing),
+    ) -> Result<(), ReplicaError> {
+        self.update(|state| {
+            if let Some(outgoing) = &mut state.outgoing {
+                change(outgoing);
+            }
+        })
+        .await
+    }
+
+    fn unreadable(&self, error: &serde_json::Error) -> ReplicaError {
+        ReplicaError::Record { group: self.name.clone(), reason: error.to_string() }
+    }
+
+    /// All volumes have the point.
+    pub(super) fn has_point(&self, point: &str) -> bool {
+        let state = self.state.borrow();
+        state.volumes.iter().all(|volume| self.has_snapshot(volume, point))
+    }
+
+    pub(super) fn has_snapshot(&self, volume: &str, point: &str) -> bool {
+        self.store.snapshots(volume).iter().any(|name| name == point)
+    }
+
+    /// A volume's points, oldest first.
+    pub(super) fn points_of(&self, volume: &str) -> Vec<String> {
+        let mut names = self.store.snapshots(volume);
+        names.retain(|name| is_point(&self.name, name));
+        names
+    }
+
+    /// Deletes points that nobody needs any more.
+    pub(super) async fn prune(&self) -> Result<(), ReplicaError> {
+        let (volumes, needed) = {
+            let state = self.state.borrow();
+            let mut needed: Vec<String> = state.points.iter().map(|point| point.name.clone()).collect();
+            needed.extend(state.outgoing.as_ref().map(|outgoing| outgoing.point.name.clone()));
+            needed.extend(state.incoming.as_ref().into_iter().flat_map(names));
+            (state.volumes.clone(), needed)
+        };
+        for volume in volumes {
+            for point in self.points_of(&volume).into_iter().filter(|point| !needed.contains(point)) {
+                self.store.delete_snapshot(&volume, &point).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn stale(&self, point: &str) -> ReplicaError {
+        ReplicaError::Stale { group: self.name.clone(), point: point.to_owned() }
+    }
+}
+
+/// The points that an incoming transfer needs.
+fn names(incoming: &Incoming) -> impl Iterator<Item = String> {
+    let bases = incoming.volumes.iter().filter_map(|volume| volume.base.clone());
+    bases.chain([incoming.point.name.clone()])
+}
+
+/// Begins the keys of all groups in the store's table.
+pub(super) const KEYS: &str = "replica/";
+
+pub(super) fn key(group: &str) -> String {
+    format!("{KEYS}{group}")
+}
+
+/// A name for a new point of a group.
+pub(super) fn new_point(group: &str, random: u64) -> String {
+    format!("replica-{group}-{random:016x}")
+}
+
+/// Whether a snapshot is a point of this group, by its name.
+fn is_point(group: &str, snapshot: &str) -> bool {
+    let rest = snapshot.strip_prefix("replica-").and_then(|rest| rest.strip_prefix(group));
+    rest.and_then(|rest| rest.strip_prefix('-'))
+        .is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+}
+
+impl<S> fmt::Debug for Group<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("name", &self.name).field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_point, new_point};
+
+    #[test]
+    fn a_groups_points_are_told_from_those_of_a_group_with_a_longer_name() {
+        let point = new_point("mail-1", 7);
+        assert_eq!(point, "replica-mail-1-0000000000000007");
+        assert!(is_point("mail-1", &point));
+        assert!(!is_point("mail", &point) && !is_point("mail-1", "replica-mail-1-yesterday"));
+    }
+}

@@ -1,0 +1,185 @@
+//! The partner's side of a transfer: make the volumes what the source wants to start from, let it write, and turn the result
+//! into a point.
+
+use super::{Answer, AnsweredVolume, Commit, Gate, Group, Offer, ReplicaError, Role, Store, state::Incoming};
+use crate::disk::Disk;
+use std::rc::Rc;
+
+/// A prepared transfer at the partner.
+#[derive(Debug)]
+pub struct Begun {
+    /// For the source.
+    pub answer: Answer,
+    /// What the source writes to, in the order of the answer. Gates of earlier transfers are closed.
+    pub gates: Vec<Rc<Gate>>,
+}
+
+impl<S: Store + 'static> Group<S> {
+    /// Gets ready to receive a point. Whatever a transfer that was not committed wrote is taken back, unless this is the
+    /// same transfer and its source can go on from there.
+    pub async fn begin(&self, offer: &Offer) -> Result<Begun, ReplicaError> {
+        let _turn = self.turn.lock().await;
+        if self.role() != Role::Replica {
+            return Err(ReplicaError::IsPrimary(self.name.clone()));
+        }
+        self.check_members(offer)?;
+        self.close_gates().await;
+        self.finish_commit().await?;
+        if self.has_point(&offer.point.name) {
+            return Ok(Begun { answer: complete(offer), gates: Vec::new() });
+        }
+        let incoming = match self.resumable(offer) {
+            Some(incoming) => incoming,
+            None => self.start_over(offer).await?,
+        };
+        let gates = self.open_gates(&incoming)?;
+        let answer = Answer {
+            group: self.name.clone(),
+            point: incoming.point.name,
+            incarnation: incoming.incarnation.unwrap_or_default(),
+            is_complete: false,
+            volumes: incoming.volumes,
+        };
+        Ok(Begun { answer, gates })
+    }
+
+    fn check_members(&self, offer: &Offer) -> Result<(), ReplicaError> {
+        let mine = self.volumes();
+        let is_same =
+            mine.len() == offer.volumes.len() && offer.volumes.iter().zip(&mine).all(|(a, b)| a.name == *b);
+        if is_same {
+            return Ok(());
+        }
+        Err(ReplicaError::Membership { group: self.name.clone(), volumes: mine.join(", ") })
+    }
+
+    /// The transfer under way, if it is this one and the source still has what it began from.
+    fn resumable(&self, offer: &Offer) -> Option<Incoming> {
+        let incoming = self.state().incoming.clone()?;
+        incoming.incarnation?;
+        let is_same = incoming.point.name == offer.point.name
+            && incoming.volumes.iter().zip(&offer.volumes).all(|(mine, theirs)| {
+                let has_base = mine.base.as_ref().is_none_or(|base| theirs.bases.contains(base));
+                let volume = self.store.volume(&mine.name);
+                let is_there = volume.is_some_and(|volume| volume.size_bytes() == mine.size_bytes);
+                has_base && is_there && mine.size_bytes == theirs.size_bytes
+            });
+        is_same.then_some(incoming)
+    }
+
+    async fn start_over(&self, offer: &Offer) -> Result<Incoming, ReplicaError> {
+        let volumes = offer.volumes.iter().map(|offered| {
+            let mine = self.points_of(&offered.name);
+            let base = offered.bases.iter().rev().find(|base| mine.contains(base)).cloned();
+            AnsweredVolume { name: offered.name.clone(), base, size_bytes: offered.size_bytes }
+        });
+        let mut incoming =
+            Incoming { point: offer.point.clone(), volumes: volumes.collect(), incarnation: None };
+        // From here until the end of the preparation no earlier attempt counts, whatever happens in between.
+        self.update(|state| {
+            state.incoming = Some(incoming.clone());
+            state.keep = offer.keep.max(1);
+        })
+        .await?;
+        for volume in &incoming.volumes {
+            self.reset(volume).await?;
+        }
+        incoming.incarnation = Some((self.random)());
+        self.update(|state| state.incoming = Some(incoming.clone())).await?;
+        Ok(incoming)
+    }
+
+    /// Makes a volume what the answer says it is.
+    async fn reset(&self, answered: &AnsweredVolume) -> Result<(), ReplicaError> {
+        let AnsweredVolume { name, base, size_bytes } = answered;
+        let Some(volume) = self.store.volume(name) else {
+            return Ok(self.store.create_volume(name, *size_bytes).await?);
+        };
+        if let Some(base) = base {
+            self.store.restore(name, base).await?;
+        }
+        if volume.size_bytes() != *size_bytes {
+            self.store.resize(name, *size_bytes).await?;
+        }
+        if base.is_none() {
+            let volume = self.volume(name)?;
+            volume.discard(0, *size_bytes).await?;
+            volume.flush().await?;
+        }
+        Ok(())
+    }
+
+    fn open_gates(&self, incoming: &Incoming) -> Result<Vec<Rc<Gate>>, ReplicaError> {
+        let gates = incoming.volumes.iter().map(|answered| {
+            let volume = self.volume(&answered.name)?;
+            Ok(Rc::new(Gate::new(volume, self.runtime.clone())))
+        });
+        let gates: Vec<_> = gates.collect::<Result<_, ReplicaError>>()?;
+        self.gates.borrow_mut().clone_from(&gates);
+        Ok(gates)
+    }
+
+    pub(super) async fn close_gates(&self) {
+        let gates = self.gates.take();
+        for gate in gates {
+            gate.close().await;
+        }
+    }
+
+    /// All has arrived: it becomes a point, for all volumes or for none.
+    pub async fn commit(&self, commit: &Commit) -> Result<(), ReplicaError> {
+        let _turn = self.turn.lock().await;
+        if self.has_point(&commit.point) {
+            return self.finish_commit().await;
+        }
+        let is_current = self.state().incoming.as_ref().is_some_and(|incoming| {
+            incoming.point.name == commit.point && incoming.incarnation == Some(commit.incarnation)
+        });
+        if !is_current {
+            return Err(self.stale(&commit.point));
+        }
+        self.close_gates().await;
+        let volumes = self.volumes();
+        for name in &volumes {
+            self.volume(name)?.flush().await?;
+        }
+        // This is the instant at which the point comes to be.
+        self.store.snapshot(&volumes, &commit.point).await?;
+        self.finish_commit().await
+    }
+
+    /// Records a point whose snapshots exist, and lets old ones go.
+    async fn finish_commit(&self) -> Result<(), ReplicaError> {
+        let incoming = self.state().incoming.clone();
+        let Some(incoming) = incoming.filter(|incoming| self.has_point(&incoming.point.name)) else {
+            return Ok(());
+        };
+        self.update(|state| {
+            state.add_point(incoming.point);
+            state.incoming = None;
+        })
+        .await?;
+        self.prune().await
+    }
+
+    pub(super) fn volume(&self, name: &str) -> Result<Rc<dyn Disk>, ReplicaError> {
+        let gone = || ReplicaError::Invalid(format!("group \"{}\": volume \"{name}\" is gone", self.name));
+        self.store.volume(name).ok_or_else(gone)
+    }
+}
+
+/// The answer when there is nothing to do.
+fn complete(offer: &Offer) -> Answer {
+    let volumes = offer.volumes.iter().map(|offered| AnsweredVolume {
+        name: offered.name.clone(),
+        base: Some(offer.point.name.clone()),
+        size_bytes: offered.size_bytes,
+    });
+    Answer {
+        group: offer.group.clone(),
+        point: offer.point.name.clone(),
+        incarnation: 0,
+        is_complete: true,
+        volumes: volumes.collect(),
+    }
+}
