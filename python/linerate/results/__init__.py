@@ -8,10 +8,20 @@ from linerate.results.errors import NotARunError, RunClosedError, RunDamagedErro
 from linerate.results.histogram import Histogram
 from linerate.results.manifest import Finding, Manifest, Stamp, State, StepRecord, Validity, WorkloadSource
 from linerate.results.reader import RunDirectory
-from linerate.results.sample import Event, Interval, Latency, PathRow, Row, Usage, interval_from_core
+from linerate.results.sample import (
+    ArrayRow,
+    Event,
+    Interval,
+    Latency,
+    PathRow,
+    Row,
+    Usage,
+    interval_from_core,
+)
 from linerate.results.writer import RunWriter
 
 __all__ = [
+    "ArrayRow",
     "Event",
     "Finding",
     "Histogram",

@@ -2,7 +2,8 @@
 
 `intervals` has one row per (step, interval, stream, volume, op): what was done. `usage` has one row per
 (step, interval): what it cost. `paths` has one per (step, interval, volume, path), of volumes with several paths:
-which way it went. While a run is being written all live in one spool file of JSON lines, one line per interval, so
+which way it went. `arrays` has one per (step, interval, array, part, name), of arrays whose disks somebody watched:
+what lay behind. While a run is being written all live in one spool file of JSON lines, one line per interval, so
 that a killed run loses at most the interval it was in; closing the run turns the spool into Parquet.
 """
 
@@ -16,12 +17,14 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from linerate.results.sample import Interval, PathRow, Row, Usage
+from linerate.results.sample import ArrayRow, Interval, PathRow, Row, Usage
 
 _ROWS_PER_FRAME = 100_000
 _TYPES: dict[str, pl.DataType] = {
     "str": pl.String(),
     "Op": pl.String(),
+    "ArrayPart": pl.String(),
+    "bool": pl.Boolean(),
     "int": pl.Int64(),
     "float": pl.Float64(),
 }
@@ -41,9 +44,11 @@ _KEY: dict[str, pl.DataType] = {
 ROW_COLUMNS = _columns_of(Row)
 USAGE_COLUMNS = _columns_of(Usage)
 PATH_COLUMNS = _columns_of(PathRow)
+ARRAY_COLUMNS = _columns_of(ArrayRow)
 INTERVALS_SCHEMA: dict[str, pl.DataType] = {**_KEY, **ROW_COLUMNS}
 USAGE_SCHEMA: dict[str, pl.DataType] = {**_KEY, **USAGE_COLUMNS}
 PATHS_SCHEMA: dict[str, pl.DataType] = {**_KEY, **PATH_COLUMNS}
+ARRAYS_SCHEMA: dict[str, pl.DataType] = {**_KEY, **ARRAY_COLUMNS}
 
 
 class Tables(NamedTuple):
@@ -52,6 +57,7 @@ class Tables(NamedTuple):
     intervals: pl.DataFrame
     usage: pl.DataFrame
     paths: pl.DataFrame
+    arrays: pl.DataFrame
 
 
 def spool_line(step: str, interval: Interval) -> str:
@@ -70,10 +76,12 @@ def spool_line(step: str, interval: Interval) -> str:
     }
     if interval.paths:
         line["paths"] = _as_columns(interval.paths, PATH_COLUMNS)
+    if interval.arrays:
+        line["arrays"] = _as_columns(interval.arrays, ARRAY_COLUMNS)
     return json.dumps(line, separators=(",", ":"))
 
 
-def _as_columns(rows: Sequence[Row | PathRow], names: Iterable[str]) -> dict[str, Sequence[Any]]:
+def _as_columns(rows: Sequence[Row | PathRow | ArrayRow], names: Iterable[str]) -> dict[str, Sequence[Any]]:
     columns: Sequence[Sequence[Any]] = list(zip(*(astuple(row) for row in rows), strict=True))
     return dict(zip(names, columns, strict=True)) if columns else dict.fromkeys(names, ())
 
@@ -120,10 +128,13 @@ class _Table:
 
 def read_spool(path: Path) -> Tables:
     """The tables of a spool file."""
-    intervals, usage, paths = _Table(INTERVALS_SCHEMA), _Table(USAGE_SCHEMA), _Table(PATHS_SCHEMA)
+    intervals, usage = _Table(INTERVALS_SCHEMA), _Table(USAGE_SCHEMA)
+    paths, arrays = _Table(PATHS_SCHEMA), _Table(ARRAYS_SCHEMA)
     for line in complete_lines(path):
         intervals.add(line, line["rows"])
         usage.add(line, {name: (value,) for name, value in line["usage"].items()})
         if "paths" in line:
             paths.add(line, line["paths"])
-    return Tables(intervals.frame(), usage.frame(), paths.frame())
+        if "arrays" in line:
+            arrays.add(line, line["arrays"])
+    return Tables(intervals.frame(), usage.frame(), paths.frame(), arrays.frame())

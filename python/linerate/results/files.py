@@ -14,14 +14,15 @@ MANIFEST = "manifest.json"
 INTERVALS = "intervals.parquet"
 USAGE = "usage.parquet"
 PATHS = "paths.parquet"
+ARRAYS = "array.parquet"
 LATENCY = "latency.hlog"
 EVENTS = "events.jsonl"
 REPORT = "report.html"
 SPOOL = "intervals.spool"
 
 DATA_FILES = (INTERVALS, USAGE, LATENCY, EVENTS)
-"""The files that `close` seals with a checksum, `PATHS` too if a volume had several paths. The report is not among
-them: it can be made again."""
+"""The files that `close` seals with a checksum; `PATHS` too if a volume had several paths, `ARRAYS` if somebody
+watched the arrays' disks. The report is not among them: it can be made again."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -24,9 +24,9 @@ class RunDirectory:
     """A run directory opened for reading.
 
     `manifest` is the typed manifest; `intervals` has one row per (step, interval, stream, volume, op), `usage`
-    one per (step, interval), `paths` one per (step, interval, volume, path). All have the columns of `columns.py`,
-    units in the names. A run that was killed reads like a finished one, up to the last interval it completed; its
-    `state` is then "interrupted".
+    one per (step, interval), `paths` one per (step, interval, volume, path), `arrays` one per (step, interval, array,
+    part, name). All have the columns of `columns.py`, units in the names. A run that was killed reads like a finished
+    one, up to the last interval it completed; its `state` is then "interrupted".
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
@@ -81,6 +81,13 @@ class RunDirectory:
     def paths(self) -> pl.DataFrame:
         """Counters per step, interval, volume and path, of volumes with several paths; else empty."""
         return self._tables.paths
+
+    @property
+    def arrays(self) -> pl.DataFrame:
+        """What each disk, RAID set, pool and volume of the arrays did per step and interval, where that was read; else
+        empty.
+        """
+        return self._tables.arrays
 
     @cached_property
     def events(self) -> Sequence[Event]:
@@ -196,16 +203,11 @@ class RunDirectory:
         if spool.exists():  # not closed, or killed while closing: the spool is removed last
             return columns.read_spool(spool)
         try:
-            has_paths = (self.path / files.PATHS).exists()
             return columns.Tables(
                 _with_schema(pl.read_parquet(self.path / files.INTERVALS), columns.INTERVALS_SCHEMA),
                 _with_schema(pl.read_parquet(self.path / files.USAGE), columns.USAGE_SCHEMA),
-                _with_schema(
-                    pl.read_parquet(self.path / files.PATHS)
-                    if has_paths
-                    else pl.DataFrame(schema=columns.PATHS_SCHEMA),
-                    columns.PATHS_SCHEMA,
-                ),
+                _if_there(self.path / files.PATHS, columns.PATHS_SCHEMA),
+                _if_there(self.path / files.ARRAYS, columns.ARRAYS_SCHEMA),
             )
         except (OSError, pl.exceptions.PolarsError) as error:
             raise RunDamagedError(
@@ -219,6 +221,11 @@ class RunDirectory:
         for line in hlog.read_log(self.path / files.LATENCY):
             by_step.setdefault(line.tag.step, []).append(line)
         return by_step
+
+
+def _if_there(path: Path, schema: dict[str, Any]) -> pl.DataFrame:
+    """The table of a file that not every run has."""
+    return _with_schema(pl.read_parquet(path), schema) if path.exists() else pl.DataFrame(schema=schema)
 
 
 def _with_schema(frame: pl.DataFrame, schema: dict[str, Any]) -> pl.DataFrame:

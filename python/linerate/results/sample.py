@@ -77,6 +77,49 @@ class PathRow:
     bytes_received: int = 0
 
 
+ArrayPart = Literal["disk", "raid_set", "pool", "volume"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRow:
+    """What one disk, RAID set, pool or volume of an array did in one interval, and how it was at its end.
+
+    Counts are of `seconds`, the time between the two readings of the array's counters: they are read when an interval
+    arrives, a little after its end. `member_of` is the RAID set of a disk, the pool of a volume. `response_ns` is the
+    sum over all reads and writes of a disk from call to completion; over the time it is the mean number outstanding.
+    `done` is how much of the task (initialise, rebuild, scrub) is over, 0 to 1. What a part does not count is 0, what
+    it does not have is empty.
+    """
+
+    array: str
+    part: ArrayPart
+    name: str
+    seconds: float
+    member_of: str = ""
+    kind: str = ""
+    state: str = ""
+    size_bytes: int = 0
+    used_bytes: int = 0
+    promised_bytes: int = 0
+    warning: bool = False
+    reads: int = 0
+    writes: int = 0
+    read_bytes: int = 0
+    write_bytes: int = 0
+    flushes: int = 0
+    errors: int = 0
+    response_ns: int = 0
+    busy_ns: int = 0
+    full_stripe_writes: int = 0
+    read_modify_writes: int = 0
+    reconstruct_writes: int = 0
+    degraded_reads: int = 0
+    mismatches_found: int = 0
+    mismatches_mended: int = 0
+    task: str = ""
+    done: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What the load host and its TCP connections did during one interval;
@@ -133,6 +176,7 @@ class Interval:
     latencies: tuple[Latency, ...] = ()
     events: tuple[Event, ...] = ()
     paths: tuple[PathRow, ...] = ()
+    arrays: tuple[ArrayRow, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -204,9 +204,10 @@ class RunWriter:
         tables.intervals.write_parquet(self.path / files.INTERVALS, compression="zstd")
         tables.usage.write_parquet(self.path / files.USAGE, compression="zstd")
         sealed: tuple[str, ...] = files.DATA_FILES
-        if not tables.paths.is_empty():
-            tables.paths.write_parquet(self.path / files.PATHS, compression="zstd")
-            sealed = (*sealed, files.PATHS)
+        for name, table in ((files.PATHS, tables.paths), (files.ARRAYS, tables.arrays)):
+            if not table.is_empty():
+                table.write_parquet(self.path / name, compression="zstd")
+                sealed = (*sealed, name)
         ended = {"state": state, "reason": scrub_text(reason), "ended_at": self._now()}
         self._manifest = self._manifest.model_copy(update=ended)
         files.write_manifest(self.path, self._manifest)

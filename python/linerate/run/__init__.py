@@ -4,6 +4,7 @@ Open `execute` first: it is that line in code. What happens on the way is told a
 what a run looks like on a screen and what its result is worth to a study are other rooms' business.
 """
 
+from linerate.run.arrays import Reports
 from linerate.run.events import Ending, RunEvent
 from linerate.run.execute import Beside, Counters, Execution, Outcome, carry_out
 from linerate.run.load import Load, LoadEnd, LoadStarter, LocalLoad
@@ -18,6 +19,7 @@ __all__ = [
     "LoadStarter",
     "LocalLoad",
     "Outcome",
+    "Reports",
     "RunEvent",
     "carry_out",
 ]

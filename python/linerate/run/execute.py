@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -30,6 +30,7 @@ from linerate.results import (
     WorkloadSource,
     collect_environment,
 )
+from linerate.run.arrays import ArrayWatch, Reports
 from linerate.run.events import (
     Ending,
     Happened,
@@ -84,6 +85,8 @@ class Execution:
     """Starts the load of a step: in this process, or on the hosts of a cluster."""
     beside: Beside | None = None
     """What happens around each step, its warm-up included."""
+    arrays: Reports | None = None
+    """Read with every interval: what the disks behind the volumes did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,7 @@ class _Step:
         self._writer = writer
         self._tell = tell
         self._errors = 0
+        self._arrays: ArrayWatch | None = None
 
     def run(self) -> StepResult:
         """Raises LinerateError when the step fails and KeyboardInterrupt when the user stops it."""
@@ -199,6 +203,7 @@ class _Step:
         _run_commands(planned.start_commands)
         load = self._start()
         try:
+            self._arrays = ArrayWatch(self._execution.arrays) if self._execution.arrays else None
             with self._beside(load):
                 counted = _Measured(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
                 self._pull(load, counted)
@@ -303,6 +308,8 @@ class _Step:
         return PeerError(message, "the events say which volume failed and how; data_errors= sets the limit")
 
     def _measured(self, interval: Interval) -> None:
+        if self._arrays is not None:
+            interval = replace(interval, arrays=self._arrays.rows())
         self._writer.interval(interval)
         self._errors += sum(row.errors for row in interval.rows)
         label = self._planned.label
