@@ -15,7 +15,7 @@ from linerate.lab import protocol, system
 from linerate.lab.cpu import NamespaceCpu
 from linerate.lab.enter import enter, join
 from linerate.lab.start import reap_detached, start_keeper, stop_keeper
-from linerate.san import Fault, Link, Nic, Node, Path, Switch, Topology, volume_urls
+from linerate.san import Fault, Link, Nic, Node, Path, Storage, Switch, Topology, volume_urls
 
 FabricChoice = Literal["auto", "kernel", "user"]
 Change = float | int | bool | str | None
@@ -230,7 +230,10 @@ class Lab:
             self.topology.model_dump()
             | {
                 "hosts": [changed(host) for host in self.topology.hosts],
-                "arrays": [changed(array) for array in self.topology.arrays],
+                "arrays": [
+                    changed(array) | {"storage": state["storage"].get(array.name)}
+                    for array in self.topology.arrays
+                ],
                 "switches": list(switches.values()),
                 "trunks": [
                     trunk.model_dump() | {"link": links[trunk.name]} for trunk in self.topology.trunks
@@ -260,6 +263,23 @@ class Lab:
         Returns it as it is then; errors as in `change_link`.
         """
         return Switch.model_validate(self._connection.ask("change_switch", name=name, changes=changes))
+
+    def change_storage(self, array: str, **changes: Any) -> Storage:
+        """Gives an array other disks: its process ends, and one that serves the new ones takes its place.
+
+        `changes` are fields of `linerate.san.Storage`. Everything on the volumes is gone, and so are the sessions.
+        Returns the disks as they are then. Raises UserError for an array without disks or for disks that form no such
+        sets, HostError when an array with them does not start; then one with the old ones serves.
+        """
+        return Storage.model_validate(self._connection.ask("change_storage", name=array, changes=changes))
+
+    def array_reports(self) -> dict[str, Any]:
+        """What the disks, RAID sets, pools and volumes of each array that has disks have counted, by array.
+
+        Each is `_core.Array.stats()["storage"]`. Raises HostError when an array does not answer.
+        """
+        reports: dict[str, Any] = self._connection.ask("array_reports")
+        return reports
 
     def fault(self, fault: Fault) -> int:
         """Lets a fault happen now, whatever its own times are, and returns when the fabric did it, in monotonic ns.

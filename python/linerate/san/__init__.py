@@ -34,6 +34,7 @@ from linerate.san.model import (
 from linerate.san.paths import LAYOUTS, asked_paths, beyond_kernel, layout, paths, volume_urls
 from linerate.san.picture import picture
 from linerate.san.reader import load_topology, parse_topology, shipped_topologies, topology_schema
+from linerate.san.storage import RAID_LEVELS, Storage, misfits
 from linerate.san.tree import tree
 from linerate.san.units import (
     delay_text,
@@ -48,6 +49,7 @@ __all__ = [
     "ISCSI_PORT",
     "LAYOUTS",
     "PREFIX_LENGTH",
+    "RAID_LEVELS",
     "AluaState",
     "Array",
     "ArrayPort",
@@ -65,6 +67,7 @@ __all__ = [
     "Path",
     "Port",
     "Schedule",
+    "Storage",
     "Switch",
     "Topology",
     "Trunk",
@@ -75,6 +78,7 @@ __all__ = [
     "layout",
     "links_hit",
     "load_topology",
+    "misfits",
     "parse_delay_us",
     "parse_fault",
     "parse_rate",

@@ -32,6 +32,7 @@ from pydantic import AfterValidator, Field, PlainValidator, PositiveInt, WithJso
 
 from linerate.san.model import TEAM_LINKS_MAX, AluaState, Layout, Mtu, Priority, Vlan
 from linerate.san.paths import PATHS_FORM, asked_paths
+from linerate.san.storage import Backing, DiskSector, RaidLevel
 from linerate.san.units import (
     DELAY_FORM,
     RATE_FORM,
@@ -173,8 +174,36 @@ class HostTable(Frozen):
     port: tuple[PortTable, ...] = Field(min_length=1)
 
 
+class StorageTable(Frozen):
+    """storage: the disks behind an array's volumes, and the RAID sets that they form."""
+
+    disks: PositiveInt
+    """All of them, hot spares included."""
+    disk_size: PositiveBytes = 4 << 30
+    """Capacity of each; it takes memory only where it is written."""
+    model: str | None = None
+    """The drive that each behaves like; as fast as memory if not given."""
+    disk_sector: DiskSector = 512
+    """Logical sector of the disks."""
+    raid_level: RaidLevel = "raid10"
+    sets: PositiveInt = 1
+    """RAID sets that the disks are divided into."""
+    spares: int = Field(default=0, ge=0)
+    """Hot spares of each set."""
+    groups: PositiveInt = 2
+    """Parts of a RAID 50 or 60 set, each with parity of its own."""
+    chunk: PositiveBytes = 64 << 10
+    """Consecutive bytes on one disk."""
+    sector: DiskSector = 512
+    """Logical sector that hosts see."""
+    initialise: Literal["assume_clean", "background"] = "assume_clean"
+    """background: parity is computed while the volumes serve already."""
+    backing: Backing = "raid"
+    """raid: each volume is a whole RAID set. pool: all are parts of a thin pool."""
+
+
 class VolumeTable(Frozen):
-    """[[array.volume]]: one volume, or `count` of them, in memory."""
+    """[[array.volume]]: one volume, or `count` of them; in memory, unless the array has disks."""
 
     name: Pattern
     """May hold {n}, the number of the volume; with a count and no {n} the number is appended."""
@@ -192,6 +221,8 @@ class ArrayTable(Frozen):
     name: Name
     target: str | None = Field(default=None, min_length=1, max_length=223)
     """iSCSI name; iqn.2026-11.lab.linerate:NAME if not given."""
+    storage: StorageTable | None = None
+    """Disks behind its volumes, which lie in memory if not given."""
     port: tuple[ArrayPortTable, ...] = Field(min_length=1)
     volume: tuple[VolumeTable, ...] = Field(min_length=1)
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
+from linerate.san.storage import Storage
 from linerate.workload.spec import Frozen
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -115,11 +116,12 @@ class Host(Node):
 
 
 class Volume(Frozen):
-    """A logical unit in the array's memory."""
+    """A logical unit."""
 
     name: str
     lun: NonNegativeInt
     size_bytes: PositiveInt
+    """Of one that is a whole RAID set the part that is used."""
     paths: Layout | tuple[str, ...] | None = None
     """How hosts reach it: a layout, or paths such as "h1.p0 -> a1.p1"; over one path if not given."""
 
@@ -131,6 +133,8 @@ class Array(Node):
     target: str
     """iSCSI qualified name."""
     volumes: tuple[Volume, ...]
+    storage: Storage | None = None
+    """Disks behind the volumes; null: they lie in memory."""
 
     @property
     def controllers(self) -> dict[str, tuple[str, ...]]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from linerate.errors import UserError
 from linerate.san.file_model import (
     ArrayPortTable,
@@ -21,6 +23,7 @@ from linerate.san.file_model import (
     LinkKeys,
     NicTable,
     PortTable,
+    StorageTable,
     SwitchTable,
     TopologyFile,
     VolumeTable,
@@ -43,6 +46,7 @@ from linerate.san.model import (
     Volume,
 )
 from linerate.san.paths import layout
+from linerate.san.storage import Storage, misfits
 from linerate.workload.problems import Place, Problems
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text
@@ -233,8 +237,21 @@ class _Reader:
             target=table.target or f"iqn.2026-11.lab.linerate:{table.name}",
             ports=self._array_ports(("array", index), table.port),
             volumes=_volumes(table.volume),
+            storage=self._storage(("array", index, "storage"), table),
             control_address=control,
         )
+
+    def _storage(self, key: Key, table: ArrayTable) -> Storage | None:
+        if table.storage is None:
+            return None
+        try:
+            storage = _storage(table.storage)
+        except ValidationError as error:
+            self._error(key, error.errors()[0]["msg"].removeprefix("Value error, "))
+            return None
+        for what in misfits(storage, [volume.size_bytes for volume in _volumes(table.volume)]):
+            self._error(key, what)
+        return storage
 
     def _control(self, key: Key) -> str:
         self.nodes += 1
@@ -393,6 +410,14 @@ def _volumes(tables: Sequence[VolumeTable]) -> tuple[Volume, ...]:
         Volume(name=name, lun=lun, size_bytes=table.size, paths=table.paths)
         for lun, (name, table) in enumerate(named)
     )
+
+
+def _storage(table: StorageTable) -> Storage:
+    """Raises ValidationError for disks that form no such sets."""
+    named = table.model_dump()
+    for name in ("disk_size", "disk_sector", "sector", "chunk"):
+        named[f"{name.removesuffix('_size')}_bytes"] = named.pop(name)
+    return Storage(**named)
 
 
 def _portal_groups(tables: Sequence[ArrayPortTable]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from linerate.san.model import Array, ArrayPort, Interface, LanStream, Link, Nic, Node, Port, Switch, Trunk
+from linerate.san.storage import Storage
 from linerate.san.units import delay_text, rate_text, share_text
 from linerate.workload.units import number_text, size_text
 
@@ -86,11 +87,20 @@ def switch_words(switch: Switch) -> list[str]:
 
 
 def array_words(array: Array) -> str:
-    """How many volumes of what size."""
+    """How many volumes of what size, and the disks behind them."""
     sizes = sorted({volume.size_bytes for volume in array.volumes})
     size = size_text(sizes[0]) if len(sizes) == 1 else f"{size_text(sizes[0])} to {size_text(sizes[-1])}"
     count = len(array.volumes)
-    return f"{count} volume{'s' if count > 1 else ''} of {size}"
+    words = f"{count} volume{'s' if count > 1 else ''} of {size}"
+    return words if array.storage is None else f"{words} on {storage_words(array.storage)}"
+
+
+def storage_words(storage: Storage) -> str:
+    """Disks, RAID sets and hot spares: `28 disks sas_10k_2_5, 2 x raid10 of 12 + 2 spares`."""
+    spares = f" + {storage.spares} spare{'s' if storage.spares > 1 else ''}" if storage.spares else ""
+    sets = f"{storage.sets} x " if storage.sets > 1 else ""
+    model = f" {storage.model}" if storage.model else ""
+    return f"{storage.disks} disks{model}, {sets}{storage.raid_level} of {storage.members}{spares}"
 
 
 def lan_words(stream: LanStream) -> str:

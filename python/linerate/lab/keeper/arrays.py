@@ -2,41 +2,125 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from linerate.array import ArrayConfig, EmbeddedArray, Portal, PortalGroup, Target, Volume
+from linerate.array import ArrayConfig, EmbeddedArray, Portal, PortalGroup
+from linerate.errors import HostError, UserError
 from linerate.lab.keeper.nodes import Node
-from linerate.san import ISCSI_PORT, Array
+from linerate.san import ISCSI_PORT, Array, Storage
+
+_DISK, _SET, _POOL = "d", "r", "p0"
 
 
 def array_config(array: Array) -> ArrayConfig:
-    """What the array of a topology serves: one target, memory volumes, on every address that its ports have or get."""
-    volumes = tuple(
-        Volume(lun=volume.lun, name=volume.name, size_bytes=volume.size_bytes) for volume in array.volumes
-    )
+    """What the array of a topology serves: one target, its volumes, on every address that its ports have or get."""
     states = {port.portal_group: port.alua for port in array.ports}
-    return ArrayConfig(
-        name=array.name,
-        portals=tuple(
+    served: dict[str, Any] = {
+        "name": array.name,
+        "portals": tuple(
             Portal(interface=interface.name, port=ISCSI_PORT, group=port.portal_group)
             for port in array.ports
             for interface in port.interfaces
         ),
-        portal_groups=tuple(PortalGroup(tag=tag, alua=state) for tag, state in states.items()),
-        targets=(Target(name=array.target, volumes=volumes),),
-    )
+        "portal_groups": tuple(PortalGroup(tag=tag, alua=state) for tag, state in states.items()),
+        "targets": [{"name": array.target, "volumes": list(_volumes(array))}],
+    }
+    if array.storage is not None:
+        served["storage"] = storage_config(array.storage)
+    return ArrayConfig.model_validate(served)
 
 
-def start_arrays(arrays: tuple[Array, ...], nodes: dict[str, Node]) -> dict[str, EmbeddedArray]:
-    """Starts all arrays at once and waits until they serve. Raises HostError when one of them does not."""
+def storage_config(storage: Storage) -> dict[str, Any]:
+    """Disks, RAID sets and pool as the data plane takes them. The hot spares of a set are the last of its disks."""
+    each = storage.disks // storage.sets
+    names = [f"{_DISK}{number}" for number in range(storage.disks)]
+    sets = []
+    for number in range(storage.sets):
+        of_set = names[number * each : (number + 1) * each]
+        sets.append(
+            {
+                "name": f"{_SET}{number}",
+                "level": storage.raid_level,
+                "disks": of_set[: storage.members],
+                "spares": of_set[storage.members :],
+                "chunk_bytes": storage.chunk_bytes,
+                "groups": storage.groups,
+                "initialise": storage.initialise,
+            }
+        )
+    disk = {
+        "name": _DISK,
+        "kind": "memory",
+        "size_bytes": storage.disk_bytes,
+        "sector_bytes": storage.disk_sector_bytes,
+        "model": storage.model,
+        "count": storage.disks,
+    }
+    pools = [{"name": _POOL, "raid_sets": [one["name"] for one in sets]}] if storage.backing == "pool" else []
+    return {"disks": [disk], "raid_sets": sets, "pools": pools}
 
-    def start(array: Array) -> EmbeddedArray:
+
+def _volumes(array: Array) -> Iterator[dict[str, Any]]:
+    """The volumes in memory, on RAID sets, one on each, or in the pool."""
+    storage = array.storage
+    for number, volume in enumerate(array.volumes):
+        one: dict[str, Any] = {"lun": volume.lun, "name": volume.name}
+        if storage is not None:
+            one |= {"sector_bytes": storage.sector_bytes, "physical_sector_bytes": storage.sector_bytes}
+        if storage is not None and storage.backing == "raid":
+            yield {**one, "kind": "raid", "raid_set": f"{_SET}{number}"}
+        elif storage is not None:
+            yield {**one, "kind": "pool", "pool": _POOL, "size_bytes": volume.size_bytes}
+        else:
+            yield {**one, "size_bytes": volume.size_bytes}
+
+
+class Arrays:
+    """The array processes of a lab."""
+
+    def __init__(self, arrays: Sequence[Array], nodes: dict[str, Node]) -> None:
+        self._arrays = {array.name: array for array in arrays}
+        self._nodes = nodes
+        self._running: dict[str, EmbeddedArray] = {}
+
+    def start(self) -> None:
+        """Starts all at once and waits until they serve. Raises HostError when one of them does not."""
+        if not self._arrays:
+            return
+        with ThreadPoolExecutor(len(self._arrays)) as pool:
+            started = pool.map(self._started, self._arrays.values())
+            self._running = dict(zip(self._arrays, started, strict=True))
+
+    def restart(self, name: str, storage: Storage) -> Storage:
+        """Ends an array's process and starts one with other disks. Raises HostError; then the old ones serve."""
+        before = self._arrays[name]
+        wanted = before.model_copy(update={"storage": storage})
+        self._running.pop(name).__exit__(None, None, None)
+        try:
+            self._running[name] = self._started(wanted)
+        except (HostError, UserError):
+            self._running[name] = self._started(before)
+            raise
+        self._arrays[name] = wanted
+        return storage
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process ids, by array."""
+        return {name: process.pid for name, process in self._running.items()}
+
+    @property
+    def storages(self) -> dict[str, Storage]:
+        """The disks of every array that has any."""
+        return {name: array.storage for name, array in self._arrays.items() if array.storage is not None}
+
+    def reports(self) -> dict[str, Any]:
+        """What the disks of every array that has any, and what lies on them, have counted."""
+        return {name: self._running[name].stats()["storage"] for name in self.storages}
+
+    def _started(self, array: Array) -> EmbeddedArray:
         # Only this thread moves, and its child is born where it is.
-        with nodes[array.name].visit():
+        with self._nodes[array.name].visit():
             return EmbeddedArray(array_config(array)).__enter__()
-
-    if not arrays:
-        return {}
-    with ThreadPoolExecutor(len(arrays)) as pool:
-        started = pool.map(start, arrays)
-        return {array.name: process for array, process in zip(arrays, started, strict=True)}

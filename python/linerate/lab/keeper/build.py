@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from linerate.array import EmbeddedArray
 from linerate.errors import HostError, UserError
 from linerate.lab import protocol, system
 from linerate.lab.keeper.addresses import address_node
-from linerate.lab.keeper.arrays import start_arrays
+from linerate.lab.keeper.arrays import Arrays
 from linerate.lab.keeper.control import build_control
 from linerate.lab.keeper.faults import Trouble
 from linerate.lab.keeper.nodes import Node
@@ -97,7 +96,7 @@ class Built:
     nodes: dict[str, Node]
     fabric: Fabric
     fabric_reasons: tuple[str, ...]
-    arrays: dict[str, EmbeddedArray]
+    arrays: Arrays
 
 
 def build(order: dict[str, Any]) -> Built:
@@ -114,7 +113,8 @@ def build(order: dict[str, Any]) -> Built:
         address_node(nodes[member.name], member, topology)
     fabric.settle()
     build_control(nodes[CONTROL], nodes, topology)
-    arrays = start_arrays(topology.arrays, nodes)
+    arrays = Arrays(topology.arrays, nodes)
+    arrays.start()
     _await_links(topology, nodes)
     return Built(order["name"], order["attached"], topology, listener, nodes, fabric, reasons, arrays)
 

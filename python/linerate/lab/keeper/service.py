@@ -37,6 +37,8 @@ class Service:
             "change_link": self.change_link,
             "change_nic": self.change_nic,
             "change_switch": self.change_switch,
+            "change_storage": self.change_storage,
+            "array_reports": self.array_reports,
             "fault": self.fault,
             "heal": self.heal,
             "add_address": self.add_address,
@@ -55,7 +57,7 @@ class Service:
 
     def child_ended(self, pid: int, status: int) -> None:
         """Notes the end of a process that should have lived as long as the lab."""
-        needed = {f"array {name}": array.pid for name, array in self._lab.arrays.items()}
+        needed = {f"array {name}": pid for name, pid in self._lab.arrays.pids.items()}
         for name, known in (needed | self._lab.fabric.processes).items():
             if known == pid:
                 self._ended[name] = status
@@ -80,6 +82,7 @@ class Service:
             "links": {name: self._in_force(name, link).model_dump() for name, link in fabric.links().items()},
             "nics": {name: nic.model_dump() for name, nic in fabric.nics.items()},
             "switches": {name: switch.model_dump() for name, switch in fabric.switches.items()},
+            "storage": {name: one.model_dump() for name, one in self._lab.arrays.storages.items()},
             "faults": [fault.model_dump() for fault in self.faults.active],
         }
 
@@ -114,6 +117,16 @@ class Service:
         known = self._lab.fabric.switches
         return self._lab.fabric.change_switch(name, _changed("switch", name, known, changes)).model_dump()
 
+    def change_storage(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+        """Lets an array serve other disks."""
+        wanted = _changed("array with disks", name, self._lab.arrays.storages, changes)
+        return self._lab.arrays.restart(name, wanted).model_dump()
+
+    def array_reports(self) -> dict[str, Any]:
+        """What the disks of every array that has any, and what lies on them, have counted."""
+        self._check_alive()
+        return self._lab.arrays.reports()
+
     def add_address(self, node: str, interface: str, address: str) -> list[str]:
         """Gives an interface one more address; all that it has then."""
         return addresses.add(self._lab.topology, self._lab.nodes, node, interface, address)
@@ -140,8 +153,8 @@ class Service:
         }
         for host in lab.topology.hosts:
             counted[f"host.{host.name}.cpu_s"] = received[host.name]
-        for name, array in lab.arrays.items():
-            counted[f"array.{name}.cpu_s"] = received[name] + system.process_cpu_s(array.pid)
+        for name, pid in lab.arrays.pids.items():
+            counted[f"array.{name}.cpu_s"] = received[name] + system.process_cpu_s(pid)
         switches = sum(received[name] for name in received if lab.nodes[name].kind == "switch")
         counted["fabric.cpu_s"] = counted.get("fabric.cpu_s", 0.0) + switches
         return counted
