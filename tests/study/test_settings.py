@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from linerate.errors import UserError
 from linerate.host import catalogue
-from linerate.san import load_topology
+from linerate.san import Storage, Topology, load_topology
 from linerate.study import Study
 from linerate.study.laboratory.settings import (
     beyond_kernel_settings,
     changed_topology,
+    check_on,
     check_setting,
     hand_of,
     loaded,
@@ -47,6 +48,8 @@ def test_every_setting_of_the_catalogue_has_a_hand() -> None:
         ("link.colour", "red", "with a dot there is"),
         ("load.session", "many", "load.session"),
         ("load.volumes", 0, "load.volumes"),
+        ("array.disks", "many", "a number of disks"),
+        ("array.chunk", "large", 'for example "64k"'),
         ("jumbo", 9000, "there is no setting"),
     ],
 )
@@ -76,6 +79,53 @@ def test_network_settings_change_the_topology_everywhere_they_should() -> None:
     assert {switch.flow_control for switch in changed.switches} == {"pause"}
     assert changed.switches[0].schedule.shares == {3: 70.0, 0: 30.0}
     assert changed_topology(topology, {}) == topology
+
+
+STORAGE = Storage(disks=14, raid_level="raid50", spares=2)
+
+
+def with_disks() -> Topology:
+    topology = load_topology("base-san")
+    (array,) = topology.arrays
+    volumes = (array.volumes[0],)
+    return topology.model_copy(
+        update={"arrays": (array.model_copy(update={"storage": STORAGE, "volumes": volumes}),)}
+    )
+
+
+def test_settings_of_the_array_change_its_disks() -> None:
+    asked = {
+        "array.raid_level": "raid6", "array.spares": 1, "array.chunk": "256k", "array.disk_model": "nvme",
+        "array.sector_bytes": 4096, "array.initialise": "background", "array.disks": 13,
+    }  # fmt: skip
+    for name, value in asked.items():
+        check_setting(name, value)
+        assert hand_of(name) == "network"
+    storage = changed_topology(with_disks(), asked).arrays[0].storage
+    assert storage == Storage(
+        disks=13, raid_level="raid6", spares=1, chunk_bytes=256 << 10, model="nvme", sector_bytes=4096,
+        initialise="background",
+    )  # fmt: skip
+    assert not beyond_kernel_settings(with_disks(), asked)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"array.raid_level": "raid3"}, "'raid0', 'raid1'"),
+        ({"array.raid_level": "raid10", "array.spares": 1}, "needs pairs of disks, not 13"),
+        ({"array.disks": 4, "array.spares": 0, "array.groups": 1}, "raid50 needs 6 disks"),
+    ],
+)
+def test_disks_that_form_no_such_sets_are_refused(settings: dict[str, str | int], message: str) -> None:
+    with pytest.raises(UserError, match=r"the disks of a1") as caught:
+        check_on(with_disks(), settings, 10.0)
+    assert message in caught.value.message
+
+
+def test_an_array_in_memory_has_no_disks_to_set() -> None:
+    with pytest.raises(UserError, match=r"no array of base-san has disks"):
+        check_on(load_topology("base-san"), {"array.raid_level": "raid5"}, 10.0)
 
 
 def test_only_what_the_kernel_lacks_asks_for_the_user_fabric() -> None:

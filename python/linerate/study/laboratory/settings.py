@@ -1,9 +1,9 @@
 """Whose hands a setting is in: the network's, the load's, or the host's; and what the first two make of it.
 
 The catalogue of `linerate.host` names what a host can set. A study may also turn what stands around the host, under
-names with a dot: `link.delay`, `switch.flow_control`, `load.session`. On a virtual SAN the settings of adapters and
-links are turned in the topology: `changed_topology` is the SAN as a case wants it, and a laboratory moves from one to
-the next.
+names with a dot: `link.delay`, `switch.flow_control`, `array.raid_level`, `load.session`. On a virtual SAN the
+settings of adapters, links and arrays are turned in the topology: `changed_topology` is the SAN as a case wants it, and
+a laboratory moves from one to the next.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from pydantic import ValidationError
 from linerate.errors import UserError
 from linerate.host import MAX, catalogue, named, with_session_settings
 from linerate.san import (
+    RAID_LEVELS,
     Node,
     Port,
     Schedule,
+    Storage,
     Topology,
     beyond_kernel,
+    misfits,
     parse_delay_us,
     parse_rate,
     parse_share,
@@ -40,9 +43,10 @@ RING_FRAMES_MAX = 4096
 
 @dataclass(frozen=True, slots=True)
 class _NetworkSetting:
-    """`part` is turned everywhere in the topology (an adapter at the hosts only); `parse` gives its new fields."""
+    """`part` is turned everywhere in the topology (an adapter at the hosts only, storage where arrays have disks);
+    `parse` gives its new fields."""
 
-    part: Literal["link", "nic", "switch"]
+    part: Literal["link", "nic", "switch", "storage"]
     parse: Callable[[SettingValue], Mapping[str, Any]]
     accepted: str
 
@@ -79,6 +83,17 @@ def _ring(name: str) -> Callable[[SettingValue], Mapping[str, Any]]:
     return parse
 
 
+def _storage(field: str, read: Callable[[SettingValue], int | str], accepted: str) -> _NetworkSetting:
+    """A field of the disks behind an array's volumes; `_check_storage` says whether all fields go together."""
+
+    def parse(value: SettingValue) -> Mapping[str, Any]:
+        if isinstance(value, bool):
+            raise ValueError(value)
+        return {field: read(value)}
+
+    return _NetworkSetting("storage", parse, accepted)
+
+
 _NETWORK = {
     "mtu": _NetworkSetting("link", lambda value: {"mtu": named("mtu").parse(value)}, "576 to 9216 bytes"),
     "flow_control": _NetworkSetting(
@@ -104,6 +119,15 @@ _NETWORK = {
     ),
     "switch.flow_control": _NetworkSetting("switch", _switch_flow_control, "none, pause or pfc"),
     "switch.schedule": _NetworkSetting("switch", _schedule, '"strict", or "ets 3:50 0:50"'),
+    "array.raid_level": _storage("raid_level", str, ", ".join(RAID_LEVELS)),
+    "array.disks": _storage("disks", int, "a number of disks, hot spares included"),
+    "array.spares": _storage("spares", int, "a number of hot spares in each RAID set"),
+    "array.groups": _storage("groups", int, "a number of parts of each RAID 50 or 60 set"),
+    "array.chunk": _storage("chunk_bytes", lambda value: parse_size(str(value)), 'a size, for example "64k"'),
+    "array.disk_model": _storage("model", str, "the name of a drive"),
+    "array.disk_sector_bytes": _storage("disk_sector_bytes", int, "512 or 4096"),
+    "array.sector_bytes": _storage("sector_bytes", int, "512 or 4096"),
+    "array.initialise": _storage("initialise", str, "assume_clean or background"),
 }
 _LOAD = ("load.session", "load.volumes", "load.workers", "outstanding", FAULTS, *MULTIPATH)
 _ONLY_HERE = {name for name in (*_NETWORK, *_LOAD) if "." in name}
@@ -138,9 +162,27 @@ def check_setting(name: str, value: SettingValue) -> None:
 
 def check_on(topology: Topology, settings: Settings, elapsed_s: float) -> None:
     """Raises UserError for paths and faults that a SAN of this topology, or a run of this length, cannot have."""
+    _check_storage(topology, settings)
     if not any(paths_of(topology, host.name, settings) for host in topology.hosts):
         raise UserError(f"{PATHS}: no host of {topology.name} has a path to a volume", "give its hosts paths")
     check_faults(topology, settings, elapsed_s)
+
+
+def _check_storage(topology: Topology, settings: Settings) -> None:
+    """Raises UserError for disks that form no such RAID sets, or whose sets do not hold the array's volumes."""
+    asked = [name for name in settings if name in _NETWORK and _NETWORK[name].part == "storage"]
+    if asked and not any(array.storage for array in topology.arrays):
+        raise UserError(f"{asked[0]}: no array of {topology.name} has disks", "give one `storage`")
+    for array in changed_topology(topology, settings).arrays:
+        if array.storage is None:
+            continue
+        try:
+            storage = Storage.model_validate(array.storage.model_dump())
+        except ValidationError as error:
+            what = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise UserError(f"the disks of {array.name}: {what}", f"change {' or '.join(asked)}") from error
+        for what in misfits(storage, [volume.size_bytes for volume in array.volumes]):
+            raise UserError(f"the disks of {array.name}: {what}", f"change {' or '.join(asked)}")
 
 
 def _network_fields(name: str, value: SettingValue) -> Mapping[str, Any]:
@@ -178,6 +220,14 @@ def _changed(topology: Topology, part: str, fields: Mapping[str, Any]) -> Topolo
     def node(one: Node, *, host: bool) -> Node:
         return one.model_copy(update={"ports": tuple(port(its, host=host) for its in one.ports)})
 
+    if part == "storage":
+        arrays = tuple(
+            array.model_copy(update={"storage": array.storage.model_copy(update=fields)})
+            if array.storage is not None
+            else array
+            for array in topology.arrays
+        )
+        return topology.model_copy(update={"arrays": arrays})
     if part == "switch":
         switches = tuple(switch.model_copy(update=fields) for switch in topology.switches)
         return topology.model_copy(update={"switches": switches})

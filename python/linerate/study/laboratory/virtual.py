@@ -14,7 +14,7 @@ from linerate.host import HostSettings, HostTarget, Journal, unproven
 from linerate.lab import Lab
 from linerate.lab.lan import LanTraffic
 from linerate.lab.sockets import ArrayWaits
-from linerate.san import Host, Link, Nic, Switch, Topology
+from linerate.san import Host, Link, Nic, Storage, Switch, Topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.faults import faults_of
 from linerate.study.laboratory.measure import Placed, Run, measure
@@ -148,8 +148,13 @@ class _Up:
                     counters=lambda: {**self._lab.counters(), **traffic.counters(), **waits.counters()},
                     line_rates=self._line_rates(),
                     beside=FaultsOfRun(self._lab, faults, workload) if faults else None,
+                    arrays=self._lab.array_reports if self._has_disks else None,
                 )
             )
+
+    @property
+    def _has_disks(self) -> bool:
+        return any(array.storage is not None for array in self._as_built.arrays)
 
     def _line_rates(self) -> dict[str, float]:
         """Of every port, as it is now; of a team all its links together."""
@@ -197,6 +202,7 @@ class _Up:
             "link": self._lab.change_link,
             "nic": self._lab.change_nic,
             "switch": self._lab.change_switch,
+            "storage": self._lab.change_storage,
         }
         for (part, name), element in _elements(wanted).items():
             if fields := _different(self._now[part, name], element):
@@ -207,12 +213,13 @@ class _Up:
                         raise HostError(f"{name}: {field} {value} was written and {found[field]} read back")
 
 
-def _elements(topology: Topology) -> dict[tuple[str, str], Link | Nic | Switch]:
+def _elements(topology: Topology) -> dict[tuple[str, str], Link | Nic | Switch | Storage]:
     """Everything that can be changed while a lab is up, by kind and name."""
     links = {("link", name): link for name, link in topology.links.items()}
     nics = {("nic", f"{node.name}.{port.name}"): port.nic for node in topology.nodes for port in node.ports}
     switches = {("switch", switch.name): switch for switch in topology.switches}
-    return {**links, **nics, **switches}
+    storages = {("storage", array.name): array.storage for array in topology.arrays if array.storage}
+    return {**links, **nics, **switches, **storages}
 
 
 def _different(before: BaseModel, after: BaseModel) -> dict[str, Any]:
