@@ -110,6 +110,7 @@ def test_an_array_without_storage_says_nothing_of_it() -> None:
             "lab.toml:22: partners[0].secret: a partner's secret has at least 16",
         ),
         (f"{ALL}[control]\nlisten = 'here'\n", "lab.toml:21: control.listen"),
+        (f"{ALL}[control]\nlisten = '[::1]:70000'\n", "control.listen: a port is at most 65535"),
         (f"{ALL}[control]\ncertificate = 'c.pem'\n", "lab.toml:21: control.certificate: HTTPS needs both"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, SerializationInfo
 from pydantic_core import PydanticCustomError
@@ -17,6 +17,9 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 NAME_FORM = "1 to 48 letters, digits, dots, hyphens and underscores, a letter or digit first"
 
+Sector = Literal[512, 4096]
+"""Size of a logical or physical block."""
+
 Place = tuple[str | int, ...]
 """Keys and positions that lead to a value."""
 
@@ -24,7 +27,12 @@ Place = tuple[str | int, ...]
 class Frozen(BaseModel):
     """A table: unknown keys are refused, values do not change, docstrings of fields are their description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,  # it may be a secret
+    )
 
 
 def _shown(value: SecretStr, info: SerializationInfo) -> str:

@@ -29,12 +29,13 @@ from linerate.array.base import (
     Name,
     Place,
     Secret,
+    Sector,
     known,
     misplaced,
     unique,
 )
 from linerate.array.partners import Control, Partner, Replication
-from linerate.array.storage import Sector, Storage
+from linerate.array.storage import Storage
 
 AluaState = Literal["active_optimized", "active_non_optimized", "standby", "unavailable", "transitioning"]
 """Asymmetric access state of a port group (SPC-4 section 5.15.2)."""

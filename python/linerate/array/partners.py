@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 
 from linerate.array.base import Frozen, Name, Secret, misplaced
 
 SECRET_BYTES_MIN = 16
 LOOPBACK = "127.0.0.1:0"
 
-_Address = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.%\w]+\]|[^\s:\[\]/]+):\d{1,5}$")]
+
+def _port_is_one(address: str) -> str:
+    if int(address.rpartition(":")[2]) > 65535:
+        raise ValueError("a port is at most 65535")
+    return address
+
+
+_Address = Annotated[
+    str, Field(pattern=r"^(\[[0-9A-Fa-f:.%\w]+\]|[^\s:\[\]/]+):\d{1,5}$"), AfterValidator(_port_is_one)
+]
 """host:port, or [IPv6]:port."""
 
 

@@ -11,9 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from linerate.array.base import Frozen, Name, known, misplaced, unique
+from linerate.array.base import Frozen, Name, Sector, known, misplaced, unique
 
-Sector = Literal[512, 4096]
 Level = Literal["raid0", "raid1", "raid5", "raid6", "raid10", "raid50", "raid60"]
 
 CHUNK_MIN_BYTES, CHUNK_MAX_BYTES = 4 << 10, 1 << 20

@@ -1,0 +1,27 @@
+"""The control API of an array that serves: HTTP on loopback, a token, an OpenAPI document, and a client.
+
+Open this file first. `commands` is the table of what may be asked, `service` carries it out and decides who may ask,
+`api` and `server` put it on HTTP, `place` lets the verbs of `linerate array` find an array and its token, `signing` is
+how partners prove who they are, `report` is what an array says about itself.
+
+What needs an HTTP server is imported when one is started (`ControlServer`), not before.
+"""
+
+from linerate.array.control.client import ControlClient
+from linerate.array.control.commands import COMMANDS, Command, parse_command
+from linerate.array.control.place import Place, find, read_token, running
+from linerate.array.control.report import ArrayReport
+from linerate.array.control.service import Service
+
+__all__ = [
+    "COMMANDS",
+    "ArrayReport",
+    "Command",
+    "ControlClient",
+    "Place",
+    "Service",
+    "find",
+    "parse_command",
+    "read_token",
+    "running",
+]

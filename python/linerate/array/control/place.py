@@ -1,0 +1,156 @@
+"""Where the verbs of `linerate array` find an array that serves on this machine, and its token.
+
+A file per array in the user's state folder, readable by its owner alone, says where the control API is and how to get
+in. The array holds a lock on it as long as it lives: what nobody holds is a remnant of one that was killed, and is
+removed, so that a token is never sent to whoever took the port over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import stat
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from linerate.errors import HostError, UserError
+
+TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How to reach an array that serves."""
+
+    name: str
+    url: str
+    pid: int
+    token: str
+    certificate: str | None = None
+    """PEM file to trust, where the URL is https."""
+
+    def __repr__(self) -> str:
+        return f"Place({self.name!r}, {self.url!r}, {self.pid})"
+
+
+def folder() -> Path:
+    """The folder with a file for each array of this user."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "linerate" / "arrays"
+
+
+class Announcement:
+    """The file of an array that serves, from `with` to its end."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._path = folder() / f"{secrets.token_hex(8)}.json"
+        self._held: int | None = None
+
+    def __enter__(self) -> Announcement:
+        """Writes the file. Raises HostError if it cannot be written."""
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft = self._path.with_suffix(".new")  # nobody sees it before it is whole and locked
+            self._held = _new_private_file(draft)
+            fcntl.flock(self._held, fcntl.LOCK_EX)
+            os.write(self._held, json.dumps(asdict(self._place)).encode())
+            draft.rename(self._path)
+        except OSError as error:
+            raise HostError(
+                f"{self._path}: {error.strerror or error}",
+                "the array's address and token are kept there; set XDG_STATE_HOME to a folder that can be written",
+            ) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+        if self._held is not None:
+            os.close(self._held)
+
+
+def running() -> list[Place]:
+    """The arrays of this user that serve now, by name."""
+    found = [place for path in sorted(folder().glob("*.json")) if (place := _read(path)) is not None]
+    return sorted(found, key=lambda place: (place.name, place.pid))
+
+
+def find(name: str | None) -> Place:
+    """The array of that name; without a name, the only one. Raises UserError."""
+    places = running()
+    fitting = [place for place in places if name in (None, place.name, str(place.pid))]
+    if len(fitting) == 1:
+        return fitting[0]
+    listed = ", ".join(f"{place.name} (process {place.pid})" for place in fitting or places)
+    if fitting:
+        raise UserError(f"several arrays serve: {listed}", "say which one: --array NAME, or --array PROCESS")
+    if places:
+        raise UserError(f"no array named {name} serves; there are: {listed}", "say --array NAME")
+    raise UserError(
+        "no array of this user serves on this machine",
+        "start one: linerate array serve FILE.toml; or name one elsewhere: --url and --token-file",
+    )
+
+
+def token_of(path: Path | None) -> str:
+    """The token in a file, which is made if it is missing; without a file a new token. Raises UserError, HostError."""
+    if path is None:
+        return secrets.token_urlsafe(TOKEN_BYTES)
+    try:
+        with contextlib.suppress(FileExistsError):
+            made = _new_private_file(path)
+            os.write(made, secrets.token_urlsafe(TOKEN_BYTES).encode() + b"\n")
+            os.close(made)
+    except OSError as error:
+        raise HostError(
+            f"{path}: {error.strerror}", "the token is kept there: name a file that can be made"
+        ) from error
+    return read_token(path)
+
+
+def read_token(path: Path) -> str:
+    """The token in a file that only its owner can read. Raises UserError."""
+    try:
+        mode, token = path.stat().st_mode, path.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UserError(
+            f"{path}: {reason}", "name the token file of the array: control.token_file"
+        ) from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise UserError(f"{path}: others may read the token", f"chmod 600 {path}")
+    if len(token) < TOKEN_BYTES:
+        raise UserError(
+            f"{path}: a token has at least {TOKEN_BYTES} characters", "remove the file to get a new one"
+        )
+    return token
+
+
+def _new_private_file(path: Path) -> int:
+    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _read(path: Path) -> Place | None:
+    """What a file says; None if its array is gone: then the file goes, too."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                return None
+            if _is_free(file.fileno()):
+                path.unlink(missing_ok=True)
+                return None
+            return Place(**json.load(file))
+    except (OSError, ValueError, TypeError):  # another user's, or about to be written
+        return None
+
+
+def _is_free(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

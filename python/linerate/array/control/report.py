@@ -1,0 +1,145 @@
+"""What an array says about itself, as its status gives it; newer arrays may say more, which is ignored.
+
+Counters are cumulative since the array started: differences of two reports are an interval's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Report(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+
+class DiskReport(_Report):
+    """A disk."""
+
+    name: str
+    model: str | None = None
+    """The drive whose times it takes; null: as fast as it is."""
+    state: Literal["online", "failed", "missing", "spare", "rebuilding"]
+    raid_set: str | None = None
+    size_bytes: int
+    reads: int = 0
+    writes: int = 0
+    read_bytes: int = 0
+    write_bytes: int = 0
+    flushes: int = 0
+    discards: int = 0
+    errors: int = 0
+    response_ns: int = 0
+    """Sum over all reads and writes: per second, the mean number outstanding."""
+    busy_ns: int = 0
+    """Time with at least one operation at work."""
+
+
+class TaskReport(_Report):
+    """What a RAID set does in the background."""
+
+    kind: Literal["initialise", "rebuild", "scrub"]
+    done: float
+    """Share, 0 to 1."""
+
+
+class RaidSetReport(_Report):
+    """A RAID set."""
+
+    name: str
+    level: str
+    state: Literal["optimal", "degraded", "failed"]
+    size_bytes: int
+    """What it can hold."""
+    raw_bytes: int
+    """The bytes of its members, without spares."""
+    task: TaskReport | None = None
+    full_stripe_writes: int = 0
+    read_modify_writes: int = 0
+    reconstruct_writes: int = 0
+    degraded_reads: int = 0
+    mismatches_found: int = 0
+    mismatches_mended: int = 0
+
+
+class PoolReport(_Report):
+    """A pool."""
+
+    name: str
+    size_bytes: int
+    used_bytes: int
+    promised_bytes: int
+    warning: bool = False
+    """More of it is used than its `warn_at`."""
+
+
+class SnapshotReport(_Report):
+    """A snapshot of a volume."""
+
+    name: str
+    at_s: float
+    """When it was taken: seconds since 1970."""
+
+
+class VolumeReport(_Report):
+    """A pool's volume."""
+
+    name: str
+    pool: str
+    size_bytes: int
+    used_bytes: int
+    target: str | None = None
+    """iSCSI name of the target that shows it; null: none does."""
+    lun: int | None = None
+    snapshots: tuple[SnapshotReport, ...] = ()
+    """Oldest first."""
+    replica: dict[str, Any] | None = None
+    """How its replication stands, if it has one."""
+
+
+class StorageReport(_Report):
+    """Disks, RAID sets, pools and the pools' volumes at one moment."""
+
+    disks: tuple[DiskReport, ...] = ()
+    raid_sets: tuple[RaidSetReport, ...] = ()
+    pools: tuple[PoolReport, ...] = ()
+    volumes: tuple[VolumeReport, ...] = ()
+
+
+class StaticVolume(_Report):
+    """A volume as the array file names it."""
+
+    lun: int
+    name: str
+    kind: str
+    size_bytes: int | None = None
+    path: str | None = None
+    pool: str | None = None
+    raid_set: str | None = None
+
+
+class TargetReport(_Report):
+    """A target as the array file names it."""
+
+    name: str
+    chap: bool
+    """Initiators must prove who they are."""
+    volumes: tuple[StaticVolume, ...] = ()
+
+
+class SessionReport(_Report):
+    """A session of an initiator."""
+
+    initiator: str
+    target: str | None = None
+
+
+class ArrayReport(_Report):
+    """An array at one moment."""
+
+    name: str
+    portals: tuple[str, ...]
+    targets: tuple[TargetReport, ...]
+    storage: StorageReport = StorageReport()
+    by_session: tuple[SessionReport, ...] = ()

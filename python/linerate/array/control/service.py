@@ -1,0 +1,102 @@
+"""The array that serves, as its owner and its partners may use it: one place that decides who may do what."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from linerate.array.config import ArrayConfig
+from linerate.array.control.commands import PARTNER_VERBS, Command, parse_command
+from linerate.errors import UserError
+
+STATUS_SCHEMA = "linerate.array-status/1"
+
+
+class ServingArray(Protocol):
+    """What the service needs of `_core.Array`."""
+
+    @property
+    def portals(self) -> list[tuple[str, int]]:
+        """Where it listens."""
+
+    def stats(self) -> dict[str, Any]:
+        """Counters, sessions and storage."""
+
+    def manage(self, command_json: str, /) -> str:
+        """Carries a command out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the owner, or a partner by name."""
+
+    partner: str | None = None
+
+
+OWNER = Caller()
+
+Handler = Callable[[Any], dict[str, Any]]
+"""Carries out a verb that the lab plane does itself; takes the command, gives the reply."""
+
+
+class Service:
+    """Carries commands out one after the other; whoever only looks does not wait."""
+
+    def __init__(
+        self, array: ServingArray, config: ArrayConfig, handlers: Mapping[str, Handler] | None = None
+    ) -> None:
+        self._array = array
+        self._config = config
+        self._handlers = dict(handlers or {})
+        self._one_at_a_time = threading.Lock()
+
+    def status(self, caller: Caller = OWNER) -> dict[str, Any]:
+        """Name, portals, targets as the file names them, counters, sessions and storage. Holds no secret."""
+        _refuse_partner(caller, "the status")
+        targets = [
+            {"name": target.name, "alias": target.alias, "chap": target.chap is not None}
+            | {"volumes": [volume.model_dump(mode="json") for volume in target.volumes]}
+            for target in self._config.targets
+        ]
+        return {
+            "schema": STATUS_SCHEMA,
+            "name": self._config.name,
+            "portals": [
+                f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._array.portals
+            ],
+            "targets": targets,
+            **self._array.stats(),
+        }
+
+    def do(self, verb: str, fields: object, caller: Caller = OWNER) -> dict[str, Any]:
+        """Carries a command out and gives its reply. Raises LinerateError by whose fault it is."""
+        if verb.startswith(PARTNER_VERBS):
+            return self._for_partner(verb, fields, caller)
+        _refuse_partner(caller, verb)
+        command = parse_command(verb, fields)
+        with self._one_at_a_time:
+            if verb in self._handlers:
+                return self._handlers[verb](command)
+            return self._manage(command)
+
+    def _manage(self, command: Command) -> dict[str, Any]:
+        reply = json.loads(self._array.manage(command.model_dump_json()))
+        return command.reply.model_validate(reply).model_dump(mode="json")
+
+    def _for_partner(self, verb: str, fields: object, caller: Caller) -> dict[str, Any]:
+        if not isinstance(fields, dict):
+            raise UserError(f"{verb}: the fields are no JSON object", 'send an object: {"group": "mail"}')
+        asked = {**fields, "verb": verb} | ({"partner": caller.partner} if caller.partner else {})
+        reply: dict[str, Any] = json.loads(self._array.manage(json.dumps(asked)))
+        return reply
+
+
+def _refuse_partner(caller: Caller, what: str) -> None:
+    if caller.partner is not None:
+        raise UserError(
+            f"the partner {caller.partner} may not use {what}",
+            f"partners may use the verbs that begin with {PARTNER_VERBS}",
+        )

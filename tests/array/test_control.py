@@ -1,0 +1,277 @@
+"""The control API: who gets in, what is done, what is refused and how, and that secrets stay where they are."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from linerate.array import parse_array_text
+from linerate.array.control import COMMANDS, ControlClient, Service, find, parse_command, running
+from linerate.array.control.api import BODY_BYTES_MAX
+from linerate.array.control.place import Announcement, Place, folder, read_token, token_of
+from linerate.array.control.server import ControlServer
+from linerate.array.control.signing import CLOCKS_APART_MAX_S, Verifier, sign
+from linerate.array.partners import Partner
+from linerate.errors import HostError, PeerError, UserError
+
+from tests.array.fake import FILE, IQN, PARTNER_SECRET, PretendArray, pretend
+
+Served = tuple[PretendArray, ControlServer]
+
+
+def _raw(server: ControlServer, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
+    place = urlsplit(server.url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+    connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
+    answer = connection.getresponse()
+    read = answer.read()
+    connection.close()
+    return answer.status, json.loads(read)
+
+
+def _partner(secret: str = PARTNER_SECRET) -> Partner:
+    return Partner.model_validate({"name": "pair", "secret": secret})
+
+
+def test_the_owner_looks_and_manages(served: Served) -> None:
+    array, _ = served
+    client = ControlClient.at(find(None))
+    made = client.send(parse_command("create_volume", {"name": "v2", "size_bytes": 1 << 30}))
+    assert made == {"volume": "v2", "target": IQN, "lun": 1, "size_bytes": 1 << 30}
+    report = client.report()
+    assert (report.name, [volume.name for volume in report.storage.volumes]) == ("lab", ["v1", "v2"])
+    assert len(report.storage.disks) == 9
+    assert array.commands[0]["verb"] == "create_volume"
+
+
+def test_every_verb_reaches_the_array(served: Served) -> None:
+    array, _ = served
+    client = ControlClient.at(find("lab"))
+    fields: dict[str, dict[str, Any]] = {
+        "create_volume": {"name": "v2", "size_bytes": 1 << 30, "lun": 7},
+        "resize": {"volume": "v1", "size_bytes": 1 << 31},
+        "snapshot": {"volumes": ["v1", "v2"], "name": "s"},
+        "clone": {"volume": "v1", "snapshot": "s", "name": "v3"},
+        "restore": {"volume": "v1", "snapshot": "s"},
+        "delete_snapshot": {"volume": "v1", "snapshot": "s"},
+        "delete": {"volume": "v2", "with_snapshots": True},
+        "fail_disk": {"disk": "d3"},
+        "replace_disk": {"disk": "d3", "new": {"name": "n", "size_bytes": 4096}},
+        "scrub": {"raid_set": "r0"},
+    }
+    for verb, given in fields.items():
+        client.do(verb, given)
+    assert [command["verb"] for command in array.commands] == list(fields)
+    assert set(fields) | {"replicate", "promote"} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("proof", ["", "Bearer ", "Bearer wrong", "Basic dTpw", "Linerate-Partner name=pair"])
+def test_nothing_without_the_token(served: Served, proof: str) -> None:
+    array, server = served
+    headers = {"Authorization": proof} if proof else {}
+    for method, path in (("GET", "/v1/status"), ("POST", "/v1/commands/delete")):
+        status, said = _raw(server, method, path, b'{"volume": "v1"}' if method == "POST" else b"", **headers)
+        assert (status, said["blame"]) == (401, "user")
+        assert said["hint"]
+    assert not array.commands
+
+
+def test_errors_say_whose_fault_and_the_way_out(served: Served) -> None:
+    client = ControlClient.at(find(None))
+    with pytest.raises(UserError, match='no volume "v9"; there are: v1'):
+        client.do("resize", {"volume": "v9", "size_bytes": 4096})
+    with pytest.raises(UserError, match="resize: size_bytes: Field required") as caught:
+        client.do("resize", {"volume": "v9"})
+    assert caught.value.hint
+    with pytest.raises(UserError, match="resize: lun: unknown field"):
+        client.do("resize", {"volume": "v9", "size_bytes": 4096, "lun": 1})
+    with pytest.raises(UserError, match="no verb 'paint'"):
+        client.do("paint", {})
+    with pytest.raises(UserError, match=r"replace_disk: new.count: one disk takes the place"):
+        client.do("replace_disk", {"disk": "d0", "new": {"name": "n", "size_bytes": 4096, "count": 2}})
+
+
+def test_what_is_no_request_is_answered_all_the_same(served: Served) -> None:
+    array, server = served
+    owner = {"Authorization": f"Bearer {find(None).token}"}
+    assert _raw(server, "POST", "/v1/commands/delete", b"{", **owner)[0] == 400
+    assert _raw(server, "POST", "/v1/commands/delete", b"[" * 100_000, **owner)[0] == 400
+    assert _raw(server, "POST", "/v1/commands/delete", b"[1]", **owner)[0] == 400
+    assert _raw(server, "POST", "/v1/commands/delete", b" " * (BODY_BYTES_MAX + 1), **owner)[0] == 413
+    status, said = _raw(server, "GET", "/v1/nonesuch", **owner)
+    assert (status, said["error"]) == (404, "there is no GET /v1/nonesuch")
+    assert _raw(server, "DELETE", "/v1/status", **owner)[0] == 405
+    assert not array.commands
+
+
+def test_a_defect_is_told_without_what_was_sent(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    array, _ = served
+    array.states = {}
+    with caplog.at_level(logging.DEBUG), pytest.raises(Exception, match=r"KeyError in fake.py:\d+"):
+        ControlClient.at(find(None)).do("fail_disk", {"disk": "hush-hush"})
+    assert "hush-hush" not in caplog.text
+    assert find(None).token not in caplog.text
+
+
+def test_the_document_describes_every_verb(served: Served) -> None:
+    status, told = _raw(served[1], "GET", "/v1/openapi.json")
+    assert status == 200
+    assert {path.rsplit("/", 1)[1] for path in told["paths"]} == {*COMMANDS, "status"}
+    text = json.dumps(told)
+    for reference in {part.split('"')[0] for part in text.split('"$ref": "#/components/schemas/')[1:]}:
+        assert reference in told["components"]["schemas"]
+    assert all("summary" in operation for path in told["paths"].values() for operation in path.values())
+
+
+def test_a_partner_uses_its_verbs_and_no_others(served: Served) -> None:
+    array, server = served
+    client = ControlClient(server.url, partner=_partner())
+    assert client.do("replica_begin", {"group": "mail"})["heard"]["partner"] == "pair"
+    with pytest.raises(UserError, match="the partner pair may not use delete"):
+        client.do("delete", {"volume": "v1"})
+    with pytest.raises(UserError, match="may not use the status"):
+        client.status()
+    # What a partner says about who it is does not count.
+    assert client.do("replica_begin", {"partner": "other"})["heard"]["partner"] == "pair"
+    assert [command["verb"] for command in array.commands] == ["replica_begin", "replica_begin"]
+
+
+def test_a_partner_with_another_secret_is_refused(served: Served) -> None:
+    with pytest.raises(UserError, match="the partner is unknown, its secret differs"):
+        ControlClient(served[1].url, partner=_partner("another secret entirely")).do("replica_begin", {})
+
+
+def test_a_signature_counts_for_one_request_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    verifier = Verifier({"pair": PARTNER_SECRET})
+    header = sign("pair", PARTNER_SECRET, "POST", "/v1/commands/replica_begin", b"{}").header
+    assert verifier.check(header, "POST", "/v1/commands/replica_commit", b"{}") is None
+    assert verifier.check(header, "POST", "/v1/commands/replica_begin", b"{ }") is None
+    found = verifier.check(header, "POST", "/v1/commands/replica_begin", b"{}")
+    assert found is not None
+    assert found[:2] == ("pair", PARTNER_SECRET)
+    assert verifier.check(header, "POST", "/v1/commands/replica_begin", b"{}") is None
+    late = sign("pair", PARTNER_SECRET, "GET", "/", b"").header
+    now = __import__("time").time()
+    monkeypatch.setattr("linerate.array.control.signing.time.time", lambda: now + CLOCKS_APART_MAX_S + 2)
+    assert verifier.check(late, "GET", "/", b"") is None
+
+
+def test_an_answer_of_somebody_else_is_not_believed(state: Path) -> None:
+    """The other array knows the partner's name, not the secret."""
+    _, config, service = pretend(FILE.replace(PARTNER_SECRET, "something else here"))
+    with ControlServer(service, config) as server, pytest.raises(UserError, match="its secret differs"):
+        ControlClient(server.url, partner=_partner()).do("replica_begin", {})
+
+
+def test_the_token_lies_in_a_private_file_while_the_array_serves(state: Path) -> None:
+    _, config, service = pretend()
+    with ControlServer(service, config) as server:
+        (file,) = folder().iterdir()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        place = find("lab")
+        assert (place.url, place.pid) == (server.url, os.getpid())
+        assert place.token not in repr(place)
+        assert server.warning == ""
+        assert find(str(os.getpid())).url == server.url
+    assert not list(folder().iterdir())
+    with pytest.raises(UserError, match="no array of this user serves"):
+        find(None)
+
+
+def test_a_remnant_of_a_killed_array_is_removed(state: Path) -> None:
+    """Its port may be somebody else's by now: the token is not sent there."""
+    folder().mkdir(parents=True)
+    left = folder() / "left.json"
+    left.write_text(json.dumps({"name": "lab", "url": "http://127.0.0.1:1", "pid": 1, "token": "t"}), "ascii")
+    assert running() == []
+    assert not left.exists()
+
+
+def test_one_of_several_arrays_is_named(state: Path) -> None:
+    places = [
+        Place(name, "http://127.0.0.1:1", 10 + number, "t") for number, name in enumerate(["a", "b", "b"])
+    ]
+    with Announcement(places[0]), Announcement(places[1]), Announcement(places[2]):
+        assert find("a") == places[0]
+        assert find("12") == places[2]
+        for name in (None, "b"):
+            with pytest.raises(UserError, match="several arrays serve") as caught:
+                find(name)
+            assert "--array" in caught.value.hint
+        with pytest.raises(UserError, match=r"no array named c serves; there are: a \(process 10\)"):
+            find("c")
+
+
+def test_a_token_file_is_made_once_and_private(tmp_path: Path) -> None:
+    path = tmp_path / "lab.token"
+    token = token_of(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert token_of(path) == token == read_token(path)
+    path.chmod(0o644)
+    with pytest.raises(UserError, match="others may read the token") as caught:
+        token_of(path)
+    assert caught.value.hint == f"chmod 600 {path}"
+    with pytest.raises(HostError, match="No such file"):
+        token_of(tmp_path / "none" / "lab.token")
+    assert token_of(None) != token_of(None)
+
+
+@pytest.mark.parametrize("listen", ["192.0.2.1:0", "nonesuch.invalid:0"])
+def test_an_address_that_is_not_ours_is_named(state: Path, listen: str) -> None:
+    _, config, service = pretend(f'{FILE}[control]\nlisten = "{listen}"\n')
+    with pytest.raises(HostError, match=f"control.listen: {listen}"), ControlServer(service, config):
+        pass
+
+
+def test_listening_beyond_loopback_is_warned_of(state: Path) -> None:
+    _, config, service = pretend(f'{FILE}[control]\nlisten = "0.0.0.0:0"\n')
+    with ControlServer(service, config) as server:
+        assert server.url.startswith("http://127.0.0.1:")
+        assert "set control.certificate" in server.warning
+        assert ControlClient.at(find(None)).report().name == "lab"
+
+
+def test_a_certificate_that_is_none(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.pem").write_text("no certificate", "ascii")
+    text = f'{FILE}[control]\ncertificate = "{tmp_path}/c.pem"\nkey = "{tmp_path}/c.pem"\n'
+    config = parse_array_text(text)
+    array = PretendArray(config)
+    with (
+        pytest.raises(UserError, match="no certificate with its key"),
+        ControlServer(Service(array, config), config),
+    ):
+        pass
+
+
+def test_nobody_there_is_told_with_the_address(served: Served) -> None:
+    with pytest.raises(PeerError, match=r"http://127\.0\.0\.1:1: Connection refused"):
+        ControlClient("http://127.0.0.1:1", token="t").status()
+    with pytest.raises(UserError, match="not a URL"):
+        ControlClient("127.0.0.1:1", token="t")
+
+
+def test_commands_wait_for_each_other_and_looking_does_not(served: Served) -> None:
+    array, _ = served
+    client = ControlClient.at(find(None))
+    going, may_end = threading.Event(), threading.Event()
+
+    def slow(asked: dict[str, Any]) -> None:
+        going.set()
+        assert may_end.wait(10)
+
+    array._scrub = slow  # type: ignore[method-assign]
+    thread = threading.Thread(target=client.do, args=("scrub", {"raid_set": "r0"}))
+    thread.start()
+    assert going.wait(10)
+    assert client.report().name == "lab"
+    may_end.set()
+    thread.join(10)
