@@ -64,9 +64,9 @@ fuzz: ## fuzz every target for SECONDS each (needs cargo-fuzz and a nightly tool
 fuzz-smoke: ## the fuzz targets' bodies over random bytes on the stable toolchain, seconds
 	cargo test --locked -p linerate-sim --test fuzz_smoke
 
-sim: ## initiator and array under a virtual clock, on one path and several, RUNS seeds of each kind; SEED=n replays one
+sim: ## initiator, array and its disks under a virtual clock, RUNS seeds of each kind; SEED=n replays one
 	LINERATE_SIM_SEED=$(SEED) LINERATE_SIM_RUNS=$(if $(SEED),,$(RUNS)) \
-	cargo test --locked --release -p linerate-sim --test pair --test multipath -- --nocapture
+	cargo test --locked --release -p linerate-sim -p linerate-array --test pair --test multipath --test model -- --nocapture
 
 PIN := uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
        --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build

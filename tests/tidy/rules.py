@@ -56,7 +56,7 @@ CRATE_EDGES = {
     "py": {"array", "target", "initiator", "load", "io", "fabric"},
 }
 # For tests only, a crate may also use these.
-CRATE_DEV_EDGES = {"target": {"initiator"}, "initiator": {"target"}, "load": {"target"}}
+CRATE_DEV_EDGES = {"array": {"sim"}, "target": {"initiator"}, "initiator": {"target"}, "load": {"target"}}
 
 # Python packages from the bottom up: a package imports from lower rows and from itself, never sideways or upwards.
 PYTHON_LAYERS = (

@@ -1,0 +1,247 @@
+//! A plain map beside the disk under test: which contents each block may have, now and after a power cut.
+//!
+//! Every write has a number, and what it writes tells number and place. Of writes that overlap in time either may win; a
+//! power cut may bring back whatever was not made durable. So a block has a set of contents that may be found, which is
+//! nearly always a set of one; what was read once, undisturbed, has to stay.
+
+use bytes::{Bytes, BytesMut};
+use std::ops::Range;
+
+/// What a block holds: the number of a write, or with [`ZEROS`] that of a discard.
+pub(crate) type Content = u64;
+/// Marks contents that are zeros. A fresh disk holds those of number 0.
+const ZEROS: Content = 1 << 63;
+
+/// The contents that a disk may have.
+pub(crate) struct Oracle {
+    block_bytes: usize,
+    blocks: Vec<Block>,
+    /// Reads and snapshots under way, by number: what is begun meanwhile may be seen or not.
+    watching: Vec<(u64, Seen)>,
+    numbers: u64,
+}
+
+#[derive(Clone)]
+struct Block {
+    /// Contents that reading may find when nothing is under way.
+    now: Vec<Content>,
+    /// Contents that a power cut may leave.
+    after_cut: Vec<Content>,
+    under_way: Vec<Content>,
+    /// Nothing was written to it since the power came back: what it is found with is what it keeps.
+    is_untouched: bool,
+}
+
+/// A write or discard under way.
+pub(crate) struct Write {
+    content: Content,
+    blocks: Range<usize>,
+    durable: bool,
+    /// What had completed when it began, and is gone when it has completed: of each block, now and after a power cut.
+    replaces: Vec<(Vec<Content>, Vec<Content>)>,
+}
+
+/// A flush under way: per block what a power cut leaves no more once it completes.
+pub(crate) struct Flush(Vec<(usize, Vec<Content>)>);
+
+/// What may be seen of a range during a read or a snapshot.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    blocks: Range<usize>,
+    contents: Vec<Vec<Content>>,
+    /// Whether a block was written meanwhile.
+    is_disturbed: Vec<bool>,
+}
+
+/// A read or snapshot under way.
+pub(crate) struct Watch(u64);
+
+impl Oracle {
+    /// Of a disk of zeros.
+    pub(crate) fn new(blocks: usize, block_bytes: usize) -> Self {
+        let block =
+            Block { now: vec![ZEROS], after_cut: vec![ZEROS], under_way: Vec::new(), is_untouched: true };
+        Self { block_bytes, blocks: vec![block; blocks], watching: Vec::new(), numbers: 0 }
+    }
+
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// A write begins: the bytes to write.
+    pub(crate) fn begin_write(&mut self, blocks: Range<usize>, durable: bool) -> (Write, Bytes) {
+        self.numbers += 1;
+        let write = self.begin(blocks.clone(), self.numbers, durable);
+        let mut bytes = BytesMut::zeroed(blocks.len() * self.block_bytes);
+        for (at, block) in blocks.zip(bytes.chunks_mut(self.block_bytes)) {
+            stamp(block, write.content, at);
+        }
+        (write, bytes.freeze())
+    }
+
+    /// A discard begins.
+    pub(crate) fn begin_discard(&mut self, blocks: Range<usize>) -> Write {
+        self.numbers += 1;
+        self.begin(blocks, ZEROS | self.numbers, false)
+    }
+
+    fn begin(&mut self, blocks: Range<usize>, content: Content, durable: bool) -> Write {
+        let mut replaces = Vec::with_capacity(blocks.len());
+        for block in &mut self.blocks[blocks.clone()] {
+            let completed = |set: &[Content]| -> Vec<Content> {
+                set.iter().copied().filter(|content| !block.under_way.contains(content)).collect()
+            };
+            replaces.push((completed(&block.now), completed(&block.after_cut)));
+            insert(&mut block.after_cut, content);
+            block.under_way.push(content);
+            block.is_untouched = false;
+        }
+        for (_, seen) in &mut self.watching {
+            for at in overlap(&seen.blocks, &blocks) {
+                insert(&mut seen.contents[at - seen.blocks.start], content);
+                seen.is_disturbed[at - seen.blocks.start] = true;
+            }
+        }
+        Write { content, blocks, durable, replaces }
+    }
+
+    /// A write or discard is over; a failed one may have changed each block or not.
+    pub(crate) fn end_write(&mut self, write: Write, is_ok: bool) {
+        for (block, (now, after_cut)) in self.blocks[write.blocks].iter_mut().zip(write.replaces) {
+            let at = block.under_way.iter().position(|&content| content == write.content);
+            block.under_way.swap_remove(at.expect("each write ends once"));
+            if is_ok {
+                block.now.retain(|content| !now.contains(content));
+            }
+            if is_ok && write.durable {
+                block.after_cut.retain(|content| !after_cut.contains(content));
+            }
+            insert(&mut block.now, write.content);
+            insert(&mut block.after_cut, write.content);
+        }
+    }
+
+    /// A flush begins.
+    pub(crate) fn begin_flush(&self) -> Flush {
+        let mut gone = Vec::new();
+        for (at, block) in self.blocks.iter().enumerate() {
+            let stays = |content: &Content| block.now.contains(content) || block.under_way.contains(content);
+            let older: Vec<_> = block.after_cut.iter().copied().filter(|content| !stays(content)).collect();
+            if !older.is_empty() {
+                gone.push((at, older));
+            }
+        }
+        Flush(gone)
+    }
+
+    /// A flush has completed.
+    pub(crate) fn end_flush(&mut self, flush: Flush) {
+        for (at, gone) in flush.0 {
+            self.blocks[at].after_cut.retain(|content| !gone.contains(content));
+        }
+    }
+
+    /// A read, or a snapshot, begins.
+    pub(crate) fn begin_read(&mut self, blocks: Range<usize>) -> Watch {
+        let seen = |block: &Block| {
+            let mut contents = block.now.clone();
+            block.under_way.iter().for_each(|&content| insert(&mut contents, content));
+            contents
+        };
+        let contents = self.blocks[blocks.clone()].iter().map(seen).collect();
+        let is_disturbed =
+            self.blocks[blocks.clone()].iter().map(|block| !block.under_way.is_empty()).collect();
+        self.numbers += 1;
+        self.watching.push((self.numbers, Seen { blocks, contents, is_disturbed }));
+        Watch(self.numbers)
+    }
+
+    /// What a read may have found, or a snapshot may hold.
+    pub(crate) fn end_read(&mut self, Watch(number): Watch) -> Seen {
+        let at = self.watching.iter().position(|(own, _)| *own == number).expect("each read ends once");
+        self.watching.swap_remove(at).1
+    }
+
+    /// Checks what a read has brought. Errors: what is wrong with which block.
+    pub(crate) fn check_read(&mut self, watch: Watch, bytes: &[u8]) -> Result<(), String> {
+        let seen = self.end_read(watch);
+        let found = seen.check(bytes, self.block_bytes)?;
+        for (at, content) in seen.blocks.clone().zip(found) {
+            let block = &mut self.blocks[at];
+            // Nothing happened to it meanwhile, so whatever was undecided is decided now.
+            if !seen.is_disturbed[at - seen.blocks.start] {
+                if block.is_untouched {
+                    block.after_cut = vec![content];
+                }
+                block.now = vec![content];
+            }
+        }
+        Ok(())
+    }
+
+    /// The power is cut: nothing is under way any more.
+    pub(crate) fn cut_power(&mut self) {
+        self.watching.clear();
+        for block in &mut self.blocks {
+            block.under_way.clear();
+            block.now.clone_from(&block.after_cut);
+            block.is_untouched = true;
+        }
+    }
+}
+
+impl Seen {
+    /// Checks bytes of the whole range. Returns each block's content, or what is wrong with which block.
+    pub(crate) fn check(&self, bytes: &[u8], block_bytes: usize) -> Result<Vec<Content>, String> {
+        let mut found = Vec::with_capacity(self.contents.len());
+        for (index, bytes) in bytes.chunks(block_bytes).enumerate() {
+            let (at, allowed) = (self.blocks.start + index, &self.contents[index]);
+            let content =
+                content_of(bytes, at).map_err(|fault| format!("block {at} {fault}, not {allowed:x?}"))?;
+            let is_it = |own: &&Content| **own == content || **own & content & ZEROS != 0;
+            match allowed.iter().rev().find(is_it) {
+                Some(&own) => found.push(own),
+                None => return Err(format!("block {at} holds {content:x}, not one of {allowed:x?}")),
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn insert(set: &mut Vec<Content>, content: Content) {
+    if let Err(at) = set.binary_search(&content) {
+        set.insert(at, content);
+    }
+}
+
+fn overlap(one: &Range<usize>, other: &Range<usize>) -> Range<usize> {
+    let start = one.start.max(other.start);
+    start..one.end.min(other.end).max(start)
+}
+
+/// Number and place, over the whole block.
+fn stamp(block: &mut [u8], content: Content, at: usize) {
+    for (line, bytes) in block.chunks_mut(16).enumerate() {
+        bytes[..8].copy_from_slice(&content.to_le_bytes());
+        bytes[8..].copy_from_slice(&((at as u64) << 16 | line as u64).to_le_bytes());
+    }
+}
+
+/// Which write's content a block is. Errors: not a whole one, or another place's.
+fn content_of(block: &[u8], at: usize) -> Result<Content, String> {
+    if block.iter().all(|&byte| byte == 0) {
+        return Ok(ZEROS);
+    }
+    let content = Content::from_le_bytes(block[..8].try_into().unwrap());
+    let mut expected = vec![0; block.len()];
+    stamp(&mut expected, content, at);
+    if block == expected {
+        Ok(content)
+    } else {
+        Err(format!("holds what nobody wrote ({:?}...)", &block[..24]))
+    }
+}

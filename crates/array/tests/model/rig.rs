@@ -1,0 +1,90 @@
+//! Drives that fail and lose power, and the clock that they live by.
+
+use crate::{
+    clients::{Volume, work},
+    oracle::Oracle,
+};
+use fastrand::Rng;
+use linerate_array::{
+    Disk, Executor, Runtime,
+    disk::{CrashDisk, FaultyDisk},
+};
+use linerate_io::Nanos;
+use std::{cell::RefCell, future::Future, rc::Rc};
+
+/// Operations of one drive take up to this long.
+const DELAY_NS: Nanos = 2_000_000;
+
+/// A drive: bytes that a power cut may mix up, and whatever else happens to drives.
+#[derive(Clone)]
+pub(crate) struct Drive {
+    bytes: CrashDisk,
+    pub(crate) faulty: FaultyDisk,
+}
+
+impl Drive {
+    pub(crate) fn new(
+        runtime: &Runtime,
+        name: &str,
+        size_bytes: u64,
+        block_bytes: u32,
+        rng: &mut Rng,
+    ) -> Self {
+        let bytes = CrashDisk::new(runtime, name, size_bytes, block_bytes, rng.u64(..));
+        Self::over(runtime, bytes, rng)
+    }
+
+    fn over(runtime: &Runtime, bytes: CrashDisk, rng: &mut Rng) -> Self {
+        bytes.set_delay(1000, rng.u64(1000..DELAY_NS));
+        let faulty = FaultyDisk::new(runtime, Rc::new(bytes.clone()), rng.u64(..));
+        Self { bytes, faulty }
+    }
+
+    pub(crate) fn disk(&self) -> Rc<dyn Disk> {
+        Rc::new(self.faulty.clone())
+    }
+
+    /// What is left of it after a power cut, in the world of another clock. A failed drive stays a failed one.
+    #[must_use]
+    pub(crate) fn after_power_cut(&self, runtime: &Runtime, rng: &mut Rng) -> Self {
+        let drive = Self::over(runtime, self.bytes.power_cut(runtime, rng), rng);
+        if self.faulty.has_failed() {
+            drive.faulty.fail();
+        }
+        drive
+    }
+}
+
+/// Runs a future to its end in virtual time.
+pub(crate) fn run<T: 'static>(executor: &mut Executor, future: impl Future<Output = T> + 'static) -> T {
+    executor.run_ahead(future).expect("a deadlock: everything waits for something else")
+}
+
+/// Lets time pass.
+pub(crate) fn pass(executor: &mut Executor, len: Nanos) {
+    let runtime = executor.runtime();
+    run(executor, async move { runtime.sleep(len).await });
+}
+
+/// Starts some clients on a volume. The future ends when all of them have.
+pub(crate) fn start_clients(
+    runtime: &Runtime,
+    volume: &Volume,
+    rng: &mut Rng,
+    clients: usize,
+    operations: usize,
+) -> impl Future<Output = ()> + 'static {
+    let clients: Vec<_> =
+        (0..clients).map(|_| work(runtime.clone(), volume.clone(), rng.fork(), operations)).collect();
+    let (done, all) = futures::channel::oneshot::channel();
+    runtime.spawn(async move {
+        futures::future::join_all(clients).await;
+        let _ = done.send(());
+    });
+    async move { all.await.expect("the clients were dropped") }
+}
+
+/// An oracle to be shared.
+pub(crate) fn oracle(blocks: usize, block_bytes: usize) -> Rc<RefCell<Oracle>> {
+    Rc::new(RefCell::new(Oracle::new(blocks, block_bytes)))
+}
