@@ -137,7 +137,7 @@ impl Runtime {
 
     /// Sleeps until `at` on the executor's clock.
     pub fn sleep_until(&self, at: Nanos) -> Sleep {
-        Sleep { time: Rc::clone(&self.time), at, is_set: false }
+        Sleep { time: Rc::clone(&self.time), at, waker: None }
     }
 
     /// Sleeps for `len`.
@@ -171,7 +171,8 @@ impl Time {
 pub struct Sleep {
     time: Rc<Time>,
     at: Nanos,
-    is_set: bool,
+    /// Whom the timer wakes that is set for it.
+    waker: Option<Waker>,
 }
 
 impl Future for Sleep {
@@ -181,8 +182,9 @@ impl Future for Sleep {
         if self.at <= self.time.now.get() {
             return Poll::Ready(());
         }
-        if !self.is_set {
-            self.is_set = true;
+        // A future may be polled by another task than before: that one has to wake, then.
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            self.waker = Some(context.waker().clone());
             let number = self.time.made.replace(self.time.made.get() + 1);
             let timer = Timer { at: self.at, number, waker: context.waker().clone() };
             self.time.timers.borrow_mut().push(Reverse(timer));
@@ -220,6 +222,15 @@ mod tests {
         });
         assert_eq!(end, Some(1_000_000_000));
         assert_eq!(*woken.borrow(), [(10, 10), (10, 10), (20, 20), (30, 30)]);
+    }
+
+    #[test]
+    fn a_sleeper_that_changes_tasks_wakes_the_new_one() {
+        let mut executor = Executor::new();
+        let mut sleep = executor.runtime().sleep_until(10);
+        let first = Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(first.is_pending());
+        assert_eq!(executor.run_ahead(sleep), Some(()));
     }
 
     #[test]
