@@ -7,10 +7,16 @@
 use bytes::{Bytes, BytesMut};
 use std::ops::Range;
 
-/// What a block holds: the number of a write, or with [`ZEROS`] that of a discard.
-pub(crate) type Content = u64;
-/// Marks contents that are zeros. A fresh disk holds those of number 0.
-const ZEROS: Content = 1 << 63;
+/// What a block holds, and since which change: the same bytes may come back, as zeros do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Content {
+    /// Of the write, discard or restore.
+    number: u64,
+    /// What is on the disk: the number of the write that wrote it first, or [`ZEROS`].
+    stamp: u64,
+}
+
+const ZEROS: u64 = 0;
 
 /// The contents that a disk may have.
 pub(crate) struct Oracle {
@@ -32,9 +38,10 @@ struct Block {
     is_untouched: bool,
 }
 
-/// A write or discard under way.
+/// A write, discard or restore under way.
 pub(crate) struct Write {
-    content: Content,
+    /// Of each block.
+    contents: Vec<Content>,
     blocks: Range<usize>,
     durable: bool,
     /// What had completed when it began, and is gone when it has completed: of each block, now and after a power cut.
@@ -59,8 +66,9 @@ pub(crate) struct Watch(u64);
 impl Oracle {
     /// Of a disk of zeros.
     pub(crate) fn new(blocks: usize, block_bytes: usize) -> Self {
+        let zeros = Content { number: 0, stamp: ZEROS };
         let block =
-            Block { now: vec![ZEROS], after_cut: vec![ZEROS], under_way: Vec::new(), is_untouched: true };
+            Block { now: vec![zeros], after_cut: vec![zeros], under_way: Vec::new(), is_untouched: true };
         Self { block_bytes, blocks: vec![block; blocks], watching: Vec::new(), numbers: 0 }
     }
 
@@ -74,24 +82,26 @@ impl Oracle {
 
     /// A write begins: the bytes to write.
     pub(crate) fn begin_write(&mut self, blocks: Range<usize>, durable: bool) -> (Write, Bytes) {
-        self.numbers += 1;
-        let write = self.begin(blocks.clone(), self.numbers, durable);
+        let stamps = vec![self.numbers + 1; blocks.len()];
         let mut bytes = BytesMut::zeroed(blocks.len() * self.block_bytes);
-        for (at, block) in blocks.zip(bytes.chunks_mut(self.block_bytes)) {
-            stamp(block, write.content, at);
+        for (at, block) in blocks.clone().zip(bytes.chunks_mut(self.block_bytes)) {
+            stamp(block, self.numbers + 1, at);
         }
-        (write, bytes.freeze())
+        (self.begin(blocks, &stamps, durable), bytes.freeze())
     }
 
     /// A discard begins.
     pub(crate) fn begin_discard(&mut self, blocks: Range<usize>) -> Write {
-        self.numbers += 1;
-        self.begin(blocks, ZEROS | self.numbers, false)
+        let stamps = vec![ZEROS; blocks.len()];
+        self.begin(blocks, &stamps, false)
     }
 
-    fn begin(&mut self, blocks: Range<usize>, content: Content, durable: bool) -> Write {
+    fn begin(&mut self, blocks: Range<usize>, stamps: &[u64], durable: bool) -> Write {
+        self.numbers += 1;
+        let number = self.numbers;
+        let contents: Vec<_> = stamps.iter().map(|&stamp| Content { number, stamp }).collect();
         let mut replaces = Vec::with_capacity(blocks.len());
-        for block in &mut self.blocks[blocks.clone()] {
+        for (block, &content) in self.blocks[blocks.clone()].iter_mut().zip(&contents) {
             let completed = |set: &[Content]| -> Vec<Content> {
                 set.iter().copied().filter(|content| !block.under_way.contains(content)).collect()
             };
@@ -102,17 +112,18 @@ impl Oracle {
         }
         for (_, seen) in &mut self.watching {
             for at in overlap(&seen.blocks, &blocks) {
-                insert(&mut seen.contents[at - seen.blocks.start], content);
+                insert(&mut seen.contents[at - seen.blocks.start], contents[at - blocks.start]);
                 seen.is_disturbed[at - seen.blocks.start] = true;
             }
         }
-        Write { content, blocks, durable, replaces }
+        Write { contents, blocks, durable, replaces }
     }
 
-    /// A write or discard is over; a failed one may have changed each block or not.
+    /// It is over; if it failed, it may have changed each block or not.
     pub(crate) fn end_write(&mut self, write: Write, is_ok: bool) {
-        for (block, (now, after_cut)) in self.blocks[write.blocks].iter_mut().zip(write.replaces) {
-            let at = block.under_way.iter().position(|&content| content == write.content);
+        let changes = write.contents.into_iter().zip(write.replaces);
+        for (block, (content, (now, after_cut))) in self.blocks[write.blocks].iter_mut().zip(changes) {
+            let at = block.under_way.iter().position(|own| *own == content);
             block.under_way.swap_remove(at.expect("each write ends once"));
             if is_ok {
                 block.now.retain(|content| !now.contains(content));
@@ -120,8 +131,8 @@ impl Oracle {
             if is_ok && write.durable {
                 block.after_cut.retain(|content| !after_cut.contains(content));
             }
-            insert(&mut block.now, write.content);
-            insert(&mut block.after_cut, write.content);
+            insert(&mut block.now, content);
+            insert(&mut block.after_cut, content);
         }
     }
 
@@ -200,12 +211,11 @@ impl Seen {
         let mut found = Vec::with_capacity(self.contents.len());
         for (index, bytes) in bytes.chunks(block_bytes).enumerate() {
             let (at, allowed) = (self.blocks.start + index, &self.contents[index]);
-            let content =
-                content_of(bytes, at).map_err(|fault| format!("block {at} {fault}, not {allowed:x?}"))?;
-            let is_it = |own: &&Content| **own == content || **own & content & ZEROS != 0;
-            match allowed.iter().rev().find(is_it) {
-                Some(&own) => found.push(own),
-                None => return Err(format!("block {at} holds {content:x}, not one of {allowed:x?}")),
+            let stamp =
+                stamp_of(bytes, at).map_err(|fault| format!("block {at} {fault}, not {allowed:?}"))?;
+            match allowed.iter().rev().find(|content| content.stamp == stamp) {
+                Some(&content) => found.push(content),
+                None => return Err(format!("block {at} holds {stamp}, not one of {allowed:?}")),
             }
         }
         Ok(found)
@@ -224,23 +234,23 @@ fn overlap(one: &Range<usize>, other: &Range<usize>) -> Range<usize> {
 }
 
 /// Number and place, over the whole block.
-fn stamp(block: &mut [u8], content: Content, at: usize) {
+fn stamp(block: &mut [u8], stamp: u64, at: usize) {
     for (line, bytes) in block.chunks_mut(16).enumerate() {
-        bytes[..8].copy_from_slice(&content.to_le_bytes());
+        bytes[..8].copy_from_slice(&stamp.to_le_bytes());
         bytes[8..].copy_from_slice(&((at as u64) << 16 | line as u64).to_le_bytes());
     }
 }
 
-/// Which write's content a block is. Errors: not a whole one, or another place's.
-fn content_of(block: &[u8], at: usize) -> Result<Content, String> {
+/// Which write a block was written by. Errors: not whole, or another place's.
+fn stamp_of(block: &[u8], at: usize) -> Result<u64, String> {
     if block.iter().all(|&byte| byte == 0) {
         return Ok(ZEROS);
     }
-    let content = Content::from_le_bytes(block[..8].try_into().unwrap());
+    let number = u64::from_le_bytes(block[..8].try_into().unwrap());
     let mut expected = vec![0; block.len()];
-    stamp(&mut expected, content, at);
+    stamp(&mut expected, number, at);
     if block == expected {
-        Ok(content)
+        Ok(number)
     } else {
         Err(format!("holds what nobody wrote ({:?}...)", &block[..24]))
     }
