@@ -21,6 +21,8 @@ Figures beyond `verdict.METRICS`, all over the measured time:
     fabric_late_percent                             of the time that it settled more than 1 ms too late
     fabric_given_up_percent                         of the time, that it could not make up for
     iscsi_share_percent                             of storage and LAN throughput together
+
+What the disks behind an array did is `linerate.analysis.arrays`' to say.
 """
 
 from __future__ import annotations

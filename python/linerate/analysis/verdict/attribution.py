@@ -3,8 +3,9 @@
 The limits are asked in the order in which they hide one another. A fabric that lags makes every other figure
 doubtful. A load that was paced and kept its pace was held back by nothing. A full link explains whatever else is seen.
 A window or a buffer that is too small leaves link and CPUs idle, and TCP says so itself: the rest of the time it waits
-for the network, where loss makes it slow on an empty link. Then the CPUs. When nothing is exhausted, a closed loop is
-bound by time: so many I/Os in flight, each taking so long, and the round trip says how much of it is the network.
+for the network, where loss makes it slow on an empty link. Disks that never rest are a limit however busy the
+machine is beside them. Then the CPUs. When nothing is exhausted, a closed loop is bound by time: so many I/Os in flight,
+each taking so long, and the round trip says how much of it is the network.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from statistics import median
 
 from linerate.analysis.verdict.model import Attribution, Limit, Observation
 
+DISKS_FULL_PERCENT = 90.0
 FABRIC_LAG_MS_MAX = 1.0  # below, it limits nothing
 FABRIC_GIVEN_UP_PERCENT = 1.0
 FABRIC_FULL_CORES = 0.9  # it is one thread
@@ -123,6 +125,34 @@ def _tcp_limited(figures: Figures, key: str, owner: Mapping[str, str], what: str
     )
 
 
+def _disks(figures: Figures) -> str:
+    """Disks that always have something to do: what each host I/O costs them decides the rate."""
+    busy = figures.get("disk_busy_percent", 0.0)
+    if busy < DISKS_FULL_PERCENT:
+        return ""
+    return f"The disks were the limit: {_disk_words(figures)}{_idle(figures)}."
+
+
+def _disk_words(figures: Figures) -> str:
+    """What the disks did, and what a host's I/O was to them; empty where nobody watched them."""
+    if "disk_busy_percent" not in figures:
+        return ""
+    words = [f"busy {figures['disk_busy_percent']:.0f} % of the time"]
+    if "disk_service_ms" in figures:
+        words.append(f"{figures['disk_service_ms']:.3g} ms of work per disk I/O")
+    if "disk_ios_per_io" in figures:
+        words.append(f"{figures['disk_ios_per_io']:.2f} disk I/Os per host I/O")
+    if "disk_writes_per_write" in figures:
+        words.append(f"{figures['disk_writes_per_write']:.2f} disk writes per host write")
+    if "disk_written_per_byte" in figures:
+        words.append(f"{figures['disk_written_per_byte']:.2f} bytes written per byte")
+    if "full_stripe_percent" in figures:
+        words.append(f"{figures['full_stripe_percent']:.0f} % of the stripe writes whole")
+    if "task_percent" in figures:
+        words.append(f"a background task at {figures['task_percent']:.1f} %")
+    return ", ".join(words)
+
+
 def _machine(figures: Figures) -> str:
     """All sides share one machine: name what each took."""
     busy = figures.get("machine_busy_percent", 0.0)
@@ -173,9 +203,10 @@ def _waiting(figures: Figures, *, network: bool) -> str:
         return ""
     spent = f", {rtt_ms:.3g} ms of it the round trip" if rtt_ms else ""
     cause = "Latency" if network else "The time that the array and the hosts take per I/O"
+    disks = _disk_words(figures)
     return (
         f"{cause}: {depth:.3g} I/Os in flight, {response_ms:.3g} ms each{spent}, "
-        f"give {figures['iops']:.0f} IOPS{_idle(figures)}."
+        f"give {figures['iops']:.0f} IOPS{_idle(figures)}{f'; disks {disks}' if disks else ''}."
     )
 
 
@@ -198,6 +229,7 @@ _LIMITS: tuple[tuple[Limit, Callable[[Figures], str]], ...] = (
     ("receive window", _receive_window),
     ("send buffer", _send_buffer),
     ("loss", _loss),
+    ("disks", _disks),
     ("machine CPU", _machine),
     ("host CPU", _host),
     ("array CPU", _array),

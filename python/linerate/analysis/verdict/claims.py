@@ -9,9 +9,9 @@ A claim is what a publication reports, as data (`studies/claims.toml`), with wha
 
 `workloads` names those it speaks of: all words of one entry stand in the workload's name (none: every workload).
 `metric` is a figure's name (none: the workload's own). `change` is higher, lower or none, and `low`, `high` bound its
-size in percent, or in points; or `value_low`, `value_high` bound the case's own figure. Every expectation has to
-come true for a claim to agree. `published_percent` is the published change itself, to be shown beside the
-measured one.
+size in percent, or in points; with none they are what its whole interval has to lie in, in place of the study's margin.
+Or `value_low`, `value_high` bound the case's own figure. Every expectation has to come true for a claim to agree.
+`published_percent` is the published change itself, to be shown beside the measured one.
 
 `needs = "hardware"` is not a verdict: on real hosts such a claim is judged like any other. On a virtual SAN it is not,
 even if the setting could be written there: what was published is not in it.
@@ -291,10 +291,12 @@ def _value_answer(expected: Expectation, workload: str, attribution: Attribution
 
 def _change_answer(expected: Expectation, effect: Effect, limit: Attribution | None) -> _Answer:
     figures = f"{effect.workload}: {_shown(effect)}"
+    because = f" {limit.sentence}" if limit is not None and limit.limit != "unknown" else ""
+    if expected.change == "none" and expected.low is not None and expected.high is not None:
+        return _within(effect, expected.low, expected.high, because)
     if effect.verdict == "undecided":
         alone = "One block proves nothing." if effect.blocks == 1 else ""
         return _Answer(None, figures, alone, effect.blocks_more)
-    because = f" {limit.sentence}" if limit is not None and limit.limit != "unknown" else ""
     if expected.change == "none":
         return _Answer(
             effect.verdict == "equivalent", figures, f"A difference was measured: {figures}.{because}"
@@ -310,6 +312,18 @@ def _change_answer(expected: Expectation, effect: Effect, limit: Attribution | N
     if high is not None and expected.low is not None and high < expected.low:
         return _Answer(False, figures, f"{_size(wanted > 0)} than published: {figures}.{because}")
     return _Answer(True, figures)
+
+
+def _within(effect: Effect, low: float, high: float, because: str) -> _Answer:
+    """Whether a change that was published as small is: its whole interval inside, or outside."""
+    figures = f"{effect.workload}: {_shown(effect)}"
+    if effect.change_low is None or effect.change_high is None:
+        return _Answer(None, figures, "One block proves nothing.")
+    if low <= effect.change_low and effect.change_high <= high:
+        return _Answer(True, figures)
+    if effect.change_low > high or effect.change_high < low:
+        return _Answer(False, figures, f"A larger difference was measured: {figures}.{because}")
+    return _Answer(None, figures, "", effect.blocks_more)
 
 
 def _size(smaller: bool) -> str:

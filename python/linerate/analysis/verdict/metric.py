@@ -40,6 +40,8 @@ _ALL = (
     Metric("host_cpu_percent", "host CPU", "%", -1),
     Metric("array_cpu_percent", "array CPU", "%", -1),
     Metric("cycles_per_byte", "cycles per byte", "", -1),
+    Metric("capacity_gib", "capacity", "GiB", +1),
+    Metric("replication_s_per_gib", "replication time", "s/GiB", -1),
     Metric("retransmit_percent", "retransmits", "%", -1, "difference", RETRANSMIT_MARGIN_POINTS),
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}

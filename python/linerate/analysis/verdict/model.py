@@ -24,6 +24,7 @@ Limit = Literal[
     "send buffer",
     "link",
     "loss",
+    "disks",
     "array service",
     "latency",
     "load",

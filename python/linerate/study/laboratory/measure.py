@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from linerate.analysis.arrays import array_figures
 from linerate.analysis.faults import fault_figures
 from linerate.analysis.summary import summarise_step
 from linerate.analysis.verdict import figures_of
@@ -91,7 +92,7 @@ def measure(run: Run) -> Measured:
     )
     if workload.spec is None:
         figures = {name: value for name, value in figures.items() if name not in STORAGE_FIGURES}
-    figures |= fault_figures(outcome.run, step.key)
+    figures |= fault_figures(outcome.run, step.key) | array_figures(outcome.run, step.key)
     validity = outcome.run.manifest.validity
     stamp = validity.stamp if validity else None
     grave = [one.reason for one in validity.findings if one.severity == "void"] if validity else []
