@@ -154,8 +154,8 @@ def array_figures(run: RunDirectory, step: str) -> dict[str, float]:
     `disk_iops`, `disk_mib_s`: of all disks together. `disk_queue`, `disk_busy_percent`: of each, as a mean.
     `disk_service_ms`: time at work per I/O. `disk_ios_per_io`: reads and writes of disks per I/O of a host.
     `disk_writes_per_write`: writes of disks per write of a host. `disk_written_per_byte`: bytes written to disks per
-    byte that a host wrote. `full_stripe_percent`: of the writes to stripes with parity. `capacity_gib`: what the RAID sets
-    hold. `pool_used_percent`: of the fullest pool. `task_percent`: how far the slowest task of a RAID set is.
+    byte that a host wrote. `full_stripe_percent`: of the writes to stripes with parity. `capacity_gib`: what the RAID
+    sets hold. `pool_used_percent`: of the fullest pool. `task_percent`: how far the slowest task of a RAID set is.
     """
     use = array_use(run, step)
     if use is None:

@@ -4,8 +4,8 @@ The limits are asked in the order in which they hide one another. A fabric that 
 doubtful. A load that was paced and kept its pace was held back by nothing. A full link explains whatever else is seen.
 A window or a buffer that is too small leaves link and CPUs idle, and TCP says so itself: the rest of the time it waits
 for the network, where loss makes it slow on an empty link. Disks that never rest are a limit however busy the
-machine is beside them. Then the CPUs. When nothing is exhausted, a closed loop is bound by time: so many I/Os in flight,
-each taking so long, and the round trip says how much of it is the network.
+machine is beside them. Then the CPUs. When nothing is exhausted, a closed loop is bound by time: so many I/Os in
+flight, each taking so long, and the round trip says how much of it is the network.
 """
 
 from __future__ import annotations

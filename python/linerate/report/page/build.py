@@ -13,7 +13,8 @@ from markupsafe import Markup
 
 from linerate.analysis import PartSummary, StepSummary, check_run, summarise
 from linerate.report import figures, tables
-from linerate.report.page import charts, series
+from linerate.report.page import arrays, charts, series
+from linerate.report.page.arrays import ArrayPanel, array_panel
 from linerate.report.page.paths import TEMPLATE, PathsPanel, filters, paths_panel
 from linerate.report.page.svg import draw
 from linerate.results import Event, RunClosedError, RunDirectory, StepRecord, Validity, files
@@ -87,6 +88,8 @@ class StepPage:
     charts_left_out: bool
     paths: PathsPanel | None = None
     path_figures: Sequence[Figure] = ()
+    arrays: ArrayPanel | None = None
+    array_figures: Sequence[Figure] = ()
     opened: bool = field(default=True)
 
 
@@ -126,9 +129,9 @@ def _render(run: RunDirectory, summaries: Sequence[StepSummary], validity: Valid
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        loader=jinja2.DictLoader({TEMPLATE: _asset(TEMPLATE)}),
+        loader=jinja2.DictLoader({name: _asset(name) for name in (TEMPLATE, arrays.TEMPLATE)}),
     )
-    templates.filters.update(filters())
+    templates.filters.update(**filters(), **arrays.filters())
     return templates.from_string(_asset("report.html.j2")).render(
         run=run,
         manifest=run.manifest,
@@ -166,6 +169,8 @@ def _step_pages(
         panel = paths_panel(run, summary.step, points, brief=brief)
         drawn = _step_figures(run, summary, points, budget, brief=brief)
         of_paths = [budget.figure(title, spec, note) for title, spec, note in panel.charts] if panel else []
+        disks = array_panel(run, summary.step, points, brief=brief)
+        of_disks = [budget.figure(title, spec, note) for title, spec, note in disks.charts] if disks else []
         slowest_first = sorted(summary.volumes, key=lambda volume: -volume.total.mean_ms)
         shown = summary.volumes if len(slowest_first) <= rows_each else slowest_first[:rows_each]
         yield StepPage(
@@ -175,6 +180,8 @@ def _step_pages(
             figures=drawn,
             paths=panel,
             path_figures=[figure for figure in of_paths if figure],
+            arrays=disks,
+            array_figures=[figure for figure in of_disks if figure],
             facts=_usage_facts(summary),
             volumes=shown,
             volumes_left_out=len(slowest_first) - len(shown),

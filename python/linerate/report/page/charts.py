@@ -102,6 +102,14 @@ def paths_chart(
     return finished(alt.layer(*layers) if len(layers) > 1 else layers[0])
 
 
+def sets_chart(points: Sequence[Point], field: str, title: str, warmup_end_s: float) -> Spec:
+    """`iops`, `queue`, `ms`, `parity` or `done` over time, one line per RAID set."""
+    names = sorted({point["set"] for point in points})
+    shown = [point for point in points if point[field] is not None]
+    lines = _lines(shown, field, title, "set", dict(zip(names, PATHS, strict=False)), zero=True)
+    return finished(alt.layer(_band(warmup_end_s), lines) if warmup_end_s else lines)
+
+
 def _marks(marks: Sequence[Point]) -> alt.Chart:
     """An upright line at each `t`: dashed where something broke, dotted where it healed."""
     kinds = ["fault", "healed"]
