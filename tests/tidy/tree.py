@@ -97,23 +97,28 @@ def _rust_body_end(bare: str, start: int) -> int | None:
     return None
 
 
+@cache
+def _python_nodes(source: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(source)))
+
+
 def python_functions(source: str) -> Iterator[Function]:
     """Every function of a Python module, its docstring included."""
-    for node in ast.walk(ast.parse(source)):
+    for node in _python_nodes(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield Function(node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1)
 
 
-def python_calls(source: str) -> Iterator[tuple[str, int]]:
+@cache
+def python_calls(source: str) -> tuple[tuple[str, int], ...]:
     """Dotted names that a Python module calls, with their lines."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node.lineno
+    calls = (node for node in _python_nodes(source) if isinstance(node, ast.Call))
+    return tuple((ast.unparse(call.func), call.lineno) for call in calls)
 
 
 def python_imports(source: str) -> Iterator[tuple[str, int]]:
     """Absolute names of modules that a Python module imports, with their lines."""
-    for node in ast.walk(ast.parse(source)):
+    for node in _python_nodes(source):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
