@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import array, check, compare, demo, discover, report, run, schema
+from linerate.cli import check, compare, demo, discover, report, run, schema
+from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.lab import verbs as lab
 from linerate.cli.study import verbs as study

@@ -109,7 +109,7 @@ class ControlClient:
         except ssl.SSLCertVerificationError as error:
             raise PeerError(
                 f"{self.url}: its certificate is not trusted: {error.verify_message}",
-                "name the PEM file that vouches for it (--certificate, or authority of the partner)",
+                "name the PEM file that vouches for it: SSL_CERT_FILE, or authority of the partner",
             ) from error
         except (OSError, http.client.HTTPException) as error:
             raise PeerError(f"{self.url}: {_reason(error)}", "see whether the array serves there") from error

@@ -135,6 +135,23 @@ class SessionReport(_Report):
     target: str | None = None
 
 
+class ReplicationReport(_Report):
+    """A replication, as this end of it sees it."""
+
+    name: str
+    partner: str
+    role: Literal["primary", "replica"]
+    """primary: hosts write here. replica: this array holds the copy."""
+    state: Literal["idle", "copying", "waiting", "failed"]
+    """waiting: the partner does not answer, and is asked again. failed: `error` says why."""
+    done: float | None = None
+    """Share of the copy that is under way."""
+    rate_bytes_per_s: float | None = None
+    lag_s: float | None = None
+    """Age of the newest whole copy; null: there is none yet."""
+    error: str | None = None
+
+
 class ArrayReport(_Report):
     """An array at one moment."""
 
@@ -142,4 +159,5 @@ class ArrayReport(_Report):
     portals: tuple[str, ...]
     targets: tuple[TargetReport, ...]
     storage: StorageReport = StorageReport()
+    replications: tuple[ReplicationReport, ...] = ()
     by_session: tuple[SessionReport, ...] = ()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from linerate.array.config import ArrayConfig
-from linerate.array.control.commands import PARTNER_VERBS, Command, parse_command
+from linerate.array.control.commands import PARTNER_VERBS, Command, Promote, Replicate, parse_command
 from linerate.errors import UserError
 
 STATUS_SCHEMA = "linerate.array-status/1"
@@ -38,19 +37,29 @@ class Caller:
 
 OWNER = Caller()
 
-Handler = Callable[[Any], dict[str, Any]]
-"""Carries out a verb that the lab plane does itself; takes the command, gives the reply."""
+
+class Replicating(Protocol):
+    """What replicates volumes to partners."""
+
+    def replicate(self, replication: str) -> dict[str, Any]:
+        """Begins a copy; returns when it has begun."""
+
+    def promote(self, replication: str, force: bool) -> dict[str, Any]:
+        """Makes this array's copy the one that hosts write to."""
+
+    def status(self) -> list[dict[str, Any]]:
+        """Each replication, as `ReplicationReport` has it."""
 
 
 class Service:
     """Carries commands out one after the other; whoever only looks does not wait."""
 
     def __init__(
-        self, array: ServingArray, config: ArrayConfig, handlers: Mapping[str, Handler] | None = None
+        self, array: ServingArray, config: ArrayConfig, replicating: Replicating | None = None
     ) -> None:
         self._array = array
         self._config = config
-        self._handlers = dict(handlers or {})
+        self._replicating = replicating
         self._one_at_a_time = threading.Lock()
 
     def status(self, caller: Caller = OWNER) -> dict[str, Any]:
@@ -68,6 +77,7 @@ class Service:
                 f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._array.portals
             ],
             "targets": targets,
+            "replications": self._replicating.status() if self._replicating else [],
             **self._array.stats(),
         }
 
@@ -78,9 +88,20 @@ class Service:
         _refuse_partner(caller, verb)
         command = parse_command(verb, fields)
         with self._one_at_a_time:
-            if verb in self._handlers:
-                return self._handlers[verb](command)
-            return self._manage(command)
+            match command:
+                case Replicate():
+                    return self._replicates().replicate(command.replication)
+                case Promote():
+                    return self._replicates().promote(command.replication, command.force)
+                case _:
+                    return self._manage(command)
+
+    def _replicates(self) -> Replicating:
+        if self._replicating is None:
+            raise UserError(
+                "this array replicates nothing", "its file needs [[partners]] and [[replications]] tables"
+            )
+        return self._replicating
 
     def _manage(self, command: Command) -> dict[str, Any]:
         reply = json.loads(self._array.manage(command.model_dump_json()))

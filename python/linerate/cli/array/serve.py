@@ -1,33 +1,33 @@
-"""`linerate array`: serves volumes to any iSCSI initiator."""
+"""`linerate array serve`: serves volumes to any iSCSI initiator, and the control API to its owner."""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
+from collections.abc import Iterator
 from json import dumps
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
+    from linerate import _core
     from linerate.array import ArrayConfig
 
-app = typer.Typer(help="Serve an iSCSI array.", no_args_is_help=True)
+SCHEMA = "linerate.array/1"
 
 
-@app.callback()
-def _array() -> None:
-    """Serve an iSCSI array."""
-
-
-@app.command()
 def serve(
     file: Annotated[Path | None, typer.Argument(metavar="FILE.toml", help="The array file.")] = None,
     example: Annotated[bool, typer.Option("--example", help="Print a commented array file and end.")] = False,
+    control: Annotated[
+        bool, typer.Option("--control/--no-control", help="Let the other verbs look at it and manage it.")
+    ] = True,
     json: Annotated[bool, typer.Option("--json", help="Portals and counters as JSON lines.")] = False,
 ) -> None:
     """Serve the array that FILE.toml describes until Ctrl-C or SIGTERM."""
@@ -43,22 +43,46 @@ def serve(
     config = load_array_file(file)
     ended = _ended_by_signal()
     array = _core.Array.start(config.seam_json())
-    portals = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in array.portals]
+    stats: dict[str, Any] = {}
+    try:
+        with _controlled(array, config, control) as (url, warning):
+            _tell_start(config, array.portals, url, warning, json)
+            while not ended.wait(0.2):
+                pass
+            stats = array.stats()
+    finally:
+        array.stop()
+    typer.echo(dumps({"schema": SCHEMA, "stats": stats}) if json else "stopped")
+
+
+@contextlib.contextmanager
+def _controlled(array: _core.Array, config: ArrayConfig, wanted: bool) -> Iterator[tuple[str, str]]:
+    """URL of the control API and what to warn of, while the array can be managed."""
+    if not wanted:
+        yield "", ""
+        return
+    from linerate.array.control import Service
+    from linerate.array.control.server import ControlServer
+    from linerate.array.control.service import ServingArray
+
+    with ControlServer(Service(cast(ServingArray, array), config), config) as server:
+        yield server.url, server.warning
+
+
+def _tell_start(
+    config: ArrayConfig, portals: list[tuple[str, int]], url: str, warning: str, json: bool
+) -> None:
+    places = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in portals]
+    if warning:
+        typer.echo(f"warning: {warning}", err=True)
     if json:
         targets = [target.model_dump(mode="json", exclude={"chap"}) for target in config.targets]
-        typer.echo(dumps({"schema": "linerate.array/1", "portals": portals, "targets": targets}))
-    else:
-        _describe(config, portals)
-    try:
-        while not ended.wait(0.2):
-            pass
-    finally:
-        stats = array.stats()
-        array.stop()
-    if json:
-        typer.echo(dumps({"schema": "linerate.array/1", "stats": stats}))
-    else:
-        typer.echo("stopped")
+        typer.echo(dumps({"schema": SCHEMA, "portals": places, "targets": targets, "control": url or None}))
+        return
+    _describe(config, places)
+    if url:
+        typer.echo(f"control {url}  (linerate array show)")
+    typer.echo("serving until Ctrl-C")
 
 
 def _ended_by_signal() -> threading.Event:
@@ -83,7 +107,6 @@ def _describe(config: ArrayConfig, portals: list[str]) -> None:
         typer.echo(f"target {target.name} ({login})")
         for volume in target.volumes:
             size = size_text(volume.size_bytes) if volume.size_bytes else "size of the file"
-            place = volume.path or "memory"
+            place = volume.path or volume.pool or volume.raid_set or "memory"
             flags = ", read-only" if volume.read_only else ""
             typer.echo(f"  LUN {volume.lun:<4} {volume.name:<12} {size:>10}  {place}{flags}")
-    typer.echo("serving until Ctrl-C")

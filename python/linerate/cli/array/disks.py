@@ -1,0 +1,131 @@
+"""The verbs about disks: one fails, one is replaced, a RAID set is read through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from linerate.cli.array.reach import Json, Token, Wait, Which, Yes, amount, carried_out, confirm, reach, tell
+from linerate.errors import UserError
+
+if TYPE_CHECKING:
+    from linerate.array.control import ControlClient
+    from linerate.array.control.report import DiskReport, RaidSetReport
+
+_Disk = Annotated[str, typer.Argument(metavar="DISK", help="Name of a disk.")]
+
+
+def fail_disk(
+    disk: _Disk,
+    yes: Yes = False,
+    wait: Wait = False,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Treat a disk as failed from now on. A hot spare takes its place, if there is one."""
+    client = reach(array, token_file)
+    raid = _set_of(client, disk)
+    state = f"its RAID set {raid.name} is {raid.state}" if raid else "it is in no RAID set"
+    confirm(f"The disk {disk} will not be used any more; {state}. Fail it?", yes)
+    made = carried_out(client, "fail_disk", {"disk": disk})
+    after = _set_of(client, disk) if raid is None else _named(client, raid.name)
+    if after is None:
+        tell(made, json, f"{disk} has failed")
+        return
+    text = f"{disk} has failed; {after.name} is {after.state}"
+    if after.task is not None:
+        text += f" and fills a spare: {after.task.done:.0%}"
+    tell(made | {"raid_set": after.name, "state": after.state}, json, text)
+    if wait and not json:
+        _await(client, after.name)
+
+
+def replace_disk(
+    disk: _Disk,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Name of the disk that comes.")],
+    path: Annotated[
+        Path | None,
+        typer.Option("--path", metavar="FILE", help="File or block device; in memory if not given."),
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="SIZE", help="As the disk that goes, if not given.")
+    ] = None,
+    sector: Annotated[str, typer.Option("--sector", metavar="512|4k", help="Sector size.")] = "512",
+    model: Annotated[str | None, typer.Option("--model", help="Drive whose times it takes.")] = None,
+    wait: Wait = True,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Put a new disk in the place of another and fill it from the rest of its RAID set.
+
+    A file counts from the folder of this command and is the array's own: `new` stands in the array file from then on.
+    """
+    client = reach(array, token_file)
+    old = _disk(client, disk)
+    coming = {
+        "name": new,
+        "kind": "memory" if path is None else "file",
+        "path": None if path is None else str(path.absolute()),
+        "size_bytes": old.size_bytes if size is None else amount("--size", size),
+        "sector_bytes": amount("--sector", sector),
+        "model": model,
+    }
+    made = carried_out(client, "replace_disk", {"disk": disk, "new": coming})
+    tell(made, json, f"{new} takes the place of {disk}: write that into the array file, too")
+    if wait and not json and old.raid_set is not None:
+        _await(client, old.raid_set)
+
+
+def scrub(
+    raid_set: Annotated[str, typer.Argument(metavar="RAID_SET", help="Name of a RAID set.")],
+    wait: Wait = True,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Read a whole RAID set, compare, and mend what does not agree. Hosts go on working."""
+    client = reach(array, token_file)
+    before = _named(client, raid_set)
+    made = carried_out(client, "scrub", {"raid_set": raid_set})
+    if not wait or json:
+        tell(made, json, f"{raid_set} is being read through: linerate array show")
+        return
+    after = _await(client, raid_set)
+    if before is not None and after is not None:
+        found = after.mismatches_found - before.mismatches_found
+        mended = after.mismatches_mended - before.mismatches_mended
+        typer.echo(f"{found} blocks did not agree, {mended} of them mended" if found else "everything agrees")
+        if found > mended:
+            raise typer.Exit(1)
+
+
+def _await(client: ControlClient, raid_set: str) -> RaidSetReport | None:
+    from linerate.cli.array.follow import follow_raid_set
+
+    after = follow_raid_set(client, raid_set)
+    if after is not None:
+        typer.echo(f"{raid_set} is {after.state}")
+    return after
+
+
+def _disk(client: ControlClient, name: str) -> DiskReport:
+    disks = client.report().storage.disks
+    for disk in disks:
+        if disk.name == name:
+            return disk
+    raise UserError(f"there is no disk {name}", f"disks: {', '.join(disk.name for disk in disks) or 'none'}")
+
+
+def _named(client: ControlClient, raid_set: str) -> RaidSetReport | None:
+    from linerate.cli.array.follow import raid_set_of
+
+    return raid_set_of(client.report(), raid_set)
+
+
+def _set_of(client: ControlClient, disk: str) -> RaidSetReport | None:
+    found = _disk(client, disk).raid_set
+    return None if found is None else _named(client, found)

@@ -1,0 +1,203 @@
+"""The verbs of `linerate array`: serve one, look at it, and manage it while it serves."""
+
+from __future__ import annotations
+
+import time
+from json import dumps
+from typing import Annotated
+
+import typer
+
+from linerate.cli.array import disks, replicas, serve
+from linerate.cli.array.reach import (
+    Json,
+    Token,
+    Which,
+    Yes,
+    amount,
+    carried_out,
+    confirm,
+    reach,
+    tell,
+    volume_and_snapshot,
+)
+
+app = typer.Typer(help="Serve an iSCSI array and manage it.", no_args_is_help=True)
+app.command("serve")(serve.serve)
+
+_Volume = Annotated[str, typer.Argument(metavar="VOLUME", help="Name of a volume.")]
+_Snapshot = Annotated[str, typer.Argument(metavar="VOLUME@SNAPSHOT", help="A snapshot of a volume.")]
+_Size = Annotated[str, typer.Argument(metavar="SIZE", help="For example 100g.")]
+_Target = Annotated[
+    str | None, typer.Option("--target", metavar="IQN", help="Target that shows it; the first one.")
+]
+_Lun = Annotated[int | None, typer.Option("--lun", min=0, max=16383, help="The lowest that is free.")]
+
+
+@app.callback()
+def _array() -> None:
+    """Serve an iSCSI array, and look at it and manage it while it serves.
+
+    Verbs find an array that serves on this machine by themselves; --array names one of several, or the URL of one
+    elsewhere, whose token then comes from --token-file.
+    """
+
+
+@app.command()
+def show(
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, metavar="S", help="How long rates are measured.")
+    ] = 1.0,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Draw it anew until Ctrl-C.")] = False,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Show disks, RAID sets, pools, volumes and snapshots, what they do, and how far background work is."""
+    from linerate.cli.array import picture
+
+    client = reach(array, token_file)
+    if json:
+        typer.echo(dumps(client.status()))
+    elif watch:
+        picture.watch(client, seconds)
+    else:
+        picture.show(client, seconds)
+
+
+@app.command()
+def create_volume(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new volume.")],
+    size: _Size,
+    pool: Annotated[
+        str | None, typer.Option("--pool", help="Where its pages come from; the only one.")
+    ] = None,
+    target: _Target = None,
+    lun: _Lun = None,
+    sector: Annotated[str, typer.Option("--sector", metavar="512|4k", help="Logical block size.")] = "512",
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
+    write_cache: Annotated[
+        bool, typer.Option("--write-cache", help="Writes count as soon as they are in memory.")
+    ] = False,
+    power_protected: Annotated[
+        bool,
+        typer.Option("--power-protected", help="The array's power does not fail: permits --write-cache."),
+    ] = False,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Make a thin volume in a pool and show it to initiators."""
+    asked = {
+        "name": name,
+        "size_bytes": amount("SIZE", size),
+        "pool": pool,
+        "target": target,
+        "lun": lun,
+        "sector_bytes": amount("--sector", sector),
+        "read_only": read_only,
+        "write_cache": write_cache,
+        "power_protected": power_protected,
+    }
+    made = carried_out(reach(array, token_file), "create_volume", asked)
+    tell(made, json, f"volume {made['volume']} is LUN {made['lun']} of {made['target']}")
+
+
+@app.command()
+def resize(
+    volume: _Volume,
+    size: _Size,
+    yes: Yes = False,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Change a volume's capacity; initiators are told. What lies beyond a smaller one is lost."""
+    from linerate.cli.discover import size_text
+
+    client, wanted = reach(array, token_file), amount("SIZE", size)
+    now = next((one.size_bytes for one in client.report().storage.volumes if one.name == volume), 0)
+    if wanted < now:
+        lost = size_text(now - wanted)
+        confirm(f"{volume} gets smaller: what its last {lost} hold is lost. Shrink it?", yes)
+    made = carried_out(client, "resize", {"volume": volume, "size_bytes": wanted})
+    tell(made, json, f"{volume} has {size_text(made['size_bytes'])} now")
+
+
+@app.command()
+def delete(
+    what: Annotated[
+        str, typer.Argument(metavar="VOLUME[@SNAPSHOT]", help="A volume, or one of its snapshots.")
+    ],
+    with_snapshots: Annotated[
+        bool, typer.Option("--with-snapshots", help="The volume's snapshots, too.")
+    ] = False,
+    yes: Yes = False,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Delete a volume or a snapshot; what it held is lost."""
+    client = reach(array, token_file)
+    if "@" in what:
+        volume, snapshot = volume_and_snapshot(what)
+        confirm(f"What only the snapshot {what} holds is lost. Delete it?", yes)
+        made = carried_out(client, "delete_snapshot", {"volume": volume, "snapshot": snapshot})
+    else:
+        also = " and all its snapshots" if with_snapshots else ""
+        confirm(f"Everything in the volume {what}{also} is lost. Delete it?", yes)
+        made = carried_out(client, "delete", {"volume": what, "with_snapshots": with_snapshots})
+    tell(made, json, f"{what} is deleted")
+
+
+@app.command()
+def snapshot(
+    volumes: Annotated[list[str], typer.Argument(metavar="VOLUME...", help="Taken at one instant.")],
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Of the snapshot; the time if not given.")
+    ] = None,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Take a snapshot of volumes, of all of them at one instant."""
+    called = name or time.strftime("%Y-%m-%d_%H-%M-%S")
+    made = carried_out(reach(array, token_file), "snapshot", {"volumes": volumes, "name": called})
+    tell(made | {"name": called}, json, "\n".join(f"{volume}@{called}" for volume in volumes))
+
+
+@app.command()
+def restore(
+    snapshot: _Snapshot,
+    yes: Yes = False,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Make a volume what it was when a snapshot was taken. Hosts must not use it meanwhile."""
+    client = reach(array, token_file)
+    volume, name = volume_and_snapshot(snapshot)
+    confirm(f"What was written to {volume} since {name} is lost. Restore it?", yes)
+    made = carried_out(client, "restore", {"volume": volume, "snapshot": name})
+    tell(made, json, f"{volume} is what it was at {name}; hosts that had it open have to open it again")
+
+
+@app.command()
+def clone(
+    snapshot: _Snapshot,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new volume.")],
+    target: _Target = None,
+    lun: _Lun = None,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Make a new volume that begins as a snapshot; it takes space only for what is written to it."""
+    volume, taken = volume_and_snapshot(snapshot)
+    asked = {"volume": volume, "snapshot": taken, "name": name, "target": target, "lun": lun}
+    made = carried_out(reach(array, token_file), "clone", asked)
+    tell(made, json, f"volume {made['volume']} is LUN {made['lun']} of {made['target']}")
+
+
+for verb in (disks.fail_disk, disks.replace_disk, disks.scrub, replicas.replicate, replicas.promote):
+    app.command()(verb)
