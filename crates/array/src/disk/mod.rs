@@ -5,6 +5,7 @@ mod error;
 mod faulty;
 mod file;
 mod memory;
+pub mod modelled;
 mod stats;
 
 pub use crash::CrashDisk;
@@ -13,6 +14,7 @@ pub use faulty::FaultyDisk;
 pub(crate) use file::FileState;
 pub use file::{FileConfig, FileDisk};
 pub use memory::MemoryDisk;
+pub use modelled::ModelledDisk;
 pub use stats::{DiskStats, Meter, OpKind};
 
 use bytes::{Bytes, BytesMut};

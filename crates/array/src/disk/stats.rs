@@ -48,7 +48,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// An operation begins.
+    /// An operation begins, or work that nobody asked for just now.
     pub fn begin(&self, now: Nanos) {
         if self.outstanding.replace(self.outstanding.get() + 1) == 0 {
             self.busy_since.set(now);
@@ -74,11 +74,18 @@ impl Meter {
         if matches!(kind, OpKind::Read | OpKind::Write) {
             stats.response_ns += now.saturating_sub(begun);
         }
+        self.stats.set(stats);
+        self.rest(now);
+    }
+
+    /// Work that no operation waits for is over (a write cache was emptied): like [`Meter::end`], but nothing is counted.
+    pub fn rest(&self, now: Nanos) {
         self.outstanding.set(self.outstanding.get() - 1);
         if self.outstanding.get() == 0 {
+            let mut stats = self.stats.get();
             stats.busy_ns += now.saturating_sub(self.busy_since.get());
+            self.stats.set(stats);
         }
-        self.stats.set(stats);
     }
 
     /// The counters, with the time of work that is still under way.

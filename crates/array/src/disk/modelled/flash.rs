@@ -1,0 +1,79 @@
+//! Flash behind a controller: a latency that commands share, and a rate that they divide.
+
+use super::drives::FlashSheet;
+use linerate_io::Nanos;
+
+const SHEET_BYTES: f64 = 4096.0;
+/// Streams whose order a controller recognises.
+const STREAMS: usize = 16;
+
+/// A flash drive's controller.
+///
+/// A command takes at least its latency, and the controller at most so many commands and bytes per second: the cost of a
+/// command is a fixed part and its transfer, such that 4 KiB at random come to the sheet's IOPS. Sequential
+/// commands (which continue one of the last streams) have the sheet's sequential latency; writing so, they
+/// cost no cleaning. Nothing models the rare slow command: the sheets' tails are not in the figures.
+#[derive(Debug)]
+pub(super) struct Flash {
+    read: Costs,
+    write: Costs,
+    /// The controller has passed on everything that was asked before by then.
+    passed: Nanos,
+    /// Where the last streams ended, oldest first.
+    ends: [u64; STREAMS],
+}
+
+/// One direction's costs, in nanoseconds.
+#[derive(Debug)]
+struct Costs {
+    random: f64,
+    sequential: f64,
+    /// Fixed part of a command's cost.
+    random_command: f64,
+    sequential_command: f64,
+    byte: f64,
+}
+
+impl Flash {
+    /// At rest.
+    pub(super) fn new(sheet: &FlashSheet) -> Self {
+        let command_ns = |iops: f64, mb_s: f64| (1e9 / iops - SHEET_BYTES * 1e3 / mb_s).max(0.0);
+        let read_command_ns = command_ns(sheet.read_iops, sheet.read_mb_s);
+        let costs = |[random_us, sequential_us, iops, mb_s]: [f64; 4]| Costs {
+            random: random_us * 1e3,
+            sequential: sequential_us * 1e3,
+            random_command: command_ns(iops, mb_s),
+            sequential_command: read_command_ns,
+            byte: 1e3 / mb_s,
+        };
+        Self {
+            read: costs([sheet.random_read_us, sheet.sequential_read_us, sheet.read_iops, sheet.read_mb_s]),
+            write: costs([
+                sheet.random_write_us,
+                sheet.sequential_write_us,
+                sheet.write_iops,
+                sheet.write_mb_s,
+            ]),
+            passed: 0,
+            ends: [u64::MAX; STREAMS],
+        }
+    }
+
+    /// When a command that comes now is done.
+    pub(super) fn done(&mut self, now: Nanos, writes: bool, offset: u64, len: u64) -> Nanos {
+        let stream = self.ends.iter().position(|end| *end == offset);
+        self.ends[stream.unwrap_or(0)..].rotate_left(1);
+        self.ends[STREAMS - 1] = offset + len;
+        let costs = if writes { &self.write } else { &self.read };
+        let (latency_ns, command_ns) = if stream.is_some() {
+            (costs.sequential, costs.sequential_command)
+        } else {
+            (costs.random, costs.random_command)
+        };
+        // The latency is that of 4 KiB.
+        let longer_ns = (len as f64 - SHEET_BYTES).max(0.0) * costs.byte;
+        let cost_ns = command_ns + len as f64 * costs.byte;
+        self.passed = self.passed.max(now) + cost_ns.round() as Nanos;
+        self.passed.max(now + (latency_ns + longer_ns).round() as Nanos)
+    }
+}
