@@ -63,13 +63,6 @@ class _Exported(Command):
     """iSCSI name of the target that shows it; null: the first one."""
     lun: Annotated[int, Field(ge=0, le=16383)] | None = None
     """Logical unit number; null: the lowest that is free."""
-    sector_bytes: Sector = 512
-    physical_sector_bytes: Sector | None = None
-    """Null: as sector_bytes."""
-    read_only: bool = False
-    write_cache: bool = False
-    """Report a volatile write cache; refused unless power is protected."""
-    power_protected: bool = False
 
 
 class CreateVolume(_Exported):
@@ -79,6 +72,13 @@ class CreateVolume(_Exported):
     pool: Name | None = None
     """Null: the only pool."""
     size_bytes: PositiveInt
+    sector_bytes: Sector = 512
+    physical_sector_bytes: Sector | None = None
+    """Null: as sector_bytes."""
+    read_only: bool = False
+    write_cache: bool = False
+    """Report a volatile write cache; refused unless power is protected."""
+    power_protected: bool = False
 
 
 class Resize(Command):
@@ -126,7 +126,7 @@ class Restore(Command):
 
 
 class Clone(_Exported):
-    """Makes a new volume that begins as a snapshot of another."""
+    """Makes a new volume that begins as a snapshot of another, with sectors of the same size."""
 
     verb: Literal["clone"] = "clone"
     volume: Name

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
@@ -35,12 +36,17 @@ _SET_STYLE = {"optimal": "green", "degraded": "yellow", "failed": "bold red"}
 
 def show(client: ControlClient, seconds: float) -> None:
     """Draws the array once, with what its disks did in that time."""
-    out = console()
-    if not out.is_terminal:
-        out = Console(width=_PIPE_WIDTH, highlight=False, color_system=None)
     before, started = client.report(), time.monotonic()
     threading.Event().wait(seconds)
-    out.print(picture(before, client.report(), time.monotonic() - started))
+    drawn, out = picture(before, client.report(), time.monotonic() - started), console()
+    if out.is_terminal:
+        out.print(drawn)
+        return
+    wide = Console(width=_PIPE_WIDTH, highlight=False, color_system=None)
+    with wide.capture() as captured:
+        wide.print(drawn)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())
 
 
 def watch(client: ControlClient, seconds: float) -> None:
@@ -101,11 +107,9 @@ def _raid_set(
     disks: tuple[DiskReport, ...],
     seconds: float,
 ) -> Group:
-    members = [disk for disk in disks if disk.state != "spare"]
-    head = Text.assemble(
-        ("RAID set ", "dim"), (raid.name, "bold"), f"  {raid.level.upper().replace('RAID', 'RAID ')} "
-    )
-    head.append(f"over {len(members)} disks, {size_text(raid.size_bytes)} of {size_text(raid.raw_bytes)}  ")
+    level = raid.level.upper().replace("RAID", "RAID ")
+    head = Text.assemble(("RAID set ", "dim"), (raid.name, "bold"), f"  {level}, ")
+    head.append(f"{size_text(raid.size_bytes)} of {size_text(raid.raw_bytes)}  ")
     head.append(raid.state, style=_SET_STYLE[raid.state])
     if raid.task is not None:
         head.append(f"  {raid.task.kind} {_bar(raid.task.done)} {raid.task.done:.0%}", style="yellow")
@@ -185,7 +189,7 @@ def _writes(before: RaidSetReport, raid: RaidSetReport, seconds: float) -> str:
 
 
 def _volumes(report: ArrayReport) -> Group:
-    grid = _grid(6, right={3, 4})
+    grid = _grid(6, right={2, 3, 4})
     grid.add_row(
         *[Text(name, style="dim") for name in ("volume", "where", "LUN", "size", "used", "snapshots")]
     )

@@ -1,0 +1,178 @@
+"""`linerate array`: what the verbs send, what they say, and what they ask before something is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from linerate.array.control.report import DiskReport
+from linerate.array.control.server import ControlServer
+from linerate.cli.array.rates import rates
+
+from tests.array.fake import IQN, PretendArray
+from tests.cli.conftest import Done, linerate
+
+Served = tuple[PretendArray, ControlServer]
+
+
+def _array(*words: str) -> Done:
+    return linerate("array", *words)
+
+
+def _fine(*words: str) -> str:
+    done = _array(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_volumes_come_grow_and_go(served: Served) -> None:
+    array, _ = served
+    assert (
+        _fine("create-volume", "v2", "20g", "--sector", "4k", "--lun", "5")
+        == f"volume v2 is LUN 5 of {IQN}\n"
+    )
+    assert array.commands[-1]["sector_bytes"] == 4096
+    assert _fine("resize", "v2", "40g") == "v2 has 40 GiB now\n"
+    assert _fine("snapshot", "v1", "v2", "--name", "s") == "v1@s\nv2@s\n"
+    assert array.commands[-1]["volumes"] == ["v1", "v2"]
+    assert _fine("clone", "v1@s", "v3") == f"volume v3 is LUN 2 of {IQN}\n"
+    assert _fine("restore", "v2@s", "--yes").startswith("v2 is what it was at s")
+    assert _fine("delete", "v2@s", "--yes") == "v2@s is deleted\n"
+    assert _fine("delete", "v1", "--with-snapshots", "--yes") == "v1 is deleted\n"
+    assert list(array.volumes) == ["v2", "v3"]
+
+
+def test_a_snapshot_without_a_name_is_named_after_the_time(served: Served) -> None:
+    told = json.loads(_fine("snapshot", "v1", "--json"))
+    assert told["schema"] == "linerate.array-reply/1"
+    assert told["name"] == served[0].volumes["v1"]["snapshots"][0]["name"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("delete", "v1"),
+        ("delete", "v1@s"),
+        ("restore", "v1@s"),
+        ("resize", "v1", "1g"),
+        ("fail-disk", "d0"),
+        ("promote", "mail"),
+    ],
+)
+def test_nothing_is_lost_unasked(served: Served, words: tuple[str, ...]) -> None:
+    """Without a terminal nobody can be asked: only --yes is an answer."""
+    done = _array(*words)
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    assert not served[0].commands
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("resize", "v9", "1t"), 'there is no volume "v9"; there are: v1'),
+        (("resize", "v1", "big"), "SIZE: 'big' is not a size"),
+        (("restore", "v1", "--yes"), "v1: not a snapshot"),
+        (("create-volume", "a/b", "1g"), "create_volume: name: String should match"),
+        (("fail-disk", "d77", "--yes"), "there is no disk d77"),
+        (("replicate", "mail"), "this array replicates nothing"),
+        (("show", "--array", "nonesuch"), "no array named nonesuch serves; there are: lab"),
+        (("show", "--array", "http://127.0.0.1:1"), "its token is missing"),
+    ],
+)
+def test_mistakes_name_what_is_wrong(served: Served, words: tuple[str, ...], message: str) -> None:
+    done = _array(*words)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_array_elsewhere_is_reached_by_url_and_token_file(served: Served, tmp_path: Path) -> None:
+    from linerate.array.control import find
+
+    token = tmp_path / "t"
+    token.write_text(find(None).token, "ascii")
+    token.chmod(0o600)
+    assert "array lab" in _fine(
+        "show", "--array", served[1].url, "--token-file", str(token), "--seconds", "0.1"
+    )
+    token.write_text("x" * 40, "ascii")
+    done = _array("show", "--array", served[1].url, "--token-file", str(token))
+    assert (done.returncode, "not this array's" in done.stderr) == (2, True)
+    assert "x" * 40 not in done.stderr
+
+
+def test_a_failed_disk_and_its_spare_are_seen(served: Served) -> None:
+    assert _fine("fail-disk", "d3", "--yes") == "d3 has failed; r0 is degraded and fills a spare: 25%\n"
+    shown = _fine("show", "--seconds", "0.1")
+    assert "[d2][d3 failed][d4]" in shown
+    assert "[d8 rebuilding]" in shown
+    assert "degraded  rebuild" in shown
+
+
+def test_work_is_waited_for(served: Served) -> None:
+    """The array says that it is done the third time that it is asked."""
+    array, _ = served
+    looks, plain = [0], array.stats
+
+    def stats() -> dict[str, object]:
+        looks[0] += 1
+        if looks[0] > 3:
+            array.task = None
+            array.states["n"] = "online"
+        return plain()
+
+    array.states["d3"] = "failed"
+    array.stats = stats  # type: ignore[method-assign]
+    told = _fine("replace-disk", "d3", "n", "--path", "new.img")
+    assert told.startswith("n takes the place of d3: write that into the array file, too\nrebuild r0: 0%\n")
+    assert told.endswith("r0 is optimal\n")
+    new = array.commands[-1]["new"]
+    assert (new["kind"], new["path"], new["size_bytes"]) == ("file", str(Path("new.img").absolute()), 4 << 30)
+
+
+def test_a_scrub_tells_what_it_found(served: Served) -> None:
+    array, _ = served
+    array._scrub = lambda asked: None  # type: ignore[method-assign]
+    assert _fine("scrub", "r0") == "r0 is optimal\neverything agrees\n"
+
+
+def test_show_has_everything(served: Served) -> None:
+    shown = _fine("show", "--seconds", "0.1")
+    for text in (
+        "array lab  127.0.0.1:3260  0 sessions",
+        "3 GiB of 24 GiB used (12%)  10 GiB promised",
+        "RAID set r0  RAID 6, 24 GiB of 32 GiB  optimal",
+        "[d7]  spare [d8]",
+        f"target {IQN}",
+        "v1      pool p0    0  10 GiB  3 GiB\n",
+    ):
+        assert text in shown
+    told = json.loads(_fine("show", "--json"))
+    assert told["schema"] == "linerate.array-status/1"
+    assert len(told["storage"]["disks"]) == 9
+
+
+def test_an_over_committed_pool_and_a_full_one_are_pointed_out(served: Served) -> None:
+    served[0].volumes["v1"] |= {"size_bytes": 60 << 30, "used_bytes": 22 << 30}
+    assert "60 GiB promised, 2.5 times its size  nearly full" in _fine("show", "--seconds", "0.1")
+
+
+def test_rates_are_differences() -> None:
+    before = DiskReport(name="d", state="online", size_bytes=1, reads=100, response_ns=10**9)
+    after = before.model_copy(
+        update={
+            "reads": 300,
+            "writes": 200,
+            "read_bytes": 8 << 20,
+            "response_ns": 5 * 10**9,
+            "busy_ns": 10**9,
+        }
+    )
+    found = rates((before,), (after,), 2.0)
+    assert found is not None
+    assert (found.reads, found.writes, found.mib_s, found.outstanding) == (100.0, 100.0, 4.0, 2.0)
+    assert (found.service_us, found.busy) == (10_000.0, 0.5)
+    assert rates((after,), (before,), 2.0) is None, "the array was started anew in between"
+    assert rates((), (after,), 2.0) is None
