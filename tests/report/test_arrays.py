@@ -1,17 +1,21 @@
-"""The array panel in the report of a run. All figures are planted."""
+"""Arrays with disks in the reports of runs and studies. All figures are planted."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import altair as alt
 import pytest
 from linerate.report.page import charts
 from linerate.report.page.arrays import array_panel, sets_over_time
+from linerate.report.study import render_study
+from linerate.report.study.disks import disks_table
 
 from tests.report.test_page import assert_self_contained, report_of
 from tests.samples.array_run import Disks, make_array_run
 from tests.samples.path_run import PathLoad, Way, make_path_run
+from tests.samples.study_page import sample_page
 
 EVIL = '"><script>alert(1)</script>'
 
@@ -83,3 +87,23 @@ def test_the_charts_are_valid(tmp_path: Path, field: str) -> None:
 def test_names_of_disks_cannot_inject(tmp_path: Path) -> None:
     text, _ = report_of(make_array_run(tmp_path / "run", [Disks(name=EVIL, level=EVIL, task=EVIL)]))
     assert text.count("<script") == 1  # the page's own
+
+
+def test_a_study_tells_what_an_io_cost_the_disks_in_each_case() -> None:
+    page = sample_page()
+    added = {"capacity_gib": 24.0, "disk_writes_per_write": 2.0, "pool_used_percent": 91.0}
+    observations = tuple(
+        replace(seen, values={**seen.values, **added})
+        if (seen.case, seen.workload) == ("default", "8k-random")
+        else seen
+        for seen in page.observations
+    )
+    of_default = replace(page, observations=observations)
+    table = disks_table(of_default, page.workloads[0])
+    assert table is not None
+    assert table.columns == ("capacity, GiB", "disk writes per host write", "pool full, %")
+    ((case, cells),) = table.rows
+    assert case.name == "default"
+    assert [(cell.shown, cell.marked) for cell in cells] == [("24", False), ("2", False), ("91", True)]
+    assert render_study(of_default).count("What the disks did") == 1
+    assert disks_table(page, page.workloads[0]) is None

@@ -16,6 +16,7 @@ from linerate.report import figures
 from linerate.report.page.paths import TEMPLATE, filters
 from linerate.report.page.svg import draw
 from linerate.report.study import bars, words
+from linerate.report.study.disks import DisksTable, disks_table
 from linerate.report.study.drift import drift_chart
 from linerate.report.study.gather import study_page
 from linerate.report.study.model import CasePart, StudyPage, WorkloadPart
@@ -60,6 +61,7 @@ class WorkloadView:
     cost_names: list[str]
     costs: list[tuple[CasePart, list[CostCell], str]]
     attributed: bool
+    disks: DisksTable | None
     drift: Markup | None
 
 
@@ -152,6 +154,7 @@ def _view(page: StudyPage, part: WorkloadPart, *, drift: bool) -> WorkloadView:
         cost_names=[COSTS[metric] for metric in tops],
         costs=costs,
         attributed=any(sentence for *_, sentence in costs),
+        disks=disks_table(page, part),
         drift=Markup(draw(chart)) if chart else None,
     )
 

@@ -1,0 +1,60 @@
+"""What the disks behind the arrays did under each case: the table that says why RAID levels differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linerate.report import figures
+from linerate.report.page.arrays import WARN_PERCENT
+from linerate.report.study.model import CasePart, StudyPage, WorkloadPart
+
+COLUMNS = {
+    "capacity_gib": "capacity, GiB",
+    "disk_iops": "disk IOPS",
+    "disk_ios_per_io": "disk I/Os per host I/O",
+    "disk_writes_per_write": "disk writes per host write",
+    "disk_written_per_byte": "bytes written per byte",
+    "full_stripe_percent": "full stripes, %",
+    "disk_service_ms": "work per disk I/O, ms",
+    "disk_queue": "queue of a disk",
+    "disk_busy_percent": "disks busy, %",
+    "pool_used_percent": "pool full, %",
+    "task_percent": "task done, %",
+    "replication_s_per_gib": "replication, s/GiB",
+}
+"""Figures of `linerate.analysis.arrays`; what was not measured is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure of one case; marked where somebody should look after it."""
+
+    shown: str
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DisksTable:
+    """Names of the columns, and a row of cells for every case that was measured."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[CasePart, tuple[Cell, ...]], ...]
+
+
+def disks_table(page: StudyPage, part: WorkloadPart) -> DisksTable | None:
+    """The table of one workload; None where nobody watched any disks."""
+    values = {
+        case.name: {metric: page.typical(case.name, part.name, metric) for metric in COLUMNS}
+        for case in page.cases
+    }
+    there = [metric for metric in COLUMNS if any(one[metric] is not None for one in values.values())]
+    rows = tuple(
+        (case, tuple(_cell(metric, values[case.name][metric]) for metric in there))
+        for case in page.cases
+        if any(values[case.name][metric] is not None for metric in there)
+    )
+    return DisksTable(tuple(COLUMNS[metric] for metric in there), rows) if rows else None
+
+
+def _cell(metric: str, value: float | None) -> Cell:
+    return Cell(figures.significant(value), metric == "pool_used_percent" and (value or 0.0) > WARN_PERCENT)
