@@ -147,7 +147,8 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
     counters = {
         "machine.clock_s": 12.5,
         "machine.busy_s": 15.0,
-        "machine.idle_s": 10.0,
+        "machine.idle_s": 7.5,
+        "machine.stolen_s": 2.5,
         "host.h1.cpu_s": 4.0,
         "host.h2.cpu_s": 1.0,
         "array.a1.cpu_s": 5.0,
@@ -171,7 +172,7 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
     figures = figures_of(summary, counters, {"h1.p0": 1e9, "h2.p0": 1e9})
     assert figures["iops"] == summary.total.iops
     assert figures["io_bytes"] == pytest.approx(8192)
-    assert figures["machine_busy_percent"] == 60
+    assert (figures["machine_busy_percent"], figures["stolen_percent"]) == (60, 10)
     assert (figures["host_cpu_percent"], figures["array_cpu_percent"]) == (20, 20)
     assert (figures["host_cores"], figures["fabric_cores"]) == (0.4, 0.2)
     assert (figures["fabric_lag_ms"], figures["fabric_given_up_percent"]) == (0.3, 2.0)

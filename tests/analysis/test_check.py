@@ -95,6 +95,7 @@ CASES = [
     ),
     Case("machine-full", "suspect", replace(SOUND, counters=lab(busy_s=115.0, ours_s=114.0))),
     Case("other-work", "suspect", replace(SOUND, counters=lab(busy_s=60.0, ours_s=30.0))),
+    Case("stolen-time", "suspect", replace(SOUND, counters={**lab(40.0, 40.0), "machine.stolen_s": 10.0})),
     Case("congestion-control", "note", replace(SOUND, session={"congestion_control": "bbr"})),
     Case("io-errors", "suspect", replace(SOUND, errors=5)),
     Case("io-errors", "void", replace(SOUND, errors=100_000)),

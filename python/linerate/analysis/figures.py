@@ -11,6 +11,7 @@ Figures beyond `verdict.METRICS`, all over the measured time:
     host_cores, array_cores, fabric_cores           CPUs kept busy by a side
     machine_busy_percent                            of all CPUs of the machine
     foreign_percent                                 of these, what no part of the laboratory used
+    stolen_percent                                  of these, what the hypervisor gave to others
     host_rwnd_limited_percent, host_sndbuf_...      of the time in which the host had data to send (TCP_INFO)
     array_rwnd_limited_percent, array_sndbuf_...    the same of the array, where the laboratory counts it
     host_retransmit_percent, array_...              of the segments that the side sent
@@ -101,9 +102,11 @@ def _load(summary: StepSummary) -> Iterator[tuple[str, float]]:
 def _cpu(counters: Mapping[str, float], seconds: float) -> Iterator[tuple[str, float]]:
     """On one machine, percentages are of all its CPUs; a side's namespace counts, not the machine."""
     busy_s, idle_s = counters.get("machine.busy_s"), counters.get("machine.idle_s")
-    machine_s = busy_s + idle_s if busy_s is not None and idle_s is not None else 0.0
+    stolen_s = counters.get("machine.stolen_s", 0.0)
+    machine_s = busy_s + idle_s + stolen_s if busy_s is not None and idle_s is not None else 0.0
     if machine_s > 0 and busy_s is not None:
         yield "machine_busy_percent", 100 * busy_s / machine_s
+        yield "stolen_percent", 100 * stolen_s / machine_s
         ours_s = sum(value for name, value in counters.items() if name.endswith(".cpu_s"))
         yield "foreign_percent", max(100 * (busy_s - ours_s) / machine_s, 0.0)
     for side in SIDES:

@@ -12,6 +12,7 @@ from linerate.analysis.rules.base import Doubt, StepRule, StepView
 
 IDLE_PERCENT_MIN = 10.0
 FOREIGN_PERCENT_MAX = 5.0
+STOLEN_PERCENT_MAX = 5.0
 FABRIC_LATE_PERCENT_DOUBTED = 1.0  # beyond, the 99th percentile is the machine's and not the link's
 FABRIC_LATE_PERCENT_MAX = 5.0  # beyond, more frames were late than a study's margin forgives
 FABRIC_PEAK_MS_MAX = 200.0  # TCP's shortest retransmission timeout: a longer silence counts as loss
@@ -39,8 +40,9 @@ def _fabric_late(step: StepView) -> Iterator[Doubt]:
 
 
 def _machine_full(step: StepView) -> Iterator[Doubt]:
-    busy = figures_of(step.summary, step.record.counters).get("machine_busy_percent", 0.0)
-    if 100 - busy < IDLE_PERCENT_MIN:
+    figures = figures_of(step.summary, step.record.counters)
+    busy = figures.get("machine_busy_percent", 0.0)
+    if 100 - busy - figures.get("stolen_percent", 0.0) < IDLE_PERCENT_MIN:
         yield Doubt(
             "suspect",
             f"the machine that carries the whole SAN was {busy:.0f} % busy: it may be what limits, not the SAN",
@@ -58,8 +60,20 @@ def _other_work(step: StepView) -> Iterator[Doubt]:
         )
 
 
+def _stolen(step: StepView) -> Iterator[Doubt]:
+    """Time that a virtual machine does not get passes all the same, and every timer in it is late."""
+    stolen = figures_of(step.summary, step.record.counters).get("stolen_percent", 0.0)
+    if stolen > STOLEN_PERCENT_MAX:
+        yield Doubt(
+            "suspect",
+            f"the hypervisor gave {stolen:.0f} % of the CPU time to other machines while the virtual SAN was measured",
+            "measure when its other guests are quiet, or on a machine with CPUs of its own",
+        )
+
+
 RULES = (
     StepRule("fabric-late", _fabric_late),
     StepRule("machine-full", _machine_full),
     StepRule("other-work", _other_work),
+    StepRule("stolen-time", _stolen),
 )

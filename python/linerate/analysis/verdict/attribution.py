@@ -155,8 +155,8 @@ def _disk_words(figures: Figures) -> str:
 
 def _machine(figures: Figures) -> str:
     """All sides share one machine: name what each took."""
-    busy = figures.get("machine_busy_percent", 0.0)
-    if busy < MACHINE_FULL_PERCENT:
+    busy, stolen = figures.get("machine_busy_percent", 0.0), figures.get("stolen_percent", 0.0)
+    if busy + stolen < MACHINE_FULL_PERCENT:
         return ""
     parts = [
         f"{name} {figures[key]:.2f}"
@@ -166,6 +166,8 @@ def _machine(figures: Figures) -> str:
     taken = f" (CPUs: {', '.join(parts)})" if parts else ""
     foreign = figures.get("foreign_percent", 0.0)
     others = f", {foreign:.0f} % of it with other programs" if foreign > FOREIGN_PERCENT_MIN else ""
+    if stolen > FOREIGN_PERCENT_MIN:
+        others += f", and {stolen:.0f} % taken by the hypervisor"
     return f"The machine that carries the whole SAN was {busy:.0f} % busy{others}{taken}{_idle(figures, cpu=False)}."
 
 
