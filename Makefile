@@ -95,6 +95,6 @@ $(VENV)/.dev: requirements/dev.txt | $(VENV)/.run
 	@touch $@
 
 $(VENV)/.core: $(RUST_FILES) $(VENV)/.run
-	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.88 or later (rustup.rs)" >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.90 or later (rustup.rs)" >&2; exit 1; }
 	$(BIN)/maturin develop --release --locked --quiet
 	@touch $@

@@ -7,6 +7,7 @@
 //! From the bottom up:
 //!
 //! - [`disk`]: the trait, and the disks that hold bytes: memory, file, modelled drives, faulty ones.
+//! - [`pool`]: thin volumes of pages, snapshots, clones.
 //! - [`replica`]: copying what changed between snapshots to a partner.
 //! - [`runtime`]: tasks and timers.
 //! - [`host`]: a thread's driver under its tasks: files and the real clock.
@@ -15,9 +16,11 @@
 pub mod controller;
 pub mod disk;
 pub mod host;
+pub mod pool;
 pub mod replica;
 pub mod runtime;
 
 pub use disk::{Disk, DiskError};
 pub use host::Host;
+pub use pool::{Pool, PoolConfig};
 pub use runtime::{Executor, Runtime};

@@ -2,7 +2,10 @@
 //! [`Executor::run_ahead`], which jumps from timer to timer.
 
 use futures::{
+    FutureExt,
+    channel::oneshot,
     executor::{LocalPool, LocalSpawner},
+    future::{LocalBoxFuture, pending, ready},
     task::LocalSpawnExt,
 };
 use linerate_io::Nanos;
@@ -135,6 +138,25 @@ impl Runtime {
         let _ = self.spawner.spawn_local(task);
     }
 
+    /// Begins `work` at once, and takes it to its end even if nobody awaits what comes of it.
+    pub fn start<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> LocalBoxFuture<'static, T> {
+        let mut work = Box::pin(work);
+        if let Some(value) = work.as_mut().now_or_never() {
+            return Box::pin(ready(value));
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.spawn(async move {
+            // Fails only when nobody waits any more.
+            let _ = sender.send(work.await);
+        });
+        Box::pin(async move {
+            match receiver.await {
+                Ok(value) => value,
+                Err(_) => pending().await, // the executor is gone
+            }
+        })
+    }
+
     /// Sleeps until `at` on the executor's clock.
     pub fn sleep_until(&self, at: Nanos) -> Sleep {
         Sleep { time: Rc::clone(&self.time), at, waker: None }
@@ -231,6 +253,22 @@ mod tests {
         let first = Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop()));
         assert!(first.is_pending());
         assert_eq!(executor.run_ahead(sleep), Some(()));
+    }
+
+    #[test]
+    fn work_begins_at_once_and_ends_though_nobody_waits() {
+        let mut executor = Executor::new();
+        let runtime = executor.runtime();
+        let steps = Rc::new(Cell::new(0));
+        let (inside, sleep) = (Rc::clone(&steps), runtime.sleep(10));
+        drop(runtime.start(async move {
+            inside.set(1);
+            sleep.await;
+            inside.set(2);
+        }));
+        assert_eq!(steps.get(), 1);
+        executor.run(10);
+        assert_eq!(steps.get(), 2);
     }
 
     #[test]

@@ -1,0 +1,147 @@
+//! What a pool is told and what it tells.
+
+use crate::disk::DiskError;
+use thiserror::Error;
+
+/// Smallest page.
+pub const MIN_PAGE_BYTES: u64 = 4 << 10;
+/// Largest page.
+pub const MAX_PAGE_BYTES: u64 = 64 << 20;
+/// Longest name of a volume or snapshot.
+pub const MAX_NAME_BYTES: usize = 48;
+
+/// How a pool is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolConfig {
+    /// Name in messages.
+    pub name: String,
+    /// Unit of allocation: a power of two, [`MIN_PAGE_BYTES`] to [`MAX_PAGE_BYTES`]. It cannot be changed later.
+    pub page_bytes: u64,
+    /// The share of pages in use from which [`PoolStatus::warning`] is set.
+    pub warn_at: f64,
+    /// What volumes may promise, as a multiple of the pool's size; None: no limit.
+    pub overcommit: Option<f64>,
+}
+
+impl PoolConfig {
+    /// Pages of 1 MiB, a warning at 80 %, no limit to promises.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), page_bytes: 1 << 20, warn_at: 0.8, overcommit: None }
+    }
+
+    pub(crate) fn check(&self, block_bytes: u32) -> Result<(), PoolError> {
+        let is_page = self.page_bytes.is_power_of_two()
+            && (MIN_PAGE_BYTES..=MAX_PAGE_BYTES).contains(&self.page_bytes)
+            && self.page_bytes.is_multiple_of(u64::from(block_bytes));
+        if is_page { Ok(()) } else { Err(PoolError::PageBytes(self.page_bytes)) }
+    }
+}
+
+/// How full a pool is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolStatus {
+    /// The pool.
+    pub name: String,
+    /// All pages.
+    pub size_bytes: u64,
+    /// Pages in use, by volumes and by snapshots.
+    pub used_bytes: u64,
+    /// The sum of the volumes' sizes.
+    pub promised_bytes: u64,
+    /// Whether the share in use has reached [`PoolConfig::warn_at`].
+    pub warning: bool,
+    /// Why nothing can be changed any more; None: all is well.
+    pub failure: Option<String>,
+    /// The volumes, by name.
+    pub volumes: Vec<VolumeStatus>,
+}
+
+/// What a volume takes up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VolumeStatus {
+    /// The volume.
+    pub name: String,
+    /// What hosts see.
+    pub size_bytes: u64,
+    /// Pages that it and its snapshots own. What a clone shares is counted where it was written.
+    pub used_bytes: u64,
+    /// Its snapshots, oldest first.
+    pub snapshots: Vec<SnapshotStatus>,
+}
+
+/// A snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnapshotStatus {
+    /// Its name, one of its volume's.
+    pub name: String,
+    /// When it was taken, as the caller said: seconds since 1970.
+    pub at_s: f64,
+    /// The volume's size at that time.
+    pub size_bytes: u64,
+}
+
+/// A run of a volume that is stored, or that reads as zeros because nothing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First byte.
+    pub offset_bytes: u64,
+    /// Length.
+    pub len_bytes: u64,
+    /// Whether pages of the pool hold it.
+    pub is_mapped: bool,
+}
+
+/// Why a pool refused.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PoolError {
+    /// There is no pool on the disk: create one.
+    #[error("disk \"{0}\" holds no pool")]
+    NoPool(String),
+    /// The page size is none, or not that of the pool on the disk.
+    #[error(
+        "a page of {0} bytes: not a power of two from 4 KiB to 64 MiB, or not what this pool was created with"
+    )]
+    PageBytes(u64),
+    /// The disk is too small.
+    #[error("the disk has {disk_bytes} bytes; a pool needs {needed_bytes} at least")]
+    TooSmall {
+        /// What it has.
+        disk_bytes: u64,
+        /// What would do.
+        needed_bytes: u64,
+    },
+    /// Letters, digits, "-", "_" and ".", at most [`MAX_NAME_BYTES`].
+    #[error("\"{0}\" is no name: letters, digits, \"-\", \"_\" and \".\" make one, 48 at most")]
+    BadName(String),
+    /// Sizes are whole blocks, and more than none.
+    #[error("a size of {0} bytes: not a multiple of the block size, or 0, or beyond what a volume may have")]
+    BadSize(u64),
+    /// No such volume.
+    #[error("there is no volume \"{0}\"")]
+    NoVolume(String),
+    /// No such snapshot.
+    #[error("volume \"{volume}\" has no snapshot \"{snapshot}\"")]
+    NoSnapshot {
+        /// The volume.
+        volume: String,
+        /// What it does not have.
+        snapshot: String,
+    },
+    /// The name is taken.
+    #[error("\"{0}\" exists already")]
+    Exists(String),
+    /// Snapshots go before their volume.
+    #[error("volume \"{0}\" has snapshots: delete them first")]
+    HasSnapshots(String),
+    /// The volumes would promise more than the pool's configuration allows.
+    #[error("{promised_bytes} bytes would be promised, {limit_bytes} may be: add disks or raise overcommit")]
+    Overcommitted {
+        /// With what was asked for.
+        promised_bytes: u64,
+        /// What the ratio allows.
+        limit_bytes: u64,
+    },
+    /// The disk below refused, or the pool is full or damaged.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}

@@ -1,0 +1,219 @@
+//! What a pool's handles share, and the one task that makes changes durable: all that come together, in one transaction.
+
+use super::{
+    PoolConfig, PoolError,
+    gate::{Gate, PageLocks},
+    map::{Batch, FreshPage, LayerId, Map},
+    store::{Layout, Store, StoreError},
+};
+use crate::{
+    disk::{Disk, DiskError, Meter},
+    runtime::Runtime,
+};
+use futures::{channel::oneshot, lock::Mutex};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    fmt,
+    rc::Rc,
+};
+
+/// See the module.
+pub(crate) struct Core {
+    pub(crate) runtime: Runtime,
+    pub(crate) config: PoolConfig,
+    pub(crate) disk: Rc<dyn Disk>,
+    pub(crate) layout: Layout,
+    pub(crate) map: RefCell<Map>,
+    /// What the handles of each volume share, by name.
+    pub(crate) volumes: RefCell<BTreeMap<String, Rc<VolumeCore>>>,
+    /// One verb at a time: verbs close gates, and wait for what they changed.
+    pub(crate) verbs: Mutex<()>,
+    store: Store,
+    /// The last change that is durable.
+    durable: Cell<u64>,
+    is_committing: Cell<bool>,
+    waiting: RefCell<Vec<(u64, oneshot::Sender<()>)>>,
+    failure: RefCell<Option<DiskError>>,
+}
+
+/// What all handles of one volume share.
+#[derive(Debug)]
+pub(crate) struct VolumeCore {
+    pub(crate) name: String,
+    pub(crate) id: u64,
+    pub(crate) size_bytes: Cell<u64>,
+    /// The layer that it writes into.
+    pub(crate) layer: Cell<LayerId>,
+    /// Deleted: whoever still has a handle is told so.
+    pub(crate) is_gone: Cell<bool>,
+    pub(crate) gate: Rc<Gate>,
+    pub(crate) locks: Rc<PageLocks>,
+    pub(crate) meter: Rc<Meter>,
+}
+
+impl VolumeCore {
+    pub(crate) fn new(name: &str, id: u64, size_bytes: u64, layer: LayerId) -> Self {
+        Self {
+            name: name.to_owned(),
+            id,
+            size_bytes: Cell::new(size_bytes),
+            layer: Cell::new(layer),
+            is_gone: Cell::new(false),
+            gate: Rc::default(),
+            locks: Rc::default(),
+            meter: Rc::default(),
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn new(
+        runtime: Runtime,
+        config: PoolConfig,
+        disk: Rc<dyn Disk>,
+        layout: Layout,
+        store: Store,
+        map: Map,
+    ) -> Rc<Self> {
+        let volumes = map
+            .volumes()
+            .iter()
+            .map(|(name, record)| {
+                let volume = VolumeCore::new(name, record.id, record.size_bytes, record.layer);
+                (name.clone(), Rc::new(volume))
+            })
+            .collect();
+        Rc::new(Self {
+            runtime,
+            config,
+            disk,
+            layout,
+            map: RefCell::new(map),
+            volumes: RefCell::new(volumes),
+            verbs: Mutex::new(()),
+            store,
+            durable: Cell::new(0),
+            is_committing: Cell::new(false),
+            waiting: RefCell::default(),
+            failure: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn volume(&self, name: &str) -> Result<Rc<VolumeCore>, PoolError> {
+        self.volumes.borrow().get(name).cloned().ok_or_else(|| PoolError::NoVolume(name.to_owned()))
+    }
+
+    /// The error of a pool whose metadata could not be written; its durable state is what a restart finds.
+    pub(crate) fn check(&self) -> Result<(), DiskError> {
+        self.failure.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Refuses what takes metadata but no page when room for metadata runs short: pages always find theirs.
+    pub(crate) fn check_room(&self) -> Result<(), DiskError> {
+        self.check()?;
+        if self.store.may_grow() { Ok(()) } else { Err(DiskError::Full(self.config.name.clone())) }
+    }
+
+    /// Sees to it that what has changed will be durable, without waiting.
+    pub(crate) fn commit_soon(self: &Rc<Self>) {
+        if !self.is_committing.replace(true) {
+            let core = Rc::clone(self);
+            self.runtime.spawn(async move { core.commit_all().await });
+        }
+    }
+
+    /// Waits until change number `version` is durable.
+    pub(crate) async fn committed(self: &Rc<Self>, version: u64) -> Result<(), DiskError> {
+        if self.durable.get() < version {
+            self.check()?;
+            self.commit_soon();
+            let (sender, receiver) = oneshot::channel();
+            self.waiting.borrow_mut().push((version, sender));
+            // Dropping the sender is a signal as well.
+            let _ = receiver.await;
+        }
+        if self.durable.get() < version { self.check() } else { Ok(()) }
+    }
+
+    /// Waits until everything that has changed so far is durable.
+    pub(crate) async fn commit(self: &Rc<Self>) -> Result<(), DiskError> {
+        let version = self.map.borrow().version();
+        self.committed(version).await
+    }
+
+    async fn commit_all(self: Rc<Self>) {
+        loop {
+            let batch = self.map.borrow_mut().take_batch();
+            let Some(batch) = batch else { break };
+            let version = batch.version;
+            match self.store_batch(&batch).await {
+                Ok(()) => {
+                    self.map.borrow_mut().stored(batch.released);
+                    self.durable.set(version);
+                    self.wake(version);
+                }
+                Err(error) => {
+                    // Memory is ahead of the disk for good: whatever needs a transaction fails from now on.
+                    *self.failure.borrow_mut() = Some(error);
+                    self.wake(u64::MAX);
+                    return;
+                }
+            }
+        }
+        self.is_committing.set(false);
+    }
+
+    /// What pages hold is durable before anything says that they hold it.
+    async fn store_batch(&self, batch: &Batch) -> Result<(), DiskError> {
+        self.disk.flush().await?;
+        self.store.transact(batch).map_err(|error| self.disk_error(error))?;
+        self.store.write().await
+    }
+
+    fn wake(&self, version: u64) {
+        let waiting = self.waiting.take();
+        let (due, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(wanted, _)| *wanted <= version);
+        *self.waiting.borrow_mut() = rest;
+        for (_, sender) in due {
+            // Fails only when nobody waits any more.
+            let _ = sender.send(());
+        }
+    }
+
+    fn disk_error(&self, error: StoreError) -> DiskError {
+        match error {
+            StoreError::Disk(error) => error,
+            other => DiskError::Corrupt { name: self.config.name.clone(), reason: other.to_string() },
+        }
+    }
+
+    /// Takes a free page, after waiting for those that are about to become free.
+    pub(crate) async fn take_page(self: &Rc<Self>) -> Result<FreshPage, DiskError> {
+        loop {
+            self.check()?;
+            let pages = self.map.borrow().pages.clone();
+            if let Some(page) = pages.take() {
+                return Ok(page);
+            }
+            if pages.returning() > 0 {
+                self.commit().await?;
+            } else if pages.lingering() > 0 {
+                pages.unpinned().await;
+            } else {
+                return Err(DiskError::Full(self.config.name.clone()));
+            }
+        }
+    }
+
+    /// Unit of allocation.
+    pub(crate) fn page_bytes(&self) -> u64 {
+        self.layout.page_bytes
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("config", &self.config).finish_non_exhaustive()
+    }
+}

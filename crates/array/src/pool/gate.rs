@@ -1,0 +1,151 @@
+//! Who waits for whom among the writes of one volume.
+
+use futures::{channel::oneshot, future::poll_fn};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+    task::{Poll, Waker},
+};
+
+/// Lets writes pass, and stops them for a moment when the volume must stand still.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    passing: Cell<usize>,
+    is_closed: Cell<bool>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+/// A write that has passed and is not over.
+#[derive(Debug)]
+pub(crate) struct Passage(Rc<Gate>);
+
+/// While this lives no write passes, and none is under way.
+#[derive(Debug)]
+pub(crate) struct Closed(Rc<Gate>);
+
+impl Gate {
+    /// Waits until the gate is open.
+    pub(crate) async fn enter(self: &Rc<Self>) -> Passage {
+        self.until(|| !self.is_closed.get()).await;
+        self.passing.set(self.passing.get() + 1);
+        Passage(Rc::clone(self))
+    }
+
+    /// Stops new writes and waits until the others are over.
+    pub(crate) async fn close(self: &Rc<Self>) -> Closed {
+        self.until(|| !self.is_closed.get()).await;
+        self.is_closed.set(true);
+        let closed = Closed(Rc::clone(self));
+        self.until(|| self.passing.get() == 0).await;
+        closed
+    }
+
+    async fn until(&self, condition: impl Fn() -> bool) {
+        poll_fn(|context| {
+            if condition() {
+                return Poll::Ready(());
+            }
+            self.waiting.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn wake(&self) {
+        let waiting = self.waiting.take();
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        self.0.passing.set(self.0.passing.get() - 1);
+        if self.0.is_closed.get() && self.0.passing.get() == 0 {
+            self.0.wake();
+        }
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.0.is_closed.set(false);
+        self.0.wake();
+    }
+}
+
+/// Pages of a volume that are being given another place. Whoever wants to write to one waits.
+#[derive(Debug, Default)]
+pub(crate) struct PageLocks(RefCell<HashMap<u64, Vec<oneshot::Sender<()>>>>);
+
+/// See [`PageLocks::lock`].
+#[derive(Debug)]
+pub(crate) struct PageLock {
+    locks: Rc<PageLocks>,
+    index: u64,
+}
+
+impl PageLocks {
+    /// Returns at once if the page is not locked; otherwise look again afterwards.
+    pub(crate) async fn wait(&self, index: u64) {
+        let receiver = match self.0.borrow_mut().get_mut(&index) {
+            None => return,
+            Some(waiting) => {
+                let (sender, receiver) = oneshot::channel();
+                waiting.push(sender);
+                receiver
+            }
+        };
+        // Dropping the sender is the signal.
+        let _ = receiver.await;
+    }
+
+    pub(crate) fn is_locked(&self, index: u64) -> bool {
+        self.0.borrow().contains_key(&index)
+    }
+
+    /// Locks a page that is not locked.
+    pub(crate) fn lock(self: &Rc<Self>, index: u64) -> PageLock {
+        self.0.borrow_mut().insert(index, Vec::new());
+        PageLock { locks: Rc::clone(self), index }
+    }
+}
+
+impl Drop for PageLock {
+    fn drop(&mut self) {
+        let waiting = self.locks.0.borrow_mut().remove(&self.index);
+        drop(waiting);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    #[test]
+    fn a_closed_gate_has_nobody_inside_and_lets_nobody_in() {
+        let gate = Rc::new(Gate::default());
+        let inside = gate.enter().now_or_never().unwrap();
+        let mut closing = Box::pin(gate.close());
+        assert!(closing.as_mut().now_or_never().is_none());
+        let mut entering = Box::pin(gate.enter());
+        assert!(entering.as_mut().now_or_never().is_none());
+        drop(inside);
+        let closed = closing.now_or_never().unwrap();
+        assert!(entering.as_mut().now_or_never().is_none());
+        drop(closed);
+        assert!(entering.now_or_never().is_some());
+    }
+
+    #[test]
+    fn giving_up_closing_opens_the_gate() {
+        let gate = Rc::new(Gate::default());
+        let inside = gate.enter().now_or_never().unwrap();
+        let mut closing = Box::pin(gate.close());
+        assert!(closing.as_mut().now_or_never().is_none());
+        drop(closing);
+        assert!(gate.enter().now_or_never().is_some());
+        drop(inside);
+    }
+}

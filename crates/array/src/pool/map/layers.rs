@@ -1,0 +1,220 @@
+//! The tree of layers. A volume writes into a layer of its own; a snapshot freezes that layer by putting a new one above
+//! it. A page belongs to the one layer that it was allocated for, and moves to the layer above when its own is merged.
+
+use super::leaf::{LEAF_PAGES, Leaf, Slot};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+/// Names a layer; never 0, and never used again while the pool is open.
+pub(crate) type LayerId = u64;
+
+/// What a page of a volume holds, seen from one layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Zero,
+    Page { page: u32, layer: LayerId },
+}
+
+/// One layer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layer {
+    /// What lies below; None: zeros.
+    pub(crate) below: Option<LayerId>,
+    /// The volume that the layer was made for, by number.
+    pub(crate) owner: u64,
+    /// How many pages it owns.
+    pub(crate) pages: u64,
+    leaves: BTreeMap<u64, Box<Leaf>>,
+    above: BTreeSet<LayerId>,
+}
+
+/// All layers of a pool.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    layers: BTreeMap<LayerId, Layer>,
+    last: LayerId,
+}
+
+/// What merging or removing a layer changed.
+#[derive(Debug, Default)]
+pub(crate) struct Collapsed {
+    /// Layers whose record changed or went away.
+    pub(crate) layers: Vec<LayerId>,
+    /// Leaves that changed or went away.
+    pub(crate) leaves: Vec<(LayerId, u64)>,
+    /// Pages that nobody owns any more.
+    pub(crate) pages: Vec<u32>,
+}
+
+impl Layers {
+    /// Puts a new, empty layer above `below`.
+    pub(crate) fn add(&mut self, below: Option<LayerId>, owner: u64) -> LayerId {
+        let id = self.last + 1;
+        self.load(id, below, owner);
+        self.link(id);
+        id
+    }
+
+    /// Takes a layer over from storage; [`Layers::link`] follows when all are there.
+    pub(crate) fn load(&mut self, id: LayerId, below: Option<LayerId>, owner: u64) {
+        self.last = self.last.max(id);
+        self.layers.insert(id, Layer { below, owner, ..Layer::default() });
+    }
+
+    /// Tells the layer below of this one; false if there is no such layer.
+    pub(crate) fn link(&mut self, id: LayerId) -> bool {
+        let Some(below) = self.layers.get(&id).map(|layer| layer.below) else { return false };
+        let Some(below) = below else { return true };
+        self.layers.get_mut(&below).is_some_and(|layer| layer.above.insert(id))
+    }
+
+    /// Takes a leaf over from storage; false if there is no such layer.
+    pub(crate) fn load_leaf(&mut self, id: LayerId, number: u64, leaf: Leaf) -> bool {
+        let Some(layer) = self.layers.get_mut(&id) else { return false };
+        layer.pages += leaf.slots().iter().filter(|slot| matches!(slot, Slot::Page(_))).count() as u64;
+        layer.leaves.insert(number, Box::new(leaf));
+        true
+    }
+
+    pub(crate) fn get(&self, id: LayerId) -> Option<&Layer> {
+        self.layers.get(&id)
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = LayerId> {
+        self.layers.keys().copied()
+    }
+
+    pub(crate) fn leaf(&self, id: LayerId, number: u64) -> Option<&Leaf> {
+        self.layers.get(&id)?.leaves.get(&number).map(AsRef::as_ref)
+    }
+
+    /// Whether nothing lies above.
+    pub(crate) fn is_top(&self, id: LayerId) -> bool {
+        self.layers.get(&id).is_some_and(|layer| layer.above.is_empty())
+    }
+
+    /// A layer and all below it, from the top.
+    pub(crate) fn chain(&self, top: Option<LayerId>) -> impl Iterator<Item = (LayerId, &Layer)> {
+        let with_id = |id: Option<LayerId>| id.and_then(|id| Some((id, self.layers.get(&id)?)));
+        std::iter::successors(with_id(top), move |(_, layer)| with_id(layer.below))
+    }
+
+    /// What page number `index` of a volume holds, seen from `top`.
+    pub(crate) fn find(&self, top: LayerId, index: u64) -> Found {
+        find_in(self.chain(Some(top)), index)
+    }
+
+    /// What it would hold if `top` said nothing.
+    pub(crate) fn find_below(&self, top: LayerId, index: u64) -> Found {
+        find_in(self.chain(Some(top)).skip(1), index)
+    }
+
+    /// Sets what a layer says of a page, and returns the page that it owned there and owns no more.
+    pub(crate) fn set(&mut self, id: LayerId, index: u64, slot: Slot) -> Option<u32> {
+        let layer = self.layers.get_mut(&id)?;
+        let number = index / LEAF_PAGES;
+        let leaf = layer.leaves.entry(number).or_insert_with(|| Box::new(Leaf::new()));
+        let before = leaf.set((index % LEAF_PAGES) as usize, slot);
+        if leaf.is_empty() {
+            layer.leaves.remove(&number);
+        }
+        layer.pages += u64::from(matches!(slot, Slot::Page(_)));
+        match before {
+            Slot::Page(page) => {
+                layer.pages -= 1;
+                Some(page).filter(|_| slot != before)
+            }
+            Slot::Below | Slot::Zero => None,
+        }
+    }
+
+    /// The leaves within `numbers` of which any layer from `top` down to, not including, `end` says something.
+    pub(crate) fn leaves_between(
+        &self,
+        top: LayerId,
+        end: Option<LayerId>,
+        numbers: &Range<u64>,
+    ) -> BTreeSet<u64> {
+        self.chain(Some(top))
+            .take_while(|(id, _)| Some(*id) != end)
+            .flat_map(|(_, layer)| layer.leaves.range(numbers.clone()).map(|(number, _)| *number))
+            .collect()
+    }
+
+    /// The highest layer that lies below or at both.
+    pub(crate) fn common(&self, one: LayerId, other: LayerId) -> Option<LayerId> {
+        let ones: BTreeSet<LayerId> = self.chain(Some(one)).map(|(id, _)| id).collect();
+        self.chain(Some(other)).map(|(id, _)| id).find(|id| ones.contains(id))
+    }
+
+    /// Removes `id` if nothing refers to it and nothing, or just one layer, lies above. That one takes over what it does
+    /// not say itself, and lies on what `id` lay on.
+    pub(crate) fn collapse(&mut self, id: LayerId, changes: &mut Collapsed) -> bool {
+        let Some(layer) = self.layers.get(&id) else { return false };
+        if layer.above.len() > 1 {
+            return false;
+        }
+        let heir = layer.above.first().copied();
+        let Some(layer) = self.layers.remove(&id) else { return false };
+        changes.layers.push(id);
+        changes.leaves.extend(layer.leaves.keys().map(|number| (id, *number)));
+        if let Some(below) = layer.below.and_then(|below| self.layers.get_mut(&below)) {
+            below.above.remove(&id);
+            below.above.extend(heir);
+        }
+        if let Some(heir) = heir {
+            if let Some(above) = self.layers.get_mut(&heir) {
+                above.below = layer.below;
+            }
+            changes.layers.push(heir);
+        }
+        for (number, leaf) in layer.leaves {
+            for (place, slot) in leaf.slots().iter().enumerate() {
+                self.bequeath(heir, number * LEAF_PAGES + place as u64, *slot, changes);
+            }
+            changes.leaves.extend(heir.map(|heir| (heir, number)));
+        }
+        true
+    }
+
+    /// Gives what a removed layer said of one page to the layer above it.
+    fn bequeath(&mut self, heir: Option<LayerId>, index: u64, slot: Slot, changes: &mut Collapsed) {
+        let said = heir.and_then(|heir| self.leaf(heir, index / LEAF_PAGES));
+        let said = said.map_or(Slot::Below, |leaf| leaf.get((index % LEAF_PAGES) as usize));
+        let Some(heir) = heir.filter(|_| said == Slot::Below && slot != Slot::Below) else {
+            if let Slot::Page(page) = slot {
+                changes.pages.push(page);
+            }
+            // Zeros that hid what lay below are needed only while something lies there.
+            if let Some(heir) = heir.filter(|_| said == Slot::Zero) {
+                self.drop_idle_zero(heir, index);
+            }
+            return;
+        };
+        self.set(heir, index, slot);
+        if slot == Slot::Zero {
+            self.drop_idle_zero(heir, index);
+        }
+    }
+
+    fn drop_idle_zero(&mut self, id: LayerId, index: u64) {
+        if self.find_below(id, index) == Found::Zero {
+            self.set(id, index, Slot::Below);
+        }
+    }
+}
+
+/// What the first layer that knows says of a page.
+fn find_in<'a>(chain: impl Iterator<Item = (LayerId, &'a Layer)>, index: u64) -> Found {
+    let place = (index % LEAF_PAGES) as usize;
+    for (id, layer) in chain {
+        match layer.leaves.get(&(index / LEAF_PAGES)).map(|leaf| leaf.get(place)) {
+            None | Some(Slot::Below) => {}
+            Some(Slot::Zero) => return Found::Zero,
+            Some(Slot::Page(page)) => return Found::Page { page, layer: id },
+        }
+    }
+    Found::Zero
+}

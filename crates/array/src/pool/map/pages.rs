@@ -1,0 +1,246 @@
+//! Which pages of a pool are free. A page that was given up becomes free once that is durable and nobody reads or writes
+//! it.
+
+use futures::channel::oneshot;
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    fmt,
+    rc::Rc,
+};
+
+/// The pages of one pool. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Pages(Rc<RefCell<Inner>>);
+
+struct Inner {
+    /// A bit per page; set: free.
+    free: Vec<u64>,
+    free_count: u64,
+    count: u64,
+    /// Where the search for a free page goes on, so that what is written in a row lies in a row.
+    cursor: usize,
+    /// Pages given up, of which that is not durable yet.
+    released: Vec<u32>,
+    /// How many of those are being stored.
+    settling: u64,
+    /// Transfers under way, per page.
+    pins: HashMap<u32, u32>,
+    /// Pages whose giving up is durable, but that are still pinned.
+    lingering: HashSet<u32>,
+    /// Who waits for one of those.
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl Pages {
+    /// `count` pages, all of them free.
+    pub(crate) fn new(count: u32) -> Self {
+        let mut free = vec![u64::MAX; (count as usize).div_ceil(64)];
+        if let Some(last) = free.last_mut().filter(|_| !count.is_multiple_of(64)) {
+            *last = (1 << (count % 64)) - 1;
+        }
+        let count = u64::from(count);
+        Self(Rc::new(RefCell::new(Inner {
+            free,
+            free_count: count,
+            count,
+            cursor: 0,
+            released: Vec::new(),
+            settling: 0,
+            pins: HashMap::new(),
+            lingering: HashSet::new(),
+            waiting: Vec::new(),
+        })))
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.borrow().count
+    }
+
+    /// Pages that can be had now.
+    pub(crate) fn free(&self) -> u64 {
+        self.0.borrow().free_count
+    }
+
+    /// Pages that will be free once everything so far is durable.
+    pub(crate) fn returning(&self) -> u64 {
+        let inner = self.0.borrow();
+        inner.released.len() as u64 + inner.settling
+    }
+
+    /// Pages that will be free once the transfers under way are over.
+    pub(crate) fn lingering(&self) -> u64 {
+        self.0.borrow().lingering.len() as u64
+    }
+
+    /// Waits until the next of those is free.
+    pub(crate) async fn unpinned(&self) {
+        let (sender, receiver) = oneshot::channel();
+        self.0.borrow_mut().waiting.push(sender);
+        // Dropping the sender is the signal.
+        let _ = receiver.await;
+    }
+
+    /// Marks a page as used; false if it does not exist or is used already.
+    pub(crate) fn claim(&self, page: u32) -> bool {
+        self.0.borrow_mut().claim(page)
+    }
+
+    /// Takes a free page. It goes back when the guard is dropped, unless it is kept.
+    pub(crate) fn take(&self) -> Option<FreshPage> {
+        let page = self.0.borrow_mut().take()?;
+        Some(FreshPage { pages: self.clone(), page, is_kept: false })
+    }
+
+    /// Gives a page up. It is handed out by [`Pages::take_released`] next.
+    pub(crate) fn release(&self, page: u32) {
+        self.0.borrow_mut().released.push(page);
+    }
+
+    /// What was given up since the last call.
+    pub(crate) fn take_released(&self) -> Vec<u32> {
+        let mut inner = self.0.borrow_mut();
+        inner.settling += inner.released.len() as u64;
+        std::mem::take(&mut inner.released)
+    }
+
+    /// The giving up of these pages is durable.
+    pub(crate) fn settle(&self, released: Vec<u32>) {
+        let mut inner = self.0.borrow_mut();
+        inner.settling -= released.len() as u64;
+        for page in released {
+            if inner.pins.contains_key(&page) {
+                inner.lingering.insert(page);
+            } else {
+                inner.put(page);
+            }
+        }
+    }
+
+    /// Keeps a page from being used for anything else while it is read or written.
+    pub(crate) fn pin(&self, page: u32) -> Pin {
+        *self.0.borrow_mut().pins.entry(page).or_default() += 1;
+        Pin { pages: self.clone(), page }
+    }
+
+    fn unpin(&self, page: u32) {
+        let mut inner = self.0.borrow_mut();
+        let Some(pins) = inner.pins.get_mut(&page) else { return };
+        *pins -= 1;
+        if *pins == 0 {
+            inner.pins.remove(&page);
+            if inner.lingering.remove(&page) {
+                inner.put(page);
+                inner.waiting.clear();
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn claim(&mut self, page: u32) -> bool {
+        let (word, bit) = (page as usize / 64, 1_u64 << (page % 64));
+        let is_free = self.free.get(word).is_some_and(|bits| bits & bit != 0);
+        if is_free {
+            self.free[word] &= !bit;
+            self.free_count -= 1;
+        }
+        is_free
+    }
+
+    fn put(&mut self, page: u32) {
+        self.free[page as usize / 64] |= 1 << (page % 64);
+        self.free_count += 1;
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        if self.free_count == 0 {
+            return None;
+        }
+        let words = self.free.len();
+        let word = (0..words).map(|step| (self.cursor + step) % words).find(|word| self.free[*word] != 0)?;
+        self.cursor = word;
+        let page = word as u32 * 64 + self.free[word].trailing_zeros();
+        self.claim(page).then_some(page)
+    }
+}
+
+impl fmt::Debug for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.0.borrow();
+        f.debug_struct("Pages")
+            .field("free", &inner.free_count)
+            .field("of", &inner.count)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A page that nothing refers to yet.
+#[derive(Debug)]
+pub(crate) struct FreshPage {
+    pages: Pages,
+    page: u32,
+    is_kept: bool,
+}
+
+impl FreshPage {
+    pub(crate) fn page(&self) -> u32 {
+        self.page
+    }
+
+    /// Something refers to it from now on.
+    pub(crate) fn keep(mut self) -> u32 {
+        self.is_kept = true;
+        self.page
+    }
+}
+
+impl Drop for FreshPage {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.pages.0.borrow_mut().put(self.page);
+        }
+    }
+}
+
+/// See [`Pages::pin`].
+#[derive(Debug)]
+pub(crate) struct Pin {
+    pages: Pages,
+    page: u32,
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.pages.unpin(self.page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_comes_back_when_that_is_durable_and_nobody_uses_it() {
+        let pages = Pages::new(2);
+        let (one, other) = (pages.take().unwrap().keep(), pages.take().unwrap().keep());
+        assert!(pages.take().is_none());
+        let pin = pages.pin(one);
+        pages.release(one);
+        pages.release(other);
+        assert_eq!((pages.free(), pages.returning(), pages.lingering()), (0, 2, 0));
+        pages.settle(pages.take_released());
+        assert_eq!((pages.free(), pages.returning(), pages.lingering()), (1, 0, 1));
+        drop(pin);
+        assert_eq!((pages.free(), pages.returning(), pages.lingering()), (2, 0, 0));
+    }
+
+    #[test]
+    fn what_was_not_kept_goes_back_and_nothing_is_handed_out_twice() {
+        let pages = Pages::new(130);
+        drop(pages.take().unwrap());
+        let taken: HashSet<u32> = std::iter::from_fn(|| pages.take().map(FreshPage::keep)).collect();
+        assert_eq!((taken.len(), taken.iter().max()), (130, Some(&129)));
+        assert!(!pages.claim(5) && !pages.claim(130));
+    }
+}

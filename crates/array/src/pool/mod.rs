@@ -1,0 +1,122 @@
+//! A pool: thin volumes made of pages, with snapshots and clones. Open this file first.
+//!
+//! - `config`: what a pool is told and tells. `volumes`, `snapshots`, `settings`: its verbs.
+//! - `volume`: volumes and views as disks; `transfer`: how bytes get to and from pages; `gate`: who waits for whom.
+//! - `map`: what the pool knows, in memory; `core`: how that becomes durable; `store`: what lies on the disk.
+//!
+//! Three rules make it survive a power cut at any instant. What a page holds is durable before anything says that it holds
+//! it. What lies on the disk is one state that the memory was in, replaced by a later one in one transaction. And a page
+//! that was given up is used again only when that is durable.
+
+mod config;
+mod core;
+mod gate;
+mod map;
+mod settings;
+mod snapshots;
+mod store;
+mod transfer;
+mod volume;
+mod volumes;
+
+pub use config::{
+    Extent, MAX_NAME_BYTES, MAX_PAGE_BYTES, MIN_PAGE_BYTES, PoolConfig, PoolError, PoolStatus,
+    SnapshotStatus, VolumeStatus,
+};
+pub use snapshots::Change;
+pub use volume::Volume;
+
+use crate::{
+    disk::{Disk, DiskError},
+    runtime::Runtime,
+};
+use core::Core;
+use futures::future::LocalBoxFuture;
+use map::{Contents, Map};
+use std::rc::Rc;
+use store::{Layout, Store, StoreError, Superblocks};
+
+/// A verb under way. It began when it was called, ends though nobody awaits it, and what it did is durable when it is over.
+pub type Doing<T> = LocalBoxFuture<'static, Result<T, PoolError>>;
+
+/// A pool on one disk. Cheap to clone; it closes when it, its volumes and its views are all gone.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    core: Rc<Core>,
+}
+
+impl Pool {
+    /// Makes a pool on a disk; whatever the disk held is lost. Interrupted, it leaves no pool.
+    pub async fn create(runtime: Runtime, config: PoolConfig, disk: Rc<dyn Disk>) -> Result<Self, PoolError> {
+        config.check(disk.block_bytes())?;
+        let layout = Layout::new(disk.size_bytes(), config.page_bytes)?;
+        layout.wipe(disk.as_ref()).await?;
+        let store = Store::create(Rc::clone(&disk), &layout).await.map_err(|error| failed(&config, error))?;
+        layout.store(disk.as_ref()).await?;
+        let map = Map::new(layout.pages());
+        Ok(Self { core: Core::new(runtime, config, disk, layout, store, map) })
+    }
+
+    /// Opens the pool on a disk, and mends what a power cut or an unreadable block did to one copy of its metadata.
+    /// Errors: no pool there, another page size than configured, metadata that is damaged in both copies or contradicts
+    /// itself.
+    pub async fn open(runtime: Runtime, config: PoolConfig, disk: Rc<dyn Disk>) -> Result<Self, PoolError> {
+        config.check(disk.block_bytes())?;
+        let (layout, both) = match Layout::find(disk.as_ref()).await? {
+            Superblocks::None => return Err(PoolError::NoPool(disk.name().to_owned())),
+            Superblocks::Found { layout, both } => (layout, both),
+        };
+        if layout.page_bytes != config.page_bytes {
+            return Err(PoolError::PageBytes(config.page_bytes));
+        }
+        if !both {
+            layout.store(disk.as_ref()).await?;
+        }
+        let opened = Store::open(Rc::clone(&disk), &layout).await;
+        let (store, contents): (Store, Contents) = opened.map_err(|error| failed(&config, error))?;
+        let map = Map::load(layout.pages(), contents)
+            .map_err(|reason| DiskError::Corrupt { name: config.name.clone(), reason })?;
+        let core = Core::new(runtime, config, disk, layout, store, map);
+        core.commit_soon();
+        Ok(Self { core })
+    }
+
+    /// How full it is, and with what.
+    pub fn status(&self) -> PoolStatus {
+        let core = &self.core;
+        let map = core.map.borrow();
+        let page_bytes = core.page_bytes();
+        let (count, free) = (map.pages.count(), map.pages.free());
+        let volumes: Vec<_> =
+            map.volumes().iter().map(|(name, record)| volumes::status(core, &map, name, record)).collect();
+        PoolStatus {
+            name: core.config.name.clone(),
+            size_bytes: count * page_bytes,
+            used_bytes: (count - free) * page_bytes,
+            promised_bytes: volumes.iter().map(|volume| volume.size_bytes).sum(),
+            warning: (count - free) as f64 >= core.config.warn_at * count as f64,
+            failure: core.check().err().map(|error| error.to_string()),
+            volumes,
+        }
+    }
+
+    /// Makes everything durable that was written to any volume and whose writing had completed.
+    pub fn flush(&self) -> Doing<()> {
+        let core = Rc::clone(&self.core);
+        self.core.runtime.start(async move { Ok(transfer::flush(core).await?) })
+    }
+}
+
+fn failed(config: &PoolConfig, error: StoreError) -> PoolError {
+    match error {
+        StoreError::Disk(error) => error.into(),
+        other => DiskError::Corrupt { name: config.name.clone(), reason: other.to_string() }.into(),
+    }
+}
+
+/// The error of a name that is none.
+fn check_name(name: &str) -> Result<(), PoolError> {
+    let is_name = (1..=MAX_NAME_BYTES).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if is_name { Ok(()) } else { Err(PoolError::BadName(name.to_owned())) }
+}

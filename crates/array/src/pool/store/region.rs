@@ -1,0 +1,101 @@
+//! The two copies of the database's file on the disk: every step goes to both, and either of them is enough.
+
+use super::{BLOCK_BYTES, image::Step, seal, unseal};
+use crate::disk::{Disk, DiskError};
+use bytes::{Bytes, BytesMut};
+use futures::future::try_join_all;
+use std::rc::Rc;
+
+const MAGIC: [u8; 8] = *b"LNRTMETA";
+const READ_BYTES: u64 = 1 << 20;
+
+/// One copy: a head of one block, then the file.
+#[derive(Clone)]
+pub(crate) struct Region {
+    disk: Rc<dyn Disk>,
+    offset: u64,
+}
+
+impl Region {
+    pub(crate) fn new(disk: Rc<dyn Disk>, offset: u64) -> Self {
+        Self { disk, offset }
+    }
+
+    /// The file as this copy has it; None if the copy was never finished, or has become unreadable or damaged.
+    pub(crate) async fn read(&self, max_bytes: u64) -> Result<Option<Vec<u8>>, DiskError> {
+        let head = match self.disk.read(self.offset, BytesMut::zeroed(BLOCK_BYTES as usize)).await {
+            Ok(head) => head,
+            Err(DiskError::Unreadable { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let len = unseal(MAGIC, &head).and_then(|body| Some(u64::from_le_bytes(body.try_into().ok()?)));
+        // Length 0: a copy in the making.
+        let Some(len) = len.filter(|len| (1..=max_bytes).contains(len)) else { return Ok(None) };
+        let mut bytes = Vec::with_capacity(len as usize);
+        while (bytes.len() as u64) < len {
+            let left = len - bytes.len() as u64;
+            let piece = BytesMut::zeroed(left.min(READ_BYTES).next_multiple_of(BLOCK_BYTES) as usize);
+            match self.disk.read(self.offset + BLOCK_BYTES + bytes.len() as u64, piece).await {
+                Ok(piece) => bytes.extend(piece.iter().take(left as usize)),
+                Err(DiskError::Unreadable { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Makes this copy hold `file` and nothing else. Until that is done the copy counts as none.
+    pub(crate) async fn rewrite(&self, file: Bytes) -> Result<(), DiskError> {
+        self.write_head(0).await?;
+        let len = file.len() as u64;
+        let mut writes = Vec::new();
+        for start in (0..file.len()).step_by(READ_BYTES as usize) {
+            let piece = file.slice(start..file.len().min(start + READ_BYTES as usize));
+            let mut padded = BytesMut::from(piece.as_ref());
+            padded.resize(piece.len().next_multiple_of(BLOCK_BYTES as usize), 0);
+            writes.push(self.disk.write(self.offset + BLOCK_BYTES + start as u64, padded.freeze(), false));
+        }
+        try_join_all(writes).await?;
+        self.disk.flush().await?;
+        self.write_head(len).await
+    }
+
+    async fn write_head(&self, len: u64) -> Result<(), DiskError> {
+        self.disk.write(self.offset, seal(MAGIC, &len.to_le_bytes()), true).await
+    }
+
+    async fn write(&self, step: Step) -> Result<(), DiskError> {
+        let mut writes = Vec::new();
+        for (offset, bytes) in step.writes {
+            writes.push(self.disk.write(self.offset + BLOCK_BYTES + offset, bytes, false));
+        }
+        if let Some(len) = step.len_bytes {
+            self.write_head(len).await?;
+        }
+        try_join_all(writes).await?;
+        Ok(())
+    }
+}
+
+/// Both copies.
+#[derive(Clone)]
+pub(crate) struct Mirror {
+    pub(crate) copies: [Region; 2],
+    disk: Rc<dyn Disk>,
+}
+
+impl Mirror {
+    pub(crate) fn new(disk: Rc<dyn Disk>, offsets: [u64; 2]) -> Self {
+        Self { copies: offsets.map(|offset| Region::new(Rc::clone(&disk), offset)), disk }
+    }
+
+    /// Makes steps durable, one after the other.
+    pub(crate) async fn apply(&self, steps: Vec<Step>) -> Result<(), DiskError> {
+        for step in steps {
+            let [one, other] = &self.copies;
+            futures::future::try_join(one.write(step.clone()), other.write(step)).await?;
+            self.disk.flush().await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! How bytes get to and from pages.
+//!
+//! A page that the volume's own layer owns is written in place. Any other is written anew, whole, elsewhere, and mapped
+//! when that is done; a transaction stores the mapping, after a flush. So a crash finds either the old page or all of the
+//! new one.
+
+use super::{
+    Extent,
+    core::{Core, VolumeCore},
+    map::{Found, LEAF_PAGES, LayerId, Pin, Slot},
+};
+use crate::disk::DiskError;
+use bytes::{Bytes, BytesMut};
+use futures::future::join_all;
+use std::rc::Rc;
+
+/// How far [`extent`] looks.
+const EXTENT_PAGES: u64 = 64 * LEAF_PAGES;
+
+/// The part of a transfer that lies in one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    index: u64,
+    /// First byte within the page.
+    start: u64,
+    len: u64,
+}
+
+fn pieces(page_bytes: u64, offset: u64, len: u64) -> impl Iterator<Item = Piece> {
+    let end = offset + len;
+    let cut = move |at: u64| (at < end).then(|| (at, end.min((at / page_bytes + 1) * page_bytes)));
+    std::iter::successors(cut(offset), move |(_, next)| cut(*next)).map(move |(at, next)| Piece {
+        index: at / page_bytes,
+        start: at % page_bytes,
+        len: next - at,
+    })
+}
+
+/// The error of a range outside a volume of `size_bytes`, or between blocks.
+pub(crate) fn check(core: &Core, size_bytes: u64, offset: u64, len: u64) -> Result<(), DiskError> {
+    let block = u64::from(core.disk.block_bytes());
+    let fits = offset.checked_add(len).is_some_and(|end| end <= size_bytes);
+    if fits && offset.is_multiple_of(block) && len.is_multiple_of(block) {
+        return Ok(());
+    }
+    Err(DiskError::OutOfRange { offset_bytes: offset, len_bytes: len })
+}
+
+/// Reads what `layer` and the layers below it hold.
+pub(crate) async fn read(
+    core: Rc<Core>,
+    layer: LayerId,
+    offset: u64,
+    into: BytesMut,
+) -> Result<BytesMut, DiskError> {
+    let mut rest = into;
+    // All pages are found at one instant, and kept until they are read.
+    let readings: Vec<_> = pieces(core.page_bytes(), offset, rest.len() as u64)
+        .map(|piece| read_piece(&core, layer, piece, rest.split_to(piece.len as usize)))
+        .collect();
+    let mut whole: Option<BytesMut> = None;
+    for part in join_all(readings).await {
+        let part = part?;
+        match &mut whole {
+            None => whole = Some(part),
+            Some(whole) => whole.unsplit(part),
+        }
+    }
+    Ok(whole.unwrap_or(rest))
+}
+
+fn read_piece(
+    core: &Rc<Core>,
+    layer: LayerId,
+    piece: Piece,
+    mut into: BytesMut,
+) -> impl Future<Output = Result<BytesMut, DiskError>> + use<> {
+    let reading = match find(core, layer, piece.index) {
+        Located::Zero => {
+            into.fill(0);
+            Err(into)
+        }
+        Located::Page { page, pin, .. } => {
+            Ok((core.disk.read(core.layout.page_offset(page) + piece.start, into), pin))
+        }
+    };
+    async move {
+        match reading {
+            Err(zeros) => Ok(zeros),
+            Ok((reading, _pin)) => reading.await,
+        }
+    }
+}
+
+/// Where a page lies, and that it stays there.
+enum Located {
+    Zero,
+    Page { page: u32, layer: LayerId, pin: Pin },
+}
+
+fn find(core: &Core, layer: LayerId, index: u64) -> Located {
+    let map = core.map.borrow();
+    match map.layers.find(layer, index) {
+        Found::Zero => Located::Zero,
+        Found::Page { page, layer } => Located::Page { page, layer, pin: map.pages.pin(page) },
+    }
+}
+
+/// Writes to a volume.
+pub(crate) async fn write(
+    core: Rc<Core>,
+    volume: Rc<VolumeCore>,
+    offset: u64,
+    data: Bytes,
+    durable: bool,
+) -> Result<(), DiskError> {
+    let passage = volume.gate.enter().await;
+    volume.check()?;
+    check(&core, volume.size_bytes.get(), offset, data.len() as u64)?;
+    let mut rest = data;
+    let writings: Vec<_> = pieces(core.page_bytes(), offset, rest.len() as u64)
+        .map(|piece| write_piece(&core, &volume, piece, rest.split_to(piece.len as usize), durable))
+        .collect();
+    // All of them end before the passage does, whatever becomes of one.
+    let results = join_all(writings).await;
+    drop(passage);
+    let mut version = 0;
+    for result in results {
+        version = version.max(result?);
+    }
+    if durable { core.committed(version).await } else { Ok(()) }
+}
+
+/// Writes within one page. Returns the change that must be durable before the write is.
+async fn write_piece(
+    core: &Rc<Core>,
+    volume: &VolumeCore,
+    piece: Piece,
+    data: Bytes,
+    durable: bool,
+) -> Result<u64, DiskError> {
+    while volume.locks.is_locked(piece.index) {
+        volume.locks.wait(piece.index).await;
+    }
+    let own = volume.layer.get();
+    match find(core, own, piece.index) {
+        Located::Page { page, layer, pin: _pin } if layer == own => {
+            let at = core.layout.page_offset(page) + piece.start;
+            core.disk.write(at, data, durable).await?;
+            Ok(core.map.borrow().pending(own, piece.index).unwrap_or(0))
+        }
+        elsewhere => {
+            let _lock = volume.locks.lock(piece.index);
+            write_anew(core, volume, piece, data, elsewhere).await
+        }
+    }
+}
+
+/// Gives a page a new place, with what was there before around `data`.
+async fn write_anew(
+    core: &Rc<Core>,
+    volume: &VolumeCore,
+    piece: Piece,
+    data: Bytes,
+    before: Located,
+) -> Result<u64, DiskError> {
+    let page_bytes = core.page_bytes();
+    let fresh = core.take_page().await?;
+    let content = if piece.len == page_bytes {
+        data
+    } else {
+        let around = BytesMut::zeroed(page_bytes as usize);
+        let mut around = match &before {
+            Located::Zero => around,
+            Located::Page { page, .. } => core.disk.read(core.layout.page_offset(*page), around).await?,
+        };
+        around[piece.start as usize..][..data.len()].copy_from_slice(&data);
+        around.freeze()
+    };
+    core.disk.write(core.layout.page_offset(fresh.page()), content, false).await?;
+    let version = {
+        let mut map = core.map.borrow_mut();
+        map.set(volume.layer.get(), piece.index, Slot::Page(fresh.keep()));
+        map.version()
+    };
+    core.commit_soon();
+    Ok(version)
+}
+
+/// Gives back a range of a volume.
+pub(crate) async fn discard(
+    core: Rc<Core>,
+    volume: Rc<VolumeCore>,
+    offset: u64,
+    len: u64,
+) -> Result<(), DiskError> {
+    let _passage = volume.gate.enter().await;
+    volume.check()?;
+    check(&core, volume.size_bytes.get(), offset, len)?;
+    clear(&core, &volume, offset, len).await
+}
+
+/// Makes a range read as zeros. The caller is inside the gate, or has closed it.
+pub(crate) async fn clear(
+    core: &Rc<Core>,
+    volume: &VolumeCore,
+    offset: u64,
+    len: u64,
+) -> Result<(), DiskError> {
+    let (page_bytes, end) = (core.page_bytes(), offset + len);
+    let first = offset.div_ceil(page_bytes);
+    // The end of the volume is as good as the end of its last page.
+    let last = if end == volume.size_bytes.get() { end.div_ceil(page_bytes) } else { end / page_bytes };
+    let whole = first..last.max(first);
+    for piece in pieces(page_bytes, offset, len).filter(|piece| !whole.contains(&piece.index)) {
+        if matches!(find(core, volume.layer.get(), piece.index), Located::Page { .. }) {
+            let zeros = BytesMut::zeroed(piece.len as usize).freeze();
+            write_piece(core, volume, piece, zeros, false).await?;
+        }
+    }
+    if whole.is_empty() {
+        return Ok(());
+    }
+    let leaves = whole.start / LEAF_PAGES..(whole.end - 1) / LEAF_PAGES + 1;
+    let leaves = core.map.borrow().layers.leaves_between(volume.layer.get(), None, &leaves);
+    for leaf in leaves {
+        let (start, end) = (leaf * LEAF_PAGES, (leaf + 1) * LEAF_PAGES);
+        for index in start.max(whole.start)..end.min(whole.end) {
+            clear_page(core, volume, index).await?;
+        }
+    }
+    core.commit_soon();
+    Ok(())
+}
+
+async fn clear_page(core: &Rc<Core>, volume: &VolumeCore, index: u64) -> Result<(), DiskError> {
+    while volume.locks.is_locked(index) {
+        volume.locks.wait(index).await;
+    }
+    core.check()?;
+    let own = volume.layer.get();
+    let (now, below) = {
+        let layers = &core.map.borrow().layers;
+        (layers.find(own, index), layers.find_below(own, index))
+    };
+    if now == Found::Zero {
+        return Ok(());
+    }
+    let slot = if below == Found::Zero { Slot::Below } else { Slot::Zero };
+    if slot == Slot::Zero {
+        core.check_room()?;
+    }
+    core.map.borrow_mut().set(own, index, slot);
+    Ok(())
+}
+
+/// Makes everything durable whose writing had completed.
+pub(crate) async fn flush(core: Rc<Core>) -> Result<(), DiskError> {
+    let version = core.map.borrow().version();
+    let flushing = core.disk.flush();
+    let committed = core.committed(version).await;
+    flushing.await.and(committed)
+}
+
+/// The run that begins at `offset`, of pages that are all mapped or all not; it may be cut short, but is never empty.
+pub(crate) fn extent(core: &Core, layer: LayerId, size_bytes: u64, offset: u64) -> Extent {
+    let page_bytes = core.page_bytes();
+    let layers = &core.map.borrow().layers;
+    let is_mapped = |index: u64| layers.find(layer, index) != Found::Zero;
+    let first = offset / page_bytes;
+    let first_is_mapped = is_mapped(first);
+    let limit = size_bytes.div_ceil(page_bytes).min(first + EXTENT_PAGES);
+    let end = (first + 1..limit).find(|index| is_mapped(*index) != first_is_mapped).unwrap_or(limit);
+    let end_bytes = (end * page_bytes).min(size_bytes);
+    Extent { offset_bytes: offset, len_bytes: end_bytes - offset, is_mapped: first_is_mapped }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_end_at_pages() {
+        let cut: Vec<_> =
+            pieces(4096, 3584, 5120).map(|piece| (piece.index, piece.start, piece.len)).collect();
+        assert_eq!(cut, [(0, 3584, 512), (1, 0, 4096), (2, 0, 512)]);
+        assert_eq!(pieces(4096, 512, 0).count(), 0);
+    }
+}

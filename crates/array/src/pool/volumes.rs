@@ -1,0 +1,152 @@
+//! Making, resizing and deleting volumes.
+
+use super::{
+    Doing, Pool, PoolError, SnapshotStatus, Volume, VolumeStatus, check_name,
+    core::{Core, VolumeCore},
+    map::{LayerId, Map, VolumeRecord},
+    transfer,
+};
+use std::rc::Rc;
+
+impl Pool {
+    /// A volume by name; None if there is none.
+    pub fn volume(&self, name: &str) -> Option<Rc<Volume>> {
+        let volume = self.core.volume(name).ok()?;
+        Some(Rc::new(Volume::new(Rc::clone(&self.core), volume)))
+    }
+
+    /// Makes a volume full of zeros. It takes up nothing until it is written.
+    pub fn create_volume(&self, name: &str, size_bytes: u64) -> Doing<Rc<Volume>> {
+        let (core, name) = (Rc::clone(&self.core), name.to_owned());
+        self.core.runtime.start(async move {
+            let _verb = core.verbs.lock().await;
+            check_new(&core, &name, size_bytes)?;
+            let volume = add(&core, &name, size_bytes, None);
+            core.commit().await?;
+            Ok(Rc::new(Volume::new(Rc::clone(&core), volume)))
+        })
+    }
+
+    /// Changes the size of a volume. What is cut off is gone, except from its snapshots; what is new reads as zeros.
+    pub fn resize(&self, name: &str, size_bytes: u64) -> Doing<()> {
+        let (core, name) = (Rc::clone(&self.core), name.to_owned());
+        self.core.runtime.start(async move {
+            let _verb = core.verbs.lock().await;
+            let volume = core.volume(&name)?;
+            let before = volume.size_bytes.get();
+            check_size(&core, size_bytes)?;
+            check_promise(&core, before, size_bytes)?;
+            core.check_room()?;
+            let closed = volume.gate.close().await;
+            if size_bytes < before {
+                transfer::clear(&core, &volume, size_bytes, before - size_bytes).await?;
+            }
+            volume.size_bytes.set(size_bytes);
+            put(&core, &volume);
+            drop(closed);
+            Ok(core.commit().await?)
+        })
+    }
+
+    /// Deletes a volume without snapshots. Whoever has a handle sees every operation fail from now on.
+    pub fn delete(&self, name: &str) -> Doing<()> {
+        let (core, name) = (Rc::clone(&self.core), name.to_owned());
+        self.core.runtime.start(async move {
+            let _verb = core.verbs.lock().await;
+            let volume = core.volume(&name)?;
+            if core.map.borrow().snapshots(volume.id).next().is_some() {
+                return Err(PoolError::HasSnapshots(name));
+            }
+            core.check()?;
+            let closed = volume.gate.close().await;
+            volume.is_gone.set(true);
+            core.volumes.borrow_mut().remove(&name);
+            core.map.borrow_mut().put_volume(&name, None);
+            drop(closed);
+            core.commit().await?;
+            collapse(&core).await
+        })
+    }
+}
+
+/// Removes the layers that nothing refers to any more, which must be durable.
+pub(super) async fn collapse(core: &Rc<Core>) -> Result<(), PoolError> {
+    core.map.borrow_mut().collapse();
+    Ok(core.commit().await?)
+}
+
+/// Stores what a volume has become.
+pub(super) fn put(core: &Core, volume: &VolumeCore) {
+    let (id, size_bytes, layer) = (volume.id, volume.size_bytes.get(), volume.layer.get());
+    core.map.borrow_mut().put_volume(&volume.name, Some(VolumeRecord { id, size_bytes, layer }));
+}
+
+/// Adds a volume that writes above `below`.
+pub(super) fn add(core: &Core, name: &str, size_bytes: u64, below: Option<LayerId>) -> Rc<VolumeCore> {
+    let volume = {
+        let mut map = core.map.borrow_mut();
+        let id = map.next_volume();
+        let layer = map.add_layer(below, id);
+        Rc::new(VolumeCore::new(name, id, size_bytes, layer))
+    };
+    put(core, &volume);
+    core.volumes.borrow_mut().insert(name.to_owned(), Rc::clone(&volume));
+    volume
+}
+
+/// Whether a volume can be added.
+pub(super) fn check_new(core: &Core, name: &str, size_bytes: u64) -> Result<(), PoolError> {
+    check_name(name)?;
+    check_size(core, size_bytes)?;
+    if core.volumes.borrow().contains_key(name) {
+        return Err(PoolError::Exists(name.to_owned()));
+    }
+    check_promise(core, 0, size_bytes)?;
+    Ok(core.check_room()?)
+}
+
+fn check_size(core: &Core, size_bytes: u64) -> Result<(), PoolError> {
+    let is_size = size_bytes > 0
+        && size_bytes <= 1 << 60
+        && size_bytes.is_multiple_of(u64::from(core.disk.block_bytes()));
+    if is_size { Ok(()) } else { Err(PoolError::BadSize(size_bytes)) }
+}
+
+/// Whether the pool may promise `now` instead of `before`.
+pub(super) fn check_promise(core: &Core, before: u64, now: u64) -> Result<(), PoolError> {
+    let Some(ratio) = core.config.overcommit.filter(|_| now > before) else { return Ok(()) };
+    let promised: u64 = core.volumes.borrow().values().map(|volume| volume.size_bytes.get()).sum();
+    let promised_bytes = promised - before + now;
+    let size_bytes = core.map.borrow().pages.count() * core.page_bytes();
+    let limit_bytes = (size_bytes as f64 * ratio) as u64;
+    if promised_bytes <= limit_bytes {
+        return Ok(());
+    }
+    Err(PoolError::Overcommitted { promised_bytes, limit_bytes })
+}
+
+/// See [`Pool::status`].
+pub(super) fn status(core: &Core, map: &Map, name: &str, record: &VolumeRecord) -> VolumeStatus {
+    let pages: u64 = map
+        .layers
+        .ids()
+        .filter_map(|id| map.layers.get(id))
+        .filter(|layer| layer.owner == record.id)
+        .map(|layer| layer.pages)
+        .sum();
+    let mut snapshots: Vec<_> = map.snapshots(record.id).collect();
+    snapshots.sort_by_key(|(_, snapshot)| snapshot.layer);
+    VolumeStatus {
+        name: name.to_owned(),
+        size_bytes: record.size_bytes,
+        used_bytes: pages * core.page_bytes(),
+        snapshots: snapshots
+            .into_iter()
+            .map(|(name, snapshot)| SnapshotStatus {
+                name: name.to_owned(),
+                at_s: snapshot.at_s,
+                size_bytes: snapshot.size_bytes,
+            })
+            .collect(),
+    }
+}
