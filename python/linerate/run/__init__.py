@@ -4,12 +4,13 @@ Open `execute` first: it is that line in code. What happens on the way is told a
 what a run looks like on a screen and what its result is worth to a study are other rooms' business.
 """
 
-from linerate.run.arrays import Reports
+from linerate.run.arrays import ArrayWatch, Reports, Watcher, watch
 from linerate.run.events import Ending, RunEvent
 from linerate.run.execute import Beside, Counters, Execution, Outcome, carry_out
 from linerate.run.load import Load, LoadEnd, LoadStarter, LocalLoad
 
 __all__ = [
+    "ArrayWatch",
     "Beside",
     "Counters",
     "Ending",
@@ -21,5 +22,7 @@ __all__ = [
     "Outcome",
     "Reports",
     "RunEvent",
+    "Watcher",
     "carry_out",
+    "watch",
 ]

@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 from linerate.results.sample import ArrayPart, ArrayRow
+from linerate.run.load import Load
 
 Reports = Callable[[], Mapping[str, Any]]
 """Reads what every array says of its disks: name -> disks, raid_sets, pools and volumes, counters since its start."""
@@ -28,7 +29,10 @@ _Key = tuple[str, str, str]
 
 
 class ArrayWatch:
-    """Differences of the arrays' counters from one reading to the next. The first reading is made when it begins."""
+    """Differences of the arrays' counters from one reading to the next. The first reading is made when it begins.
+
+    `now_s` is the clock of the arrays: a modelled one where they are modelled as a whole.
+    """
 
     def __init__(self, read: Reports, now_s: Callable[[], float] = time.monotonic) -> None:
         self._read = read
@@ -74,3 +78,12 @@ def _row(key: _Key, part: Mapping[str, Any], before: Mapping[str, Any], seconds:
 
 def _first(part: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return next((str(part[name]) for name in names if part.get(name)), "")
+
+
+Watcher = Callable[[Load], ArrayWatch]
+"""Begins to watch the arrays behind the volumes of a load that has begun."""
+
+
+def watch(read: Reports) -> Watcher:
+    """Watches arrays that serve in real time."""
+    return lambda load: ArrayWatch(read)

@@ -30,7 +30,7 @@ from linerate.results import (
     WorkloadSource,
     collect_environment,
 )
-from linerate.run.arrays import ArrayWatch, Reports
+from linerate.run.arrays import ArrayWatch, Watcher
 from linerate.run.events import (
     Ending,
     Happened,
@@ -85,8 +85,8 @@ class Execution:
     """Starts the load of a step: in this process, or on the hosts of a cluster."""
     beside: Beside | None = None
     """What happens around each step, its warm-up included."""
-    arrays: Reports | None = None
-    """Read with every interval: what the disks behind the volumes did."""
+    arrays: Watcher | None = None
+    """Watches the disks behind the volumes, interval by interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class _Step:
         _run_commands(planned.start_commands)
         load = self._start()
         try:
-            self._arrays = ArrayWatch(self._execution.arrays) if self._execution.arrays else None
+            self._arrays = self._execution.arrays(load) if self._execution.arrays else None
             with self._beside(load):
                 counted = _Measured(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
                 self._pull(load, counted)

@@ -126,6 +126,11 @@ class StudyPage:
         return len({observation.block for observation in self.observations})
 
     @property
+    def compares_disks(self) -> bool:
+        """Some case changes what an array is made of."""
+        return any(setting.name.startswith("array.") for case in self.cases for setting in case.settings)
+
+    @property
     def margin_percent(self) -> float:
         """The relative change that does not matter yet."""
         return 100 * self.judgement.margin

@@ -20,6 +20,8 @@ from linerate.report.study.model import Recommendation, WorkloadPart
 from linerate.study import Case, SettingValue
 
 _TOGETHER_MAX = 3
+_CHOICES = "array."
+"""What an array is made of is a choice between speed, capacity and what may fail; none outweighs the others."""
 _HELPS = ("lan_mib_s", "retransmit_percent", "host_cpu_percent", "p99_ms")
 """Besides a workload's own metric, what is worth a setting: the NIC papers chose by these too."""
 Settings = Mapping[str, SettingValue | None]
@@ -134,6 +136,8 @@ def _pairs(cases: Sequence[Case], baseline: str) -> Iterator[_Pair]:
                 for name in {*case.settings, *against.settings}
                 if case.settings.get(name) != against.settings.get(name)
             )
+            if any(name.startswith(_CHOICES) for name in names):
+                continue
             if 0 < len(names) <= _TOGETHER_MAX and all(departs(case, against, name) for name in names):
                 yield _Pair(case, against, names)
 

@@ -16,7 +16,7 @@ from linerate.analysis.verdict import figures_of
 from linerate.errors import UserError
 from linerate.lab.lan import lan_mib_s
 from linerate.results import WorkloadSource
-from linerate.run import Beside, Counters, Execution, LoadStarter, LocalLoad, Reports, RunEvent, carry_out
+from linerate.run import Beside, Counters, Execution, LoadStarter, LocalLoad, RunEvent, Watcher, carry_out
 from linerate.study.laboratory.base import Measured
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Settings, Workload
@@ -62,8 +62,8 @@ class Run:
     """Starts the load: in this process, or on the hosts of a cluster."""
     beside: Beside | None = None
     """What happens around it."""
-    arrays: Reports | None = None
-    """What the disks of its arrays have counted."""
+    arrays: Watcher | None = None
+    """Watches the disks of its arrays."""
 
 
 def measure(run: Run) -> Measured:

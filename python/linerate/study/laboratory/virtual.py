@@ -14,6 +14,7 @@ from linerate.host import HostSettings, HostTarget, Journal, unproven
 from linerate.lab import Lab
 from linerate.lab.lan import LanTraffic
 from linerate.lab.sockets import ArrayWaits
+from linerate.run import watch
 from linerate.san import Host, Link, Nic, Storage, Switch, Topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.faults import faults_of
@@ -148,7 +149,7 @@ class _Up:
                     counters=lambda: {**self._lab.counters(), **traffic.counters(), **waits.counters()},
                     line_rates=self._line_rates(),
                     beside=FaultsOfRun(self._lab, faults, workload) if faults else None,
-                    arrays=self._lab.array_reports if self._has_disks else None,
+                    arrays=watch(self._lab.array_reports) if self._has_disks else None,
                 )
             )
 
