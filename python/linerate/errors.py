@@ -43,3 +43,9 @@ class HostError(LinerateError):
 
 class InternalError(LinerateError):
     """Linerate itself is wrong."""
+
+
+BY_BLAME: dict[Blame, type[LinerateError]] = {
+    kind.blame: kind for kind in (UserError, PeerError, HostError, InternalError)
+}
+"""The class for each one who may be to blame, for errors that come from another process."""

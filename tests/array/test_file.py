@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from linerate.array import ArrayConfig, Portal, example_text, load_array_file, parse_array_text
+from linerate.array import ArrayConfig, Portal, example_names, example_text, load_array_file, parse_array_text
 from linerate.array.file import key_lines
 from linerate.errors import UserError
 
@@ -137,3 +137,17 @@ def test_key_lines_count_array_tables() -> None:
     assert lines["a",] == 1
     assert lines["t", 0, "v", 0, "c"] == 5
     assert lines["t", 1, "v", 0, "c"] == 8
+
+
+@pytest.mark.parametrize("name", example_names())
+def test_examples_are_arrays(name: str, tmp_path: Path) -> None:
+    (tmp_path / "pair.secret").write_text("a secret of two arrays\n", "ascii")
+    config = parse_array_text(example_text(name), name=name, folder=tmp_path)
+    assert config.targets
+    assert all(place.startswith("127.0.0.1:") for place in config.portals if isinstance(place, str))
+
+
+def test_there_is_no_such_example() -> None:
+    with pytest.raises(UserError, match="no example 'nonesuch'") as caught:
+        example_text("nonesuch")
+    assert "raid6" in caught.value.hint

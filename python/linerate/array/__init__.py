@@ -1,10 +1,10 @@
-"""The embedded array: its file, and the process that serves it.
+"""The array: its file, the process that serves it, and the control API by which it is managed.
 
 Open this file first. `load_array_file` turns a commented TOML file into an `ArrayConfig`, whose JSON
-(`ArrayConfig.seam_json`) the data plane serves. `EmbeddedArray` runs one in a process of its own, for a demo or a
-test, and leaves nothing behind. The file has the same keys as the JSON; in addition a size may be written as text
-(`size = "8g"`) and a secret may come from a file or an environment variable, so that it stands neither in the file nor
-on a command line.
+(`ArrayConfig.seam_json`) the data plane serves. The file has the same keys as the JSON; in addition a size, a rate or a
+time may be written as text (`size = "8g"`) and a secret may come from a file or an environment variable, so that it
+stands neither in the file nor on a command line. `EmbeddedArray` runs one array in a process of its own, for a demo or
+a test, and leaves nothing behind. `linerate.array.control` is the HTTP API of an array that serves, and its client.
 """
 
 from linerate.array.config import (
@@ -19,7 +19,7 @@ from linerate.array.config import (
     Volume,
 )
 from linerate.array.embedded import EmbeddedArray, eight_volumes
-from linerate.array.file import example_text, load_array_file, parse_array_text
+from linerate.array.file import example_names, example_text, load_array_file, parse_array_text
 
 __all__ = [
     "AluaChange",
@@ -33,6 +33,7 @@ __all__ = [
     "Target",
     "Volume",
     "eight_volumes",
+    "example_names",
     "example_text",
     "load_array_file",
     "parse_array_text",

@@ -64,7 +64,7 @@ class Volume(Frozen):
     sector_bytes: Sector = 512
     """Logical block size."""
     physical_sector_bytes: Sector = 512
-    """Physical block size: 4096 over a logical 512 is what disks call 512e."""
+    """Physical block size, the logical one if not given: 4096 over a logical 512 is what disks call 512e."""
     read_only: bool = False
     write_cache: bool = False
     """Report a volatile write cache: writes without FUA are durable only after SYNCHRONIZE CACHE."""
@@ -72,6 +72,13 @@ class Volume(Frozen):
     """The array's power does not fail; without this a volume on a pool or a RAID set has no write cache."""
     alua: dict[GroupTag, AluaState] = Field(default_factory=dict)
     """Access through portal groups, by tag, where it differs from what the group says."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _blocks_are_sectors(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "sector_bytes" in given:
+            return {"physical_sector_bytes": given["sector_bytes"], **given}
+        return given
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Volume:

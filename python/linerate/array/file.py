@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,28 @@ _PATHS = {"path", "token_file", "certificate", "key", "authority"}
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\"-]+)\s*\]")
 _KEY = re.compile(r"\s*\"?([\w-]+)\"?\s*=")
 
-EXAMPLE = "example.toml"
+EXAMPLE = "all-keys"
+"""The example that shows every key."""
 
 _Path = tuple[str | int, ...]
 
 
-def example_text() -> str:
-    """A commented array file that works as it is."""
-    return resources.files("linerate.array").joinpath(EXAMPLE).read_text("ascii")
+def example_names() -> list[str]:
+    """The array files that come with Linerate."""
+    return sorted(
+        path.name.removesuffix(".toml") for path in _examples().iterdir() if path.name.endswith(".toml")
+    )
+
+
+def example_text(name: str = EXAMPLE) -> str:
+    """A commented array file that works as it is. Raises UserError for a name that none has."""
+    if name not in example_names():
+        raise UserError(f"there is no example {name!r}", f"examples: {', '.join(example_names())}")
+    return _examples().joinpath(f"{name}.toml").read_text("ascii")
+
+
+def _examples() -> Traversable:
+    return resources.files("linerate.array").joinpath("examples")
 
 
 def load_array_file(path: Path) -> ArrayConfig:

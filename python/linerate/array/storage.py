@@ -15,6 +15,17 @@ from linerate.array.base import Frozen, Name, Sector, known, misplaced, unique
 
 Level = Literal["raid0", "raid1", "raid5", "raid6", "raid10", "raid50", "raid60"]
 
+Drive = Literal[
+    "sata_7200_3_5",
+    "sata_7200_3_5_512e",
+    "sas_7200_2_5",
+    "sas_10k_2_5",
+    "sas_15k_3_5",
+    "sata_ssd",
+    "nvme_ssd",
+]
+"""Drives that the data plane models (`crates/array/src/disk/modelled`)."""
+
 CHUNK_MIN_BYTES, CHUNK_MAX_BYTES = 4 << 10, 1 << 20
 
 _DISKS_MIN: dict[str, int] = {
@@ -42,8 +53,8 @@ class Disk(Frozen):
     """Capacity; may be left out for a file that exists."""
     sector_bytes: Sector = 512
     """Smallest unit of reading and writing."""
-    model: Name | None = None
-    """A drive whose times this disk takes, for example sata_7200_3_5; none: as fast as its kind is."""
+    model: Drive | None = None
+    """The drive whose times this disk takes; none: as fast as its kind is."""
     count: Annotated[int, Field(ge=1, le=256)] | None = None
     """Makes that many disks."""
 

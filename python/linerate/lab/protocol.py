@@ -14,15 +14,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from linerate.errors import HostError, InternalError, LinerateError, PeerError, UserError
+from linerate.errors import BY_BLAME, HostError, LinerateError, UserError
 from linerate.lab import system
 
 LINE_BYTES_MAX = 1 << 20
 ANSWER_TIMEOUT_S = 30.0
 
-_BY_BLAME: dict[str, type[LinerateError]] = {
-    kind.blame: kind for kind in (UserError, PeerError, HostError, InternalError)
-}
 _PREFIX = "linerate-lab"
 NAME_FORM = "letters, digits and hyphens, at most 48, a letter or digit first"
 _STEM_MAX = 39
@@ -81,7 +78,7 @@ def error_answer(error: LinerateError) -> dict[str, Any]:
 def value_of(answer: dict[str, Any]) -> Any:
     """The value of an answer; raises the error that it holds."""
     if "error" in answer:
-        raise _BY_BLAME[answer["blame"]](answer["error"], answer["hint"])
+        raise BY_BLAME[answer["blame"]](answer["error"], answer["hint"])
     return answer["value"]
 
 

@@ -15,14 +15,10 @@ from linerate.array.control.place import Place
 from linerate.array.control.report import ArrayReport
 from linerate.array.control.signing import ANSWER_HEADER, check_answer, sign
 from linerate.array.partners import Partner
-from linerate.errors import HostError, InternalError, LinerateError, PeerError, UserError
+from linerate.errors import BY_BLAME, PeerError, UserError
 
 TIMEOUT_S = 60.0
 ANSWER_BYTES_MAX = 64 << 20
-
-_BY_BLAME: dict[str, type[LinerateError]] = {
-    kind.blame: kind for kind in (UserError, PeerError, HostError, InternalError)
-}
 
 
 class ControlClient:
@@ -123,7 +119,7 @@ class ControlClient:
                 raise ValueError
             if status == http.HTTPStatus.OK:
                 return value
-            raise _BY_BLAME[value["blame"]](str(value["error"]), str(value["hint"]))
+            raise BY_BLAME[value["blame"]](str(value["error"]), str(value["hint"]))
         except (ValueError, KeyError) as error:
             raise PeerError(
                 f"{self.url}: what answers there (HTTP {status}) is no control API of an array",

@@ -24,7 +24,12 @@ SCHEMA = "linerate.array/1"
 
 def serve(
     file: Annotated[Path | None, typer.Argument(metavar="FILE.toml", help="The array file.")] = None,
-    example: Annotated[bool, typer.Option("--example", help="Print a commented array file and end.")] = False,
+    example: Annotated[
+        bool,
+        typer.Option(
+            "--example", help="Print an array file with every key and end; `array examples` has more."
+        ),
+    ] = False,
     control: Annotated[
         bool, typer.Option("--control/--no-control", help="Let the other verbs look at it and manage it.")
     ] = True,

@@ -44,6 +44,20 @@ def _array() -> None:
 
 
 @app.command()
+def examples(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Print this one.")] = None,
+) -> None:
+    """List array files to start from, or print one: linerate array examples raid6 > lab.toml."""
+    from linerate.array import example_names, example_text
+
+    if name is not None:
+        typer.echo(example_text(name), nl=False)
+        return
+    for known in example_names():
+        typer.echo(f"{known:<10}{example_text(known).splitlines()[0].removeprefix('# ')}")
+
+
+@app.command()
 def show(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, metavar="S", help="How long rates are measured.")
