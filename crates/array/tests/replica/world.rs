@@ -1,0 +1,227 @@
+//! Two arrays, a network that loses messages, hosts that write, and whoever drives replication between them.
+
+use crate::{
+    link::Wire,
+    store::{MemoryStore, PAGE_BYTES},
+};
+use bytes::Bytes;
+use futures::channel::oneshot;
+use linerate_array::{
+    Runtime,
+    replica::{Commit, CopyOptions, Group, ReplicaError, Replicator, Role, Store},
+};
+use linerate_sim::Rng;
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    future::Future,
+    rc::Rc,
+};
+
+pub const GROUP: &str = "mail";
+
+/// An array: what survives, and the process that serves it now.
+pub struct Array {
+    pub store: MemoryStore,
+    pub replicator: Rc<Replicator<MemoryStore>>,
+}
+
+pub struct World {
+    pub runtime: Runtime,
+    pub rng: Rc<RefCell<Rng>>,
+    pub arrays: [RefCell<Array>; 2],
+    /// What a point's volumes must hold, by its name: learned from the array that took it.
+    truth: RefCell<BTreeMap<String, Vec<Vec<u8>>>>,
+    /// Breaks the link that is in use.
+    cable: RefCell<Rc<Cell<bool>>>,
+    /// So much more may go wrong.
+    pub trouble: Cell<u32>,
+    at_s: Cell<u32>,
+}
+
+impl World {
+    pub fn new(runtime: Runtime, seed: u64) -> Rc<Self> {
+        let rng = Rc::new(RefCell::new(Rng::new(seed)));
+        let array = || {
+            let store = MemoryStore::new(runtime.clone(), Rc::clone(&rng));
+            let replicator = open(&store, &runtime, &rng);
+            RefCell::new(Array { store, replicator })
+        };
+        let arrays = [array(), array()];
+        Rc::new(Self {
+            runtime,
+            arrays,
+            rng,
+            truth: RefCell::default(),
+            cable: RefCell::default(),
+            trouble: Cell::new(0),
+            at_s: Cell::new(0),
+        })
+    }
+
+    pub fn range(&self, low: u64, high: u64) -> u64 {
+        self.rng.borrow_mut().range(low, high)
+    }
+
+    pub fn chance(&self, percent: u32) -> bool {
+        self.rng.borrow_mut().chance(percent)
+    }
+
+    pub fn store(&self, array: usize) -> MemoryStore {
+        self.arrays[array].borrow().store.clone()
+    }
+
+    pub fn replicator(&self, array: usize) -> Rc<Replicator<MemoryStore>> {
+        Rc::clone(&self.arrays[array].borrow().replicator)
+    }
+
+    /// Kills an array's process and starts it anew.
+    pub async fn restart(&self, array: usize) {
+        self.cable.borrow().set(true);
+        let replicator = {
+            let mut array = self.arrays[array].borrow_mut();
+            array.store.power_cut();
+            array.replicator = open(&array.store, &self.runtime, &self.rng);
+            Rc::clone(&array.replicator)
+        };
+        self.check_points(array);
+        let _ = self.ask(array, async move { replicator.recover().await }).await;
+    }
+
+    /// Lets a process of an array do something. None if it was killed meanwhile, or if its answer got lost.
+    pub async fn ask<T: 'static>(
+        &self,
+        array: usize,
+        step: impl Future<Output = Result<T, ReplicaError>> + 'static,
+    ) -> Option<Result<T, ReplicaError>> {
+        let store = self.store(array);
+        let (sender, mut receiver) = oneshot::channel();
+        self.runtime.spawn(async move {
+            let result = step.await;
+            // Nobody waits once the process was killed.
+            let _ = sender.send(result);
+        });
+        loop {
+            if let Ok(Some(result)) = receiver.try_recv() {
+                let is_lost = self.trouble.get() > 0 && self.chance(3);
+                return (!is_lost).then_some(result);
+            }
+            if !store.is_alive() {
+                return None;
+            }
+            self.runtime.sleep(1_000).await;
+        }
+    }
+
+    /// Whatever breaks, while there is trouble left.
+    pub async fn make_trouble(self: Rc<Self>) {
+        while self.trouble.get() > 0 {
+            self.runtime.sleep(self.range(1_000, 1_500_000)).await;
+            self.trouble.set(self.trouble.get().saturating_sub(1));
+            match self.range(0, 3) {
+                0 | 1 => self.cable.borrow().set(true),
+                2 => self.restart(0).await,
+                _ => self.restart(1).await,
+            }
+        }
+    }
+
+    /// A host's writes to random pages of the primary's volumes, one after the other.
+    pub async fn write(&self, array: usize, writes: u64) {
+        let store = self.store(array);
+        for _ in 0..writes {
+            let names: Vec<String> = store.platters.borrow().volumes.keys().cloned().collect();
+            let name = &names[self.range(0, names.len() as u64 - 1) as usize];
+            let Some(volume) = store.volume(name) else { return };
+            let pages = volume.size_bytes() / PAGE_BYTES as u64;
+            let offset = self.range(0, pages - 1) * PAGE_BYTES as u64;
+            let byte = if self.chance(20) { 0 } else { self.range(1, 255) as u8 };
+            let is_durable = self.chance(50);
+            let write = volume.write(offset, Bytes::from(vec![byte; PAGE_BYTES]), is_durable);
+            if self.ask(array, async move { Ok(write.await?) }).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// One attempt to bring `from`'s newest state to the other array. The commit that both know, if it came so far.
+    pub async fn replicate(self: &Rc<Self>, from: usize, volumes: &[String], keep: usize) -> Option<Commit> {
+        let (source, partner) = (self.replicator(from), self.replicator(1 - from));
+        let (names, at_s) = (volumes.to_vec(), f64::from(self.at_s.replace(self.at_s.get() + 1)));
+        let group = self.ask(from, async move { source.primary(GROUP, &names).await }).await?.ok()?;
+        let preparing = Rc::clone(&group);
+        let offer = self.ask(from, async move { preparing.prepare(at_s, keep).await }).await?.ok()?;
+        self.learn(from, &offer.point.name, volumes);
+        let begun = self.ask(1 - from, async move { partner.begin(&offer).await }).await?.ok()?;
+        let cable = Rc::new(Cell::new(false));
+        *self.cable.borrow_mut() = Rc::clone(&cable);
+        let wire = Rc::new(Wire::new(begun.gates, self.runtime.clone(), Rc::clone(&self.rng), cable));
+        let options = CopyOptions {
+            rate_bytes_per_s: if self.chance(10) { 1 << 28 } else { 0 },
+            piece_bytes: (PAGE_BYTES as u32) << self.range(0, 2),
+            window: self.range(1, 5) as usize,
+            checkpoint_bytes: self.range(1, 20) * 4096,
+        };
+        let copying = Rc::clone(&group);
+        let copy = async move { copying.copy(&begun.answer, wire, options).await };
+        let commit = self.ask(from, copy).await?.ok()?;
+        let (partner, sent) = (self.replicator(1 - from), commit.clone());
+        self.ask(1 - from, async move { partner.group(&sent.group)?.commit(&sent).await }).await?.ok()?;
+        self.check_points(1 - from);
+        let sent = commit.clone();
+        self.ask(from, async move { group.confirm(&sent).await }).await?.ok()?;
+        Some(commit)
+    }
+
+    /// What the source's snapshot of a point shows is what the point is.
+    fn learn(&self, array: usize, point: &str, volumes: &[String]) {
+        let store = self.store(array);
+        let platters = store.platters.borrow();
+        let bytes = volumes.iter().map(|volume| platters.volumes[volume].snapshot(point).cloned());
+        let Some(bytes) = bytes.collect::<Option<Vec<_>>>() else { return };
+        let mut truth = self.truth.borrow_mut();
+        let known = truth.entry(point.to_owned()).or_insert_with(|| bytes.clone());
+        assert_eq!(*known, bytes, "the source's own point {point} has changed");
+    }
+
+    /// Every point that an array shows for all volumes is what it was when it was taken.
+    pub fn check_points(&self, array: usize) {
+        let store = self.store(array);
+        let Ok(group) = self.replicator(array).group(GROUP) else { return };
+        let platters = store.platters.borrow();
+        let truth = self.truth.borrow();
+        for (at, volume) in group.volumes().iter().enumerate() {
+            for (point, bytes) in platters.volumes.get(volume).map(|v| &v.snapshots[..]).unwrap_or_default() {
+                // A point that was never offered is known to its own array only.
+                if let Some(truth) = truth.get(point) {
+                    assert!(
+                        truth[at] == *bytes,
+                        "array {array}: point {point} of {volume} is not what it was"
+                    );
+                }
+            }
+        }
+    }
+
+    /// The volumes that hosts see on an array are those of a point.
+    pub fn check_volumes(&self, array: usize, point: &str) {
+        let store = self.store(array);
+        let platters = store.platters.borrow();
+        let group = self.replicator(array).group(GROUP).unwrap();
+        assert_eq!(group.role(), Role::Primary);
+        for (at, volume) in group.volumes().iter().enumerate() {
+            let is_same = self.truth.borrow()[point][at] == platters.volumes[volume].now;
+            assert!(is_same, "array {array} was promoted to {point}, but {volume} shows something else");
+        }
+    }
+
+    pub fn group(&self, array: usize) -> Option<Rc<Group<MemoryStore>>> {
+        self.replicator(array).group(GROUP).ok()
+    }
+}
+
+fn open(store: &MemoryStore, runtime: &Runtime, rng: &Rc<RefCell<Rng>>) -> Rc<Replicator<MemoryStore>> {
+    let rng = Rc::clone(rng);
+    let random = move || rng.borrow_mut().next_u64();
+    Rc::new(Replicator::open(Rc::new(store.clone()), runtime.clone(), random).unwrap())
+}
