@@ -99,7 +99,7 @@ impl<S: Store + 'static> Group<S> {
         drop(self.copy_turn.lock().await);
     }
 
-    /// The partner has the point: later transfers begin from it.
+    /// The partner has the point: later transfers begin from it. Of the points before it the primary needs none.
     pub async fn confirm(&self, commit: &Commit) -> Result<(), ReplicaError> {
         let _turn = self.turn.lock().await;
         self.must_be_primary()?;
@@ -112,6 +112,7 @@ impl<S: Store + 'static> Group<S> {
             });
             let point = copied.ok_or_else(|| self.stale(&commit.point))?.point;
             self.update(|state| {
+                state.keep = 1;
                 state.add_point(point);
                 state.outgoing = None;
             })

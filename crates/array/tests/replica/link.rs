@@ -1,5 +1,6 @@
 //! A link with delays that breaks, and that lets what was under way arrive long after.
 
+use crate::store::MemoryStore;
 use bytes::Bytes;
 use futures::{FutureExt, channel::oneshot, future::LocalBoxFuture};
 use linerate_array::{
@@ -13,8 +14,10 @@ use std::{
 };
 
 /// The way to one beginning's gates.
-pub struct Wire {
+pub(crate) struct Wire {
     gates: Vec<Rc<Gate>>,
+    /// The process behind the gates.
+    partner: MemoryStore,
     runtime: Runtime,
     rng: Rc<RefCell<Rng>>,
     is_broken: Rc<Cell<bool>>,
@@ -29,13 +32,14 @@ const LATE_NS: u64 = 2_000_000;
 
 impl Wire {
     /// Breaks when `is_broken` is set.
-    pub fn new(
+    pub(crate) fn new(
         gates: Vec<Rc<Gate>>,
+        partner: MemoryStore,
         runtime: Runtime,
         rng: Rc<RefCell<Rng>>,
         is_broken: Rc<Cell<bool>>,
     ) -> Self {
-        Self { gates, runtime, rng, is_broken }
+        Self { gates, partner, runtime, rng, is_broken }
     }
 
     fn carry(
@@ -47,7 +51,7 @@ impl Wire {
             let mut rng = self.rng.borrow_mut();
             (rng.range(0, DELAY_NS), rng.range(0, LATE_NS), rng.chance(50))
         };
-        let gates = self.gates.clone();
+        let (gates, partner) = (self.gates.clone(), self.partner.clone());
         let (sender, mut receiver) = oneshot::channel();
         let (there, way) = (runtime.clone(), Rc::clone(&is_broken));
         runtime.clone().spawn(async move {
@@ -62,7 +66,7 @@ impl Wire {
         });
         async move {
             loop {
-                if is_broken.get() {
+                if is_broken.get() || !partner.is_alive() {
                     return Err(LinkError::Broken("the wire broke".into()));
                 }
                 match receiver.try_recv() {

@@ -1,7 +1,11 @@
 //! A store in memory that can lose its power: it tells written from durable, and a killed array's operations never end.
 
 use bytes::{Bytes, BytesMut};
-use futures::{FutureExt, channel::oneshot, future::pending};
+use futures::{
+    FutureExt,
+    channel::oneshot,
+    future::{LocalBoxFuture, pending},
+};
 use linerate_array::{
     Disk, DiskError, Runtime,
     disk::{DiskStats, Reading, Writing},
@@ -11,30 +15,31 @@ use linerate_sim::Rng;
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
+    ops::Range,
     rc::Rc,
 };
 
-pub const PAGE_BYTES: usize = 4096;
+pub(crate) const PAGE_BYTES: usize = 4096;
 const BLOCK_BYTES: usize = 512;
 
 /// What lies on an array's disks, whichever process serves them.
 #[derive(Default)]
-pub struct Platters {
-    pub volumes: BTreeMap<String, Volume>,
-    pub table: BTreeMap<String, Vec<u8>>,
+pub(crate) struct Platters {
+    pub(crate) volumes: BTreeMap<String, Volume>,
+    pub(crate) table: BTreeMap<String, Vec<u8>>,
     /// The process that may still act.
     life: u64,
 }
 
 #[derive(Clone, Default)]
-pub struct Volume {
-    pub now: Vec<u8>,
+pub(crate) struct Volume {
+    pub(crate) now: Vec<u8>,
     durable: Vec<u8>,
-    pub snapshots: Vec<(String, Vec<u8>)>,
+    pub(crate) snapshots: Vec<(String, Vec<u8>)>,
 }
 
 impl Volume {
-    pub fn snapshot(&self, name: &str) -> Option<&Vec<u8>> {
+    pub(crate) fn snapshot(&self, name: &str) -> Option<&Vec<u8>> {
         self.snapshots.iter().find(|(snapshot, _)| snapshot == name).map(|(_, bytes)| bytes)
     }
 
@@ -53,8 +58,8 @@ impl Volume {
 
 /// One process's view of the platters.
 #[derive(Clone)]
-pub struct MemoryStore {
-    pub platters: Rc<RefCell<Platters>>,
+pub(crate) struct MemoryStore {
+    pub(crate) platters: Rc<RefCell<Platters>>,
     life: u64,
     runtime: Runtime,
     rng: Rc<RefCell<Rng>>,
@@ -63,12 +68,12 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    pub fn new(runtime: Runtime, rng: Rc<RefCell<Rng>>) -> Self {
+    pub(crate) fn new(runtime: Runtime, rng: Rc<RefCell<Rng>>) -> Self {
         Self { platters: Rc::default(), life: 0, runtime, rng, slowness_ns: Rc::new(Cell::new(10_000)) }
     }
 
     /// Kills the process, cuts the power, starts another process.
-    pub fn power_cut(&mut self) {
+    pub(crate) fn power_cut(&mut self) {
         self.life += 1;
         let mut platters = self.platters.borrow_mut();
         platters.life = self.life;
@@ -79,7 +84,7 @@ impl MemoryStore {
         }
     }
 
-    pub fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         self.platters.borrow().life == self.life
     }
 
@@ -241,17 +246,22 @@ struct Live {
 }
 
 impl Live {
-    /// Runs an operation to its end whether or not somebody waits.
+    /// Runs an operation on a range to its end, whether or not somebody waits.
     fn run<T: 'static>(
         &self,
-        operation: impl FnOnce(&mut Volume) -> T + 'static,
-    ) -> futures::future::LocalBoxFuture<'static, Result<T, DiskError>> {
+        range: Range<usize>,
+        operation: impl FnOnce(&mut Volume, Range<usize>) -> T + 'static,
+    ) -> LocalBoxFuture<'static, Result<T, DiskError>> {
         let (store, name) = (self.store.clone(), self.name.clone());
         let (sender, receiver) = oneshot::channel();
         let runtime = store.runtime.clone();
         runtime.spawn(async move {
             store.wait().await;
-            let result = store.change(&name, |volume| Ok(operation(volume)));
+            let result = store.change(&name, |volume| {
+                // A volume may shrink while something is on its way to it.
+                let fits = range.end <= volume.now.len();
+                fits.then(|| operation(volume, range)).ok_or_else(|| refused("range"))
+            });
             store.wait().await;
             let _ = sender.send(result.map_err(|_| DiskError::Failed(name)));
         });
@@ -284,16 +294,14 @@ impl Disk for Live {
     }
 
     fn read(&self, offset: u64, mut into: BytesMut) -> Reading {
-        self.run(move |volume| {
-            let range = offset as usize..offset as usize + into.len();
+        self.run(range(offset, into.len()), move |volume, range| {
             into.copy_from_slice(&volume.now[range]);
             into
         })
     }
 
     fn write(&self, offset: u64, data: Bytes, durable: bool) -> Writing {
-        self.run(move |volume| {
-            let range = offset as usize..offset as usize + data.len();
+        self.run(range(offset, data.len()), move |volume, range| {
             volume.now[range.clone()].copy_from_slice(&data);
             if durable {
                 volume.durable[range].copy_from_slice(&data);
@@ -302,12 +310,16 @@ impl Disk for Live {
     }
 
     fn flush(&self) -> Writing {
-        self.run(|volume| volume.durable.clone_from(&volume.now))
+        self.run(0..0, |volume, _| volume.durable.clone_from(&volume.now))
     }
 
     fn discard(&self, offset: u64, len: u64) -> Writing {
-        self.run(move |volume| volume.now[offset as usize..(offset + len) as usize].fill(0))
+        self.run(range(offset, len as usize), |volume, range| volume.now[range].fill(0))
     }
+}
+
+fn range(offset: u64, len: usize) -> Range<usize> {
+    offset as usize..offset as usize + len
 }
 
 /// A volume as it was.

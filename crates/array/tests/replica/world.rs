@@ -18,29 +18,31 @@ use std::{
     rc::Rc,
 };
 
-pub const GROUP: &str = "mail";
+/// No step takes longer.
+const STEP_NS_MAX: u64 = 1_000_000_000;
+pub(crate) const GROUP: &str = "mail";
 
 /// An array: what survives, and the process that serves it now.
-pub struct Array {
-    pub store: MemoryStore,
-    pub replicator: Rc<Replicator<MemoryStore>>,
+pub(crate) struct Array {
+    pub(crate) store: MemoryStore,
+    pub(crate) replicator: Rc<Replicator<MemoryStore>>,
 }
 
-pub struct World {
-    pub runtime: Runtime,
-    pub rng: Rc<RefCell<Rng>>,
-    pub arrays: [RefCell<Array>; 2],
+pub(crate) struct World {
+    pub(crate) runtime: Runtime,
+    pub(crate) rng: Rc<RefCell<Rng>>,
+    pub(crate) arrays: [RefCell<Array>; 2],
     /// What a point's volumes must hold, by its name: learned from the array that took it.
     truth: RefCell<BTreeMap<String, Vec<Vec<u8>>>>,
     /// Breaks the link that is in use.
     cable: RefCell<Rc<Cell<bool>>>,
     /// So much more may go wrong.
-    pub trouble: Cell<u32>,
+    pub(crate) trouble: Cell<u32>,
     at_s: Cell<u32>,
 }
 
 impl World {
-    pub fn new(runtime: Runtime, seed: u64) -> Rc<Self> {
+    pub(crate) fn new(runtime: Runtime, seed: u64) -> Rc<Self> {
         let rng = Rc::new(RefCell::new(Rng::new(seed)));
         let array = || {
             let store = MemoryStore::new(runtime.clone(), Rc::clone(&rng));
@@ -59,24 +61,24 @@ impl World {
         })
     }
 
-    pub fn range(&self, low: u64, high: u64) -> u64 {
+    pub(crate) fn range(&self, low: u64, high: u64) -> u64 {
         self.rng.borrow_mut().range(low, high)
     }
 
-    pub fn chance(&self, percent: u32) -> bool {
+    pub(crate) fn chance(&self, percent: u32) -> bool {
         self.rng.borrow_mut().chance(percent)
     }
 
-    pub fn store(&self, array: usize) -> MemoryStore {
+    pub(crate) fn store(&self, array: usize) -> MemoryStore {
         self.arrays[array].borrow().store.clone()
     }
 
-    pub fn replicator(&self, array: usize) -> Rc<Replicator<MemoryStore>> {
+    pub(crate) fn replicator(&self, array: usize) -> Rc<Replicator<MemoryStore>> {
         Rc::clone(&self.arrays[array].borrow().replicator)
     }
 
     /// Kills an array's process and starts it anew.
-    pub async fn restart(&self, array: usize) {
+    pub(crate) async fn restart(&self, array: usize) {
         self.cable.borrow().set(true);
         let replicator = {
             let mut array = self.arrays[array].borrow_mut();
@@ -89,7 +91,7 @@ impl World {
     }
 
     /// Lets a process of an array do something. None if it was killed meanwhile, or if its answer got lost.
-    pub async fn ask<T: 'static>(
+    pub(crate) async fn ask<T: 'static>(
         &self,
         array: usize,
         step: impl Future<Output = Result<T, ReplicaError>> + 'static,
@@ -101,6 +103,7 @@ impl World {
             // Nobody waits once the process was killed.
             let _ = sender.send(result);
         });
+        let until = self.runtime.now() + STEP_NS_MAX;
         loop {
             if let Ok(Some(result)) = receiver.try_recv() {
                 let is_lost = self.trouble.get() > 0 && self.chance(3);
@@ -110,11 +113,12 @@ impl World {
                 return None;
             }
             self.runtime.sleep(1_000).await;
+            assert!(self.runtime.now() < until, "a step never ends");
         }
     }
 
     /// Whatever breaks, while there is trouble left.
-    pub async fn make_trouble(self: Rc<Self>) {
+    pub(crate) async fn make_trouble(self: Rc<Self>) {
         while self.trouble.get() > 0 {
             self.runtime.sleep(self.range(1_000, 1_500_000)).await;
             self.trouble.set(self.trouble.get().saturating_sub(1));
@@ -127,9 +131,12 @@ impl World {
     }
 
     /// A host's writes to random pages of the primary's volumes, one after the other.
-    pub async fn write(&self, array: usize, writes: u64) {
+    pub(crate) async fn write(&self, array: usize, writes: u64) {
         let store = self.store(array);
         for _ in 0..writes {
+            if !store.is_alive() {
+                return;
+            }
             let names: Vec<String> = store.platters.borrow().volumes.keys().cloned().collect();
             let name = &names[self.range(0, names.len() as u64 - 1) as usize];
             let Some(volume) = store.volume(name) else { return };
@@ -144,33 +151,57 @@ impl World {
         }
     }
 
+    /// Lets whichever process serves the group on an array now do something with it.
+    pub(crate) async fn ask_group<T: 'static, F: Future<Output = Result<T, ReplicaError>> + 'static>(
+        &self,
+        array: usize,
+        step: impl FnOnce(Rc<Group<MemoryStore>>) -> F,
+    ) -> Option<Result<T, ReplicaError>> {
+        let step = step(self.group(array)?);
+        self.ask(array, step).await
+    }
+
     /// One attempt to bring `from`'s newest state to the other array. The commit that both know, if it came so far.
-    pub async fn replicate(self: &Rc<Self>, from: usize, volumes: &[String], keep: usize) -> Option<Commit> {
-        let (source, partner) = (self.replicator(from), self.replicator(1 - from));
+    pub(crate) async fn replicate(
+        self: &Rc<Self>,
+        from: usize,
+        volumes: &[String],
+        keep: usize,
+    ) -> Option<Commit> {
         let (names, at_s) = (volumes.to_vec(), f64::from(self.at_s.replace(self.at_s.get() + 1)));
-        let group = self.ask(from, async move { source.primary(GROUP, &names).await }).await?.ok()?;
-        let preparing = Rc::clone(&group);
-        let offer = self.ask(from, async move { preparing.prepare(at_s, keep).await }).await?.ok()?;
+        let source = self.replicator(from);
+        self.ask(from, async move { source.primary(GROUP, &names).await }).await?.ok()?;
+        let prepare = |group: Rc<Group<_>>| async move { group.prepare(at_s, keep).await };
+        let offer = self.ask_group(from, prepare).await?.ok()?;
         self.learn(from, &offer.point.name, volumes);
+        let partner = self.replicator(1 - from);
+        let partner_store = self.store(1 - from);
         let begun = self.ask(1 - from, async move { partner.begin(&offer).await }).await?.ok()?;
         let cable = Rc::new(Cell::new(false));
         *self.cable.borrow_mut() = Rc::clone(&cable);
-        let wire = Rc::new(Wire::new(begun.gates, self.runtime.clone(), Rc::clone(&self.rng), cable));
-        let options = CopyOptions {
+        let (runtime, rng) = (self.runtime.clone(), Rc::clone(&self.rng));
+        let wire = Rc::new(Wire::new(begun.gates, partner_store, runtime, rng, cable));
+        let options = self.options();
+        let answer = begun.answer;
+        let copy = |group: Rc<Group<_>>| async move { group.copy(&answer, wire, options).await };
+        let commit = self.ask_group(from, copy).await?.ok()?;
+        let sent = commit.clone();
+        let seal = |group: Rc<Group<_>>| async move { group.commit(&sent).await };
+        self.ask_group(1 - from, seal).await?.ok()?;
+        self.check_points(1 - from);
+        let sent = commit.clone();
+        let confirm = |group: Rc<Group<_>>| async move { group.confirm(&sent).await };
+        self.ask_group(from, confirm).await?.ok()?;
+        Some(commit)
+    }
+
+    fn options(&self) -> CopyOptions {
+        CopyOptions {
             rate_bytes_per_s: if self.chance(10) { 1 << 28 } else { 0 },
             piece_bytes: (PAGE_BYTES as u32) << self.range(0, 2),
             window: self.range(1, 5) as usize,
             checkpoint_bytes: self.range(1, 20) * 4096,
-        };
-        let copying = Rc::clone(&group);
-        let copy = async move { copying.copy(&begun.answer, wire, options).await };
-        let commit = self.ask(from, copy).await?.ok()?;
-        let (partner, sent) = (self.replicator(1 - from), commit.clone());
-        self.ask(1 - from, async move { partner.group(&sent.group)?.commit(&sent).await }).await?.ok()?;
-        self.check_points(1 - from);
-        let sent = commit.clone();
-        self.ask(from, async move { group.confirm(&sent).await }).await?.ok()?;
-        Some(commit)
+        }
     }
 
     /// What the source's snapshot of a point shows is what the point is.
@@ -185,7 +216,7 @@ impl World {
     }
 
     /// Every point that an array shows for all volumes is what it was when it was taken.
-    pub fn check_points(&self, array: usize) {
+    pub(crate) fn check_points(&self, array: usize) {
         let store = self.store(array);
         let Ok(group) = self.replicator(array).group(GROUP) else { return };
         let platters = store.platters.borrow();
@@ -204,7 +235,7 @@ impl World {
     }
 
     /// The volumes that hosts see on an array are those of a point.
-    pub fn check_volumes(&self, array: usize, point: &str) {
+    pub(crate) fn check_volumes(&self, array: usize, point: &str) {
         let store = self.store(array);
         let platters = store.platters.borrow();
         let group = self.replicator(array).group(GROUP).unwrap();
@@ -215,7 +246,7 @@ impl World {
         }
     }
 
-    pub fn group(&self, array: usize) -> Option<Rc<Group<MemoryStore>>> {
+    pub(crate) fn group(&self, array: usize) -> Option<Rc<Group<MemoryStore>>> {
         self.replicator(array).group(GROUP).ok()
     }
 }
