@@ -122,7 +122,7 @@ class Pool(Frozen):
 
     name: Name
     raid_sets: tuple[Name, ...] = Field(min_length=1)
-    page_bytes: Annotated[int, Field(ge=64 << 10, le=64 << 20)] = 1 << 20
+    page_bytes: Annotated[int, Field(ge=4 << 10, le=64 << 20)] = 1 << 20
     """Unit of allocation; a power of two."""
     warn_at: Annotated[float, Field(gt=0, le=1)] = 0.8
     """Share of use from which the pool warns."""
@@ -132,7 +132,7 @@ class Pool(Frozen):
     @model_validator(mode="after")
     def _page_is_a_power_of_two(self) -> Pool:
         if self.page_bytes & (self.page_bytes - 1):
-            raise misplaced(("page_bytes",), "a page is a power of two, from 64k to 64m")
+            raise misplaced(("page_bytes",), "a page is a power of two, from 4k to 64m")
         return self
 
 

@@ -15,6 +15,7 @@ class Subject(StrEnum):
     RUN = "run"
     WORKLOAD = "workload"
     ARRAY = "array"
+    CONTROL = "control"
     TOPOLOGY = "topology"
     STUDY = "study"
     EVENTS = "events"
@@ -26,6 +27,7 @@ def schema(
         Subject,
         typer.Argument(
             help="run: a RunSpec; workload: a TOML workload file; array: an array file; "
+            "control: the OpenAPI document of an array's control API; "
             "topology: of a SAN; study: a study file; "
             "events: the lines of --json; manifest: of a run."
         ),
@@ -49,6 +51,10 @@ def _schema(subject: Subject) -> dict[str, object]:
             from linerate.array import ArrayConfig
 
             return ArrayConfig.model_json_schema()
+        case Subject.CONTROL:
+            from linerate.array.control.openapi import document
+
+            return document()
         case Subject.TOPOLOGY:
             from linerate.san import topology_schema
 
