@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import stat
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from linerate.array.partners import Partner
 from linerate.errors import HostError, PeerError, UserError
 
 from tests.array.fake import FILE, IQN, PARTNER_SECRET, PretendArray, pretend
+from tests.need import tool
 
 Served = tuple[PretendArray, ControlServer]
 
@@ -250,6 +252,30 @@ def test_a_certificate_that_is_none(state: Path, tmp_path: Path) -> None:
         ControlServer(Service(array, config), config),
     ):
         pass
+
+
+def test_with_a_certificate_it_is_https(state: Path, tmp_path: Path) -> None:
+    certificate, key = tmp_path / "lab.pem", tmp_path / "lab.key"
+    openssl = [
+        tool("openssl", "openssl"),
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+    ]
+    openssl += ["-nodes", "-subj", "/CN=lab", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "1"]
+    subprocess.run([*openssl, "-out", certificate, "-keyout", key], check=True, capture_output=True)
+    text = f'{FILE}[control]\ncertificate = "{certificate}"\nkey = "{key}"\n'
+    _, config, service = pretend(text)
+    with ControlServer(service, config) as server:
+        assert server.url.startswith("https://127.0.0.1:")
+        assert ControlClient.at(find(None)).report().name == "lab"
+        partner = ControlClient(server.url, partner=_partner(), certificate=certificate)
+        assert partner.do("replica_begin", {})["heard"]["partner"] == "pair"
+        with pytest.raises(PeerError, match="certificate is not trusted"):
+            ControlClient(server.url, token="t").status()
 
 
 def test_nobody_there_is_told_with_the_address(served: Served) -> None:

@@ -28,8 +28,7 @@ def fail_disk(
     """Treat a disk as failed from now on. A hot spare takes its place, if there is one."""
     client = reach(array, token_file)
     raid = _set_of(client, disk)
-    state = f"its RAID set {raid.name} is {raid.state}" if raid else "it is in no RAID set"
-    confirm(f"The disk {disk} will not be used any more; {state}. Fail it?", yes)
+    confirm(f"The disk {disk} will not be used any more; {_stake(raid)}. Fail it?", yes)
     made = carried_out(client, "fail_disk", {"disk": disk})
     after = _set_of(client, disk) if raid is None else _named(client, raid.name)
     if after is None:
@@ -101,6 +100,17 @@ def scrub(
         typer.echo(f"{found} blocks did not agree, {mended} of them mended" if found else "everything agrees")
         if found > mended:
             raise typer.Exit(1)
+
+
+def _stake(raid: RaidSetReport | None) -> str:
+    """What is at stake when a disk of this set fails."""
+    if raid is None:
+        return "it is in no RAID set"
+    if raid.level == "raid0":
+        return f"{raid.name} is RAID 0, so everything on it is lost"
+    if raid.state == "optimal":
+        return f"its RAID set {raid.name} is optimal"
+    return f"its RAID set {raid.name} is {raid.state} already, and may lose everything"
 
 
 def _await(client: ControlClient, raid_set: str) -> RaidSetReport | None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _FULL, _EMPTY = "\u2588", "\u2591"
 _BAR = 20
 _PIPE_WIDTH = 160
+_LINES_BESIDE = 20
+"""Lines that a picture has beside those of its disks, about."""
 _STYLE = {
     "online": "green",
     "spare": "cyan",
@@ -52,16 +54,23 @@ def show(client: ControlClient, seconds: float) -> None:
 def watch(client: ControlClient, seconds: float) -> None:
     """Draws it anew until Ctrl-C."""
     before, started = client.report(), time.monotonic()
-    with Live(picture(before, before, 0), console=console(), auto_refresh=False, screen=False) as live:
+    out = console()
+    with Live(picture(before, before, 0), console=out, auto_refresh=False) as live:
         while True:
             threading.Event().wait(seconds)
             now, ended = client.report(), time.monotonic()
-            live.update(picture(before, now, ended - started), refresh=True)
+            few = len(now.storage.disks) + _LINES_BESIDE <= out.height
+            live.update(picture(before, now, ended - started, every_disk=few), refresh=True)
             before, started = now, ended
 
 
-def picture(before: ArrayReport, now: ArrayReport, seconds: float) -> RenderableType:
-    """The array as it is, and what it did between two reports that many seconds apart."""
+def picture(
+    before: ArrayReport, now: ArrayReport, seconds: float, *, every_disk: bool = True
+) -> RenderableType:
+    """The array as it is, and what it did between two reports that many seconds apart.
+
+    Without `every_disk` only those have a line that are not simply online.
+    """
     storage = now.storage
     parts: list[RenderableType] = [_head(now)]
     if storage.pools:
@@ -69,10 +78,14 @@ def picture(before: ArrayReport, now: ArrayReport, seconds: float) -> Renderable
     for raid in storage.raid_sets:
         disks = tuple(disk for disk in storage.disks if disk.raid_set == raid.name)
         earlier = next((one for one in before.storage.raid_sets if one.name == raid.name), raid)
-        parts.append(_raid_set(earlier, raid, before.storage.disks, disks, seconds))
+        rows = _disks(before.storage.disks, disks, seconds, every_disk)
+        parts.append(_raid_set(earlier, raid, disks, rows, seconds))
     if loose := tuple(disk for disk in storage.disks if disk.raid_set is None):
         parts.append(
-            Group(Text("disks in no RAID set", style="bold"), _disks(before.storage.disks, loose, seconds))
+            Group(
+                Text("disks in no RAID set", style="bold"),
+                _disks(before.storage.disks, loose, seconds, every_disk),
+            )
         )
     parts.append(_volumes(now))
     return Group(*[Padding(part, (0, 0, 1, 0)) for part in parts[:-1]], parts[-1])
@@ -101,11 +114,7 @@ def _pools(pools: tuple[PoolReport, ...]) -> Table:
 
 
 def _raid_set(
-    before: RaidSetReport,
-    raid: RaidSetReport,
-    disks_before: tuple[DiskReport, ...],
-    disks: tuple[DiskReport, ...],
-    seconds: float,
+    before: RaidSetReport, raid: RaidSetReport, disks: tuple[DiskReport, ...], rows: Table, seconds: float
 ) -> Group:
     level = raid.level.upper().replace("RAID", "RAID ")
     head = Text.assemble(("RAID set ", "dim"), (raid.name, "bold"), f"  {level}, ")
@@ -113,7 +122,7 @@ def _raid_set(
     head.append(raid.state, style=_SET_STYLE[raid.state])
     if raid.task is not None:
         head.append(f"  {raid.task.kind} {_bar(raid.task.done)} {raid.task.done:.0%}", style="yellow")
-    parts: list[RenderableType] = [head, Text("  ") + _row_of(disks), _disks(disks_before, disks, seconds)]
+    parts: list[RenderableType] = [head, Text("  ") + _row_of(disks), rows]
     if line := _writes(before, raid, seconds):
         parts.append(Text("  " + line))
     if raid.mismatches_found:
@@ -139,10 +148,14 @@ def _row_of(disks: tuple[DiskReport, ...]) -> Text:
     return row
 
 
-def _disks(before: tuple[DiskReport, ...], disks: tuple[DiskReport, ...], seconds: float) -> Table:
+def _disks(
+    before: tuple[DiskReport, ...], disks: tuple[DiskReport, ...], seconds: float, every_disk: bool
+) -> Table:
     grid = _grid(10, right={2, 3, 4, 5, 6, 7, 8})
     grid.add_row(*[Text(name, style="dim") for name in _HEADS])
     for disk in disks:
+        if not every_disk and disk.state in ("online", "spare") and not disk.errors:
+            continue
         style = _STYLE[disk.state]
         errors = Text(f"{disk.errors} errors", style="bold red") if disk.errors else Text()
         grid.add_row(
@@ -152,7 +165,7 @@ def _disks(before: tuple[DiskReport, ...], disks: tuple[DiskReport, ...], second
             *_cells(rates(before, (disk,), seconds)),
             Text.assemble(disk.model or "", "  " if disk.errors and disk.model else "", errors),
         )
-    working = tuple(disk for disk in disks if disk.state != "spare")
+    working = tuple(disk for disk in disks if disk.state in ("online", "rebuilding"))
     if len(working) > 1 and (total := rates(before, working, seconds)) is not None:
         grid.add_row("  all", "", "", *_cells(total), "", style="bold")
     return grid
@@ -217,7 +230,7 @@ def _volumes(report: ArrayReport) -> Group:
 
 
 def _snapshots(volume: VolumeReport) -> str:
-    names = [one.name for one in volume.snapshots]
+    names = [f"{one.name} ({_age(time.time() - one.at_s)})" for one in volume.snapshots]
     more = f"{len(names) - _SNAPSHOTS_SHOWN} older, " if len(names) > _SNAPSHOTS_SHOWN else ""
     return more + ", ".join(names[-_SNAPSHOTS_SHOWN:])
 
@@ -245,3 +258,11 @@ def _count(per_second: float) -> str:
 
 def _time(service_us: float) -> str:
     return f"{service_us / 1000:.1f} ms" if service_us >= 1000 else f"{service_us:.0f} us"
+
+
+def _age(seconds: float) -> str:
+    """How long ago something was, to one figure that matters."""
+    for unit, length_s in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length_s:
+            return f"{seconds / length_s:.0f} {unit} old"
+    return f"{max(seconds, 0):.0f} s old"
