@@ -16,6 +16,7 @@ from linerate.study.laboratory.settings import (
     loaded,
     network_values,
 )
+from linerate.workload.spec import OpenArrival
 
 CHECKED = {"toe": "on", "isoe": "on", "rss_profile": "numa", "mtu": 9000, "delayed_ack": "off"}
 
@@ -48,6 +49,7 @@ def test_every_setting_of_the_catalogue_has_a_hand() -> None:
         ("link.colour", "red", "with a dot there is"),
         ("load.session", "many", "load.session"),
         ("load.volumes", 0, "load.volumes"),
+        ("load.rate", "slow", "I/Os per second"),
         ("array.disks", "many", "a number of disks"),
         ("array.chunk", "large", 'for example "64k"'),
         ("jumbo", 9000, "there is no setting"),
@@ -162,3 +164,12 @@ def test_session_and_load_settings_reach_the_run(study: Study) -> None:
     fewer = loaded(spec, {"load.volumes": 2, "load.workers": 1})
     assert ([v.name for v in fewer.volumes], fewer.workers) == (["sd1", "sd2"], 1)
     assert {stream.volumes for stream in fewer.streams} == {("sd1", "sd2")}
+
+
+def test_a_rate_makes_a_load_one_that_is_paced(study: Study) -> None:
+    spec = study.workload("seqread").spec
+    assert spec is not None
+    arrival = loaded(spec, {"load.rate": 20}).arrival
+    assert isinstance(arrival, OpenArrival)
+    assert arrival.rate_iops == 20
+    assert loaded(spec, {}).arrival == spec.arrival

@@ -33,6 +33,7 @@ from linerate.study.laboratory.faults import FAULTS, check_faults, parse_faults
 from linerate.study.laboratory.multipath import MULTIPATH, PATHS, check_multipath, multipathed, paths_of
 from linerate.study.model import Settings, SettingValue
 from linerate.workload import RunSpec, StreamSpec
+from linerate.workload.spec import OpenArrival
 from linerate.workload.units import parse_size
 
 Hand = Literal["network", "load", "host"]
@@ -129,7 +130,7 @@ _NETWORK = {
     "array.sector_bytes": _storage("sector_bytes", int, "512 or 4096"),
     "array.initialise": _storage("initialise", str, "assume_clean or background"),
 }
-_LOAD = ("load.session", "load.volumes", "load.workers", "outstanding", FAULTS, *MULTIPATH)
+_LOAD = ("load.session", "load.volumes", "load.workers", "load.rate", "outstanding", FAULTS, *MULTIPATH)
 _ONLY_HERE = {name for name in (*_NETWORK, *_LOAD) if "." in name}
 
 
@@ -140,6 +141,16 @@ def hand_of(name: str) -> Hand:
     if name in _LOAD or named(name).where == "session":
         return "load"
     return "host"
+
+
+def is_of_storage(name: str) -> bool:
+    """Whether a setting is one of the disks behind an array's volumes."""
+    return name in _NETWORK and _NETWORK[name].part == "storage"
+
+
+def is_of_load(name: str) -> bool:
+    """Whether a setting is one of the load itself, and neither of its sessions nor of their paths."""
+    return hand_of(name) == "load" and name in _LOAD and name not in MULTIPATH
 
 
 def check_setting(name: str, value: SettingValue) -> None:
@@ -170,7 +181,7 @@ def check_on(topology: Topology, settings: Settings, elapsed_s: float) -> None:
 
 def _check_storage(topology: Topology, settings: Settings) -> None:
     """Raises UserError for disks that form no such RAID sets, or whose sets do not hold the array's volumes."""
-    asked = [name for name in settings if name in _NETWORK and _NETWORK[name].part == "storage"]
+    asked = [name for name in settings if is_of_storage(name)]
     if asked and not any(array.storage for array in topology.arrays):
         raise UserError(f"{asked[0]}: no array of {topology.name} has disks", "give one `storage`")
     for array in changed_topology(topology, settings).arrays:
@@ -268,7 +279,7 @@ def loaded(spec: RunSpec, settings: Settings) -> RunSpec:
             sessions[name] = named(name).parse(value)
         else:
             key, parsed = _load_field(name, value)
-            (run if key in ("workers", "volumes") else volume)[key] = parsed
+            (run if key in ("workers", "volumes", "arrival") else volume)[key] = parsed
     volumes = tuple(
         multipathed(one.model_copy(update=volume), settings)
         for one in spec.volumes[: run.pop("volumes", None)]
@@ -298,6 +309,9 @@ def _load_field(name: str, value: SettingValue) -> tuple[str, Any]:
             return "session", value
         case "load.volumes" | "load.workers" if isinstance(value, int) and value > 0:
             return name.removeprefix("load."), int(value)
+        case "load.rate" if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return "arrival", OpenArrival(process="deterministic", rate_iops=value)
     raise UserError(
-        f"{name}: {value!r} cannot be used", "load.session is own or shared, load.workers a number"
+        f"{name}: {value!r} cannot be used",
+        "load.session is own or shared, load.rate I/Os per second, the others a number",
     )
