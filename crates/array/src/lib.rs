@@ -7,6 +7,7 @@
 //! From the bottom up:
 //!
 //! - [`disk`]: the trait, and the disks that hold bytes: memory, file, modelled drives, faulty ones.
+//! - [`raid`]: disks made of disks: striping, copies, parity; rebuilds, checks, power cuts.
 //! - [`pool`]: thin volumes of pages, snapshots, clones.
 //! - [`replica`]: copying what changed between snapshots to a partner.
 //! - [`runtime`]: tasks and timers.
@@ -17,6 +18,7 @@ pub mod controller;
 pub mod disk;
 pub mod host;
 pub mod pool;
+pub mod raid;
 pub mod replica;
 pub mod runtime;
 

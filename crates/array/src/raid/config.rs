@@ -1,0 +1,275 @@
+//! What a RAID set is made of, and why it cannot be.
+
+use crate::disk::DiskError;
+use std::{fmt, str::FromStr};
+use thiserror::Error;
+
+/// A RAID set as it is asked for. Chunk and level are fixed once it is made; the rest may differ at each start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RaidConfig {
+    /// Name in messages, statistics and on the members.
+    pub name: String,
+    /// How it stores.
+    pub level: RaidLevel,
+    /// Bytes on one disk before the next one's turn: a power of two, 4 KiB to 1 MiB.
+    pub chunk_bytes: u32,
+    /// Of RAID 50 and 60: how many RAID 5 or 6 sets it is striped over. Others have no use for it.
+    pub groups: usize,
+    /// What is done about parity or copies when the set is made.
+    pub initialise: Initialise,
+    /// Most bytes per second that a rebuild reads from each disk; none: as fast as it goes.
+    pub rebuild_bytes_per_s: Option<u64>,
+    /// Keep a CRC32C of every 4 KiB, so that silent corruption is found and mended. RAID 0 has nothing to mend from.
+    pub checksums: bool,
+}
+
+/// How a RAID set stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RaidLevel {
+    /// Striped, without redundancy.
+    Raid0,
+    /// Copies: one per disk, two disks or more.
+    Raid1,
+    /// One parity chunk per stripe.
+    Raid5,
+    /// Two parity chunks per stripe.
+    Raid6,
+    /// Striped over pairs of copies.
+    Raid10,
+    /// Striped over RAID 5 sets.
+    Raid50,
+    /// Striped over RAID 6 sets.
+    Raid60,
+}
+
+/// What is done about parity or copies when a set is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Initialise {
+    /// Made right in the background, while the set serves.
+    #[default]
+    Background,
+    /// The disks are known to hold zeros, or whatever agrees: nothing is done.
+    AssumeClean,
+}
+
+/// How many groups of how many disks, each with how much redundancy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) groups: usize,
+    pub(crate) members: usize,
+    pub(crate) code: Code,
+}
+
+/// How a group of disks keeps what it would lose with one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// Not at all; the group is one disk.
+    None,
+    /// Every member holds the same.
+    Copies,
+    /// This many of a stripe's chunks are parity: 1 (P) or 2 (P and Q).
+    Parity(usize),
+}
+
+/// Fewest and most disks of one mirror or parity group.
+const GROUP_DISKS_MAX: usize = 32;
+
+impl RaidConfig {
+    /// A set with the defaults: chunks of 64 KiB, two groups, initialised in the background, checksums.
+    pub fn new(name: impl Into<String>, level: RaidLevel) -> Self {
+        Self {
+            name: name.into(),
+            level,
+            chunk_bytes: 64 << 10,
+            groups: 2,
+            initialise: Initialise::default(),
+            rebuild_bytes_per_s: None,
+            checksums: true,
+        }
+    }
+
+    /// Judges the configuration for so many disks.
+    pub(crate) fn shape(&self, disks: usize) -> Result<Shape, RaidError> {
+        if !self.chunk_bytes.is_power_of_two() || !(4 << 10..=1 << 20).contains(&self.chunk_bytes) {
+            return Err(RaidError::Chunk(self.chunk_bytes));
+        }
+        let (groups, least, code) = match self.level {
+            RaidLevel::Raid0 => (disks, 1, Code::None),
+            RaidLevel::Raid1 => (1, 2, Code::Copies),
+            RaidLevel::Raid10 => (disks / 2, 2, Code::Copies),
+            RaidLevel::Raid5 => (1, 3, Code::Parity(1)),
+            RaidLevel::Raid6 => (1, 4, Code::Parity(2)),
+            RaidLevel::Raid50 => (self.groups, 3, Code::Parity(1)),
+            RaidLevel::Raid60 => (self.groups, 4, Code::Parity(2)),
+        };
+        let wrong = RaidError::Disks { level: self.level, disks, groups, least };
+        if groups == 0 || !disks.is_multiple_of(groups) {
+            return Err(wrong);
+        }
+        let members = disks / groups;
+        let nested = matches!(self.level, RaidLevel::Raid10 | RaidLevel::Raid50 | RaidLevel::Raid60);
+        if !(least..=GROUP_DISKS_MAX).contains(&members) || (nested && groups < 2) {
+            return Err(wrong);
+        }
+        Ok(Shape { groups, members, code })
+    }
+}
+
+impl RaidLevel {
+    const NAMES: [(Self, &'static str); 7] = [
+        (Self::Raid0, "raid0"),
+        (Self::Raid1, "raid1"),
+        (Self::Raid5, "raid5"),
+        (Self::Raid6, "raid6"),
+        (Self::Raid10, "raid10"),
+        (Self::Raid50, "raid50"),
+        (Self::Raid60, "raid60"),
+    ];
+
+    /// How many disks may fail, whichever they are, without a loss.
+    pub fn tolerance(self, members: usize) -> usize {
+        match self {
+            Self::Raid0 => 0,
+            Self::Raid1 => members.saturating_sub(1),
+            Self::Raid5 | Self::Raid10 | Self::Raid50 => 1,
+            Self::Raid6 | Self::Raid60 => 2,
+        }
+    }
+}
+
+impl fmt::Display for RaidLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(level, _)| level == self).map_or("", |(_, name)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for RaidLevel {
+    type Err = RaidError;
+
+    fn from_str(text: &str) -> Result<Self, RaidError> {
+        let found = Self::NAMES.iter().find(|(_, name)| *name == text);
+        found.map(|(level, _)| *level).ok_or_else(|| RaidError::Level(text.to_owned()))
+    }
+}
+
+/// Why a RAID set cannot be made, put together or changed. All but [`RaidError::Disk`] are the user's to mend.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum RaidError {
+    /// Not a level.
+    #[error("\"{0}\" is not a RAID level: take raid0, raid1, raid5, raid6, raid10, raid50 or raid60")]
+    Level(String),
+    /// Not a chunk size.
+    #[error("a chunk of {0} bytes: take a power of two from 4 KiB to 1 MiB")]
+    Chunk(u32),
+    /// The number of disks does not suit the level.
+    #[error(
+        "{disks} disks make no {level} of {groups} groups: each has the same number of disks, {least} to 32"
+    )]
+    Disks {
+        /// The level.
+        level: RaidLevel,
+        /// Disks given.
+        disks: usize,
+        /// Groups to be made of them.
+        groups: usize,
+        /// Fewest disks of a group.
+        least: usize,
+    },
+    /// Too small for its place.
+    #[error("disk \"{name}\" holds {size_bytes} bytes, at least {least_bytes} are needed")]
+    TooSmall {
+        /// The disk.
+        name: String,
+        /// Its capacity.
+        size_bytes: u64,
+        /// What it should have.
+        least_bytes: u64,
+    },
+    /// Blocks larger than the others', or than the set's have always been.
+    #[error("disk \"{name}\" has blocks of {block_bytes} bytes, the RAID set of {set_bytes}")]
+    Blocks {
+        /// The disk.
+        name: String,
+        /// Its blocks.
+        block_bytes: u32,
+        /// The set's.
+        set_bytes: u32,
+    },
+    /// A name that stands for no member.
+    #[error("RAID set \"{set}\" has no disk \"{disk}\"")]
+    NoSuchDisk {
+        /// The set.
+        set: String,
+        /// The name.
+        disk: String,
+    },
+    /// Two disks of one name.
+    #[error("RAID set \"{set}\" has a disk \"{disk}\" already")]
+    SameName {
+        /// The set.
+        set: String,
+        /// The name.
+        disk: String,
+    },
+    /// It would lose data.
+    #[error(
+        "RAID set \"{set}\" cannot do without disk \"{disk}\": wait for the rebuild, or replace what has failed"
+    )]
+    Needed {
+        /// The set.
+        set: String,
+        /// The disk.
+        disk: String,
+    },
+    /// The disks hold no such set.
+    #[error("none of the disks holds RAID set \"{0}\": make it first")]
+    NotFound(String),
+    /// The disks hold a set that differs from what is asked for.
+    #[error("RAID set \"{set}\" was made otherwise: {what}")]
+    Differs {
+        /// The set.
+        set: String,
+        /// What differs.
+        what: String,
+    },
+    /// Too few of its disks are there and up to date.
+    #[error("RAID set \"{set}\" lacks disks: {lacks}")]
+    Incomplete {
+        /// The set.
+        set: String,
+        /// Names, and why.
+        lacks: String,
+    },
+    /// A disk operation failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_must_suit_the_level() {
+        let shape = |level: &str, disks| RaidConfig::new("r", level.parse().unwrap()).shape(disks);
+        let made = |groups, members, code| Ok(Shape { groups, members, code });
+        assert_eq!(shape("raid0", 3), made(3, 1, Code::None));
+        assert_eq!(shape("raid1", 3), made(1, 3, Code::Copies));
+        assert_eq!(shape("raid10", 8), made(4, 2, Code::Copies));
+        assert_eq!(shape("raid50", 28), made(2, 14, Code::Parity(1)));
+        for (level, disks) in [
+            ("raid0", 0),
+            ("raid1", 1),
+            ("raid5", 2),
+            ("raid6", 3),
+            ("raid10", 5),
+            ("raid10", 2),
+            ("raid60", 7),
+        ] {
+            assert!(matches!(shape(level, disks), Err(RaidError::Disks { .. })), "{level} of {disks}");
+        }
+        let odd = RaidConfig { chunk_bytes: 3 << 12, ..RaidConfig::new("r", RaidLevel::Raid0) };
+        assert_eq!(odd.shape(2), Err(RaidError::Chunk(3 << 12)));
+    }
+}

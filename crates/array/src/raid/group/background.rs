@@ -1,0 +1,417 @@
+//! What goes on beside the hosts' I/O: stripes made to agree, members rebuilt, everything read and checked.
+//!
+//! One worker per group takes a window of stripes at a time, under their locks, and rests in between for as long as the rate
+//! asks.
+
+use super::{
+    super::{
+        config::Code,
+        status::{RaidTask, TaskKind},
+    },
+    GATE, Group,
+    geometry::{Rows, UNIT},
+    locks::Hold,
+    members::State,
+};
+use crate::disk::{Disk, DiskError};
+use bytes::{Bytes, BytesMut};
+use futures::{channel::oneshot, future::join_all};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    ops::Range,
+    rc::Rc,
+};
+
+/// Bytes of each member worked on at once.
+const WINDOW_BYTES: u64 = 512 << 10;
+const LEN: usize = UNIT as usize;
+
+/// The worker of a group.
+#[derive(Default)]
+pub(super) struct Background {
+    is_busy: Cell<bool>,
+    scrub: RefCell<Option<Scrub>>,
+}
+
+struct Scrub {
+    next: u64,
+    found: u64,
+    mended: u64,
+    lost: u64,
+    done: Vec<oneshot::Sender<ScrubReport>>,
+}
+
+/// What a scrub came to, in blocks of 4 KiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScrubReport {
+    /// Could not be read, or did not agree with their checksum or their stripe.
+    pub mismatches_found: u64,
+    /// Of those, made right.
+    pub mismatches_mended: u64,
+    /// Beyond what redundancy can give back; reading them is an error.
+    pub lost: u64,
+}
+
+impl Background {
+    pub(super) fn task(&self, group: &Group) -> Option<RaidTask> {
+        let stripes = group.geometry.stripes;
+        let part = |kind, done: u64| Some(RaidTask { kind, done: done as f64 / stripes.max(1) as f64 });
+        if let Some((_, done)) = group.rebuilding() {
+            return part(TaskKind::Rebuild, done);
+        }
+        let unsynced = group.regions.unsynced_count();
+        if unsynced > 0 && group.has_redundancy() {
+            return part(TaskKind::Initialise, stripes - unsynced);
+        }
+        self.scrub.borrow().as_ref().and_then(|scrub| part(TaskKind::Scrub, scrub.next))
+    }
+}
+
+impl Group {
+    /// Starts the worker if it rests.
+    pub(super) fn work(self: &Rc<Self>) {
+        if !self.has_redundancy() || self.background.is_busy.replace(true) {
+            return;
+        }
+        let (runtime, group) = (self.runtime.clone(), Rc::downgrade(self));
+        self.runtime.spawn(async move {
+            loop {
+                let Some(group) = group.upgrade() else { return };
+                let Some(bytes) = group.step().await else {
+                    group.background.is_busy.set(false);
+                    group.end_scrub();
+                    return;
+                };
+                let rate = group.options.rebuild_bytes_per_s;
+                drop(group);
+                // At least until the clock moves: others have their turn.
+                let rest = rate.map_or(1, |rate| bytes.saturating_mul(1_000_000_000) / rate.max(1));
+                runtime.sleep(rest.max(1)).await;
+            }
+        });
+    }
+
+    /// One window of whatever is most urgent. Returns the bytes worked on per member, or none if there is nothing to do.
+    async fn step(self: &Rc<Self>) -> Option<u64> {
+        if self.has_failed.get() {
+            return None;
+        }
+        let window = (WINDOW_BYTES / self.geometry.chunk).max(1);
+        let up_to = |from: u64| from..(from + window).min(self.geometry.stripes);
+        let stripes = if let Some((slot, from)) = self.rebuilding() {
+            self.rebuild(slot, up_to(from)).await;
+            window
+        } else if let Some(from) = self.regions.next_unsynced(0) {
+            self.sync(up_to(from)).await;
+            window
+        } else if self.meta.borrow().initialised < self.geometry.stripes {
+            self.save_initialised(self.geometry.stripes).await;
+            0
+        } else {
+            let from = self.background.scrub.borrow().as_ref().map(|scrub| scrub.next)?;
+            self.scrub(up_to(from)).await;
+            window
+        };
+        Some(stripes * self.geometry.chunk)
+    }
+
+    /// The member that is being rebuilt, and how far.
+    fn rebuilding(&self) -> Option<(usize, u64)> {
+        let slots = self.slots.borrow();
+        let mut rebuilding = slots.iter().enumerate().filter_map(|(number, slot)| match slot.state {
+            State::Rebuilding(done) => Some((number, done)),
+            _ => None,
+        });
+        rebuilding.next()
+    }
+
+    async fn sync(self: &Rc<Self>, stripes: Range<u64>) {
+        let end = stripes.end;
+        let syncing = stripes.filter(|stripe| !self.regions.is_synced(*stripe)).map(|stripe| async move {
+            let _gate = self.locks.take(GATE, Hold::Shared).await;
+            let _stripe = self.locks.take(stripe, Hold::Exclusive).await;
+            let _region = self.enter(stripe);
+            if !self.regions.is_synced(stripe) && !self.has_failed.get() {
+                self.sync_stripe(stripe).await;
+            }
+        });
+        join_all(syncing.collect::<Vec<_>>()).await;
+        let saved = self.meta.borrow().initialised;
+        if saved + self.geometry.stripes / 64 < end
+            && self.regions.next_unsynced(saved).is_none_or(|next| next >= end)
+        {
+            self.save_initialised(end).await;
+        }
+    }
+
+    async fn save_initialised(self: &Rc<Self>, stripes: u64) {
+        self.flush_members().await;
+        if !self.has_failed.get() {
+            self.meta.borrow_mut().initialised = stripes;
+            self.commit().await;
+        }
+    }
+
+    /// Makes parity, or copies, agree with the data. The caller holds the stripe.
+    pub(super) async fn sync_stripe(self: &Rc<Self>, stripe: u64) {
+        let rows = self.geometry.all_rows(stripe);
+        match self.geometry.code {
+            Code::None => {}
+            Code::Copies => drop(self.agree(rows).await),
+            Code::Parity(_) => {
+                let data: Vec<usize> = (0..self.geometry.data()).collect();
+                let mut fetched = self.fetch(rows, &data).await;
+                self.mark_lost(rows, &fetched.lost).await;
+                let blocks: BTreeMap<usize, Bytes> =
+                    data.iter().map(|&position| (position, fetched.take(position).freeze())).collect();
+                self.put_parity(rows, &blocks).await;
+                self.know(rows, &blocks, &[fetched.lost, fetched.marked].concat());
+            }
+        }
+        if !self.has_failed.get() {
+            self.regions.set_synced(stripe);
+        }
+    }
+
+    /// Writes the parity of data where it differs. Returns the number of units that did.
+    async fn put_parity(self: &Rc<Self>, rows: Rows, blocks: &BTreeMap<usize, Bytes>) -> u64 {
+        let parity = self.parity_of(rows, blocks);
+        let putting =
+            parity.into_iter().map(|(position, bytes)| self.put_if_other(rows, position, bytes, &[]));
+        join_all(putting.collect::<Vec<_>>()).await.into_iter().sum()
+    }
+
+    /// Writes a position's content unless it is there already; units in `but` are left alone. Returns the number of units
+    /// that differed.
+    async fn put_if_other(self: &Rc<Self>, rows: Rows, position: usize, bytes: Bytes, but: &[usize]) -> u64 {
+        let slot = self.geometry.slot(rows.stripe, position);
+        let Some(disk) = self.usable(slot, rows.stripe) else { return 0 };
+        let place = self.geometry.place(rows);
+        let there = disk.read(place, BytesMut::zeroed(bytes.len())).await;
+        let is_same = |unit: &usize| {
+            let at = unit * LEN..(unit + 1) * LEN;
+            there.as_ref().is_ok_and(|there| there[at.clone()] == bytes[at])
+        };
+        let differing: Vec<usize> =
+            (0..bytes.len() / LEN).filter(|unit| !but.contains(unit) && !is_same(unit)).collect();
+        if differing.len() == bytes.len() / LEN {
+            self.sums_set(slot, self.geometry.unit(rows), &bytes);
+            self.write_member(slot, disk, place, bytes, false).await;
+            return differing.len() as u64;
+        }
+        for unit in &differing {
+            let part = bytes.slice(unit * LEN..(unit + 1) * LEN);
+            self.sums_set(slot, self.geometry.unit(rows) + *unit as u64, &part);
+            self.write_member(slot, Rc::clone(&disk), place + (unit * LEN) as u64, part, false).await;
+        }
+        differing.len() as u64
+    }
+
+    /// Makes copies agree with the first that can be read. Returns the number of units that did not.
+    async fn agree(self: &Rc<Self>, rows: Rows) -> (u64, u64) {
+        let slots: Vec<usize> =
+            (0..self.geometry.members).filter(|&slot| self.usable(slot, rows.stripe).is_some()).collect();
+        let Some((&first, others)) = slots.split_first() else { return (0, 0) };
+        let mut fetched = self.fetch(rows, &[first]).await;
+        let lost: Vec<usize> =
+            fetched.lost.iter().filter(|(position, _)| *position == first).map(|(_, unit)| *unit).collect();
+        let bytes = fetched.take(first).freeze();
+        let putting = others.iter().map(|&other| self.put_if_other(rows, other, bytes.clone(), &lost));
+        let differing = join_all(putting.collect::<Vec<_>>()).await.into_iter().sum();
+        if lost.is_empty() {
+            for slot in slots {
+                self.sums_set(slot, self.geometry.unit(rows), &bytes);
+            }
+        }
+        (differing, lost.len() as u64)
+    }
+
+    /// Remembers the checksums of data that was read and is right, but for some units.
+    fn know(&self, rows: Rows, blocks: &BTreeMap<usize, Bytes>, but: &[(usize, usize)]) {
+        let first = self.geometry.unit(rows);
+        for (&position, bytes) in blocks {
+            let slot = self.geometry.slot(rows.stripe, position);
+            self.sums_set(slot, first, bytes);
+            for (_, unit) in but.iter().filter(|(of, _)| *of == position) {
+                self.sums.forget(slot, first + *unit as u64..first + *unit as u64 + 1);
+            }
+        }
+    }
+
+    async fn rebuild(self: &Rc<Self>, slot: usize, stripes: Range<u64>) {
+        let gate = self.locks.take(GATE, Hold::Shared).await;
+        let mut locks = Vec::new();
+        for stripe in stripes.clone() {
+            locks.push(self.locks.take(stripe, Hold::Exclusive).await);
+        }
+        let disk = self.slots.borrow()[slot].disk.clone();
+        let Some(disk) = disk else { return };
+        join_all(stripes.clone().map(|stripe| self.rebuild_stripe(stripe, slot, &disk))).await;
+        let saved = {
+            let mut slots = self.slots.borrow_mut();
+            let slot = &mut slots[slot];
+            // It may have failed meanwhile, or even been replaced.
+            let is_other = !slot.disk.as_ref().is_some_and(|member| Rc::ptr_eq(member, &disk));
+            if is_other || slot.state != State::Rebuilding(stripes.start) || self.has_failed.get() {
+                return;
+            }
+            slot.state = State::Rebuilding(stripes.end);
+            slot.saved
+        };
+        drop((locks, gate));
+        if stripes.end == self.geometry.stripes {
+            self.end_rebuild(slot, &disk).await;
+        } else if saved + self.geometry.stripes / 64 < stripes.end {
+            if disk.flush().await.is_err() {
+                self.member_failed(slot, &disk);
+                return;
+            }
+            self.slots.borrow_mut()[slot].saved = stripes.end;
+            self.commit().await;
+        }
+    }
+
+    async fn rebuild_stripe(self: &Rc<Self>, stripe: u64, slot: usize, disk: &Rc<dyn Disk>) {
+        let _region = self.enter(stripe);
+        let rows = self.geometry.all_rows(stripe);
+        let position = self.geometry.position(stripe, slot);
+        self.load_sums(rows, std::iter::once(slot)).await;
+        if !self.regions.is_synced(stripe) {
+            self.sync_stripe(stripe).await;
+        }
+        let mut fetched = self.fetch(rows, &[position]).await;
+        if !fetched.lost.is_empty() {
+            // What cannot be had back must not be taken for the zeros that the new disk gets instead.
+            self.mark_lost(rows, &fetched.lost).await;
+            fetched = self.fetch(rows, &[position]).await;
+        }
+        let bytes = fetched.take(position).freeze();
+        if self.has_failed.get() {
+            return;
+        }
+        self.sums_set(slot, self.geometry.unit(rows), &bytes);
+        self.write_member(slot, Rc::clone(disk), self.geometry.place(rows), bytes, false).await;
+    }
+
+    /// The member holds everything: from the next superblock on it counts.
+    async fn end_rebuild(self: &Rc<Self>, slot: usize, disk: &Rc<dyn Disk>) {
+        let units = self.geometry.stripes * self.geometry.chunk / UNIT;
+        self.write_sums(0..units, Some(slot)).await;
+        let gate = self.locks.take(GATE, Hold::Exclusive).await;
+        if disk.flush().await.is_err() {
+            self.member_failed(slot, disk);
+        }
+        {
+            let mut slots = self.slots.borrow_mut();
+            let is_other = !slots[slot].disk.as_ref().is_some_and(|member| Rc::ptr_eq(member, disk));
+            if is_other || slots[slot].state != State::Rebuilding(self.geometry.stripes) {
+                return;
+            }
+            slots[slot].state = State::InSync;
+        }
+        self.settle_once().await;
+        drop(gate);
+        self.settled().await;
+    }
+
+    /// Reads and checks everything, from the beginning, after whatever else is to be done.
+    pub(in super::super) fn start_scrub(self: &Rc<Self>) -> oneshot::Receiver<ScrubReport> {
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut scrub = self.background.scrub.borrow_mut();
+            let (found, mended) = (self.counters().mismatches_found, self.counters().mismatches_mended);
+            let scrub =
+                scrub.get_or_insert_with(|| Scrub { next: 0, found, mended, lost: 0, done: Vec::new() });
+            scrub.done.push(sender);
+        }
+        self.work();
+        receiver
+    }
+
+    async fn scrub(self: &Rc<Self>, stripes: Range<u64>) {
+        let lost = join_all(stripes.clone().map(|stripe| self.scrub_stripe(stripe))).await;
+        let is_done = {
+            let mut scrub = self.background.scrub.borrow_mut();
+            let Some(scrub) = scrub.as_mut() else { return };
+            scrub.next = stripes.end;
+            scrub.lost += lost.into_iter().sum::<u64>();
+            scrub.next == self.geometry.stripes
+        };
+        if is_done {
+            self.flush_members().await;
+            self.end_scrub();
+        }
+    }
+
+    /// Tells whoever waits for the scrub.
+    fn end_scrub(&self) {
+        let Some(scrub) = self.background.scrub.take() else { return };
+        let report = ScrubReport {
+            mismatches_found: self.counters().mismatches_found - scrub.found,
+            mismatches_mended: self.counters().mismatches_mended - scrub.mended,
+            lost: scrub.lost,
+        };
+        // Without this nobody could tell a scrub that was broken off.
+        if !self.has_failed.get() {
+            for done in scrub.done {
+                let _ = done.send(report);
+            }
+        }
+    }
+
+    /// Returns the number of lost units.
+    async fn scrub_stripe(self: &Rc<Self>, stripe: u64) -> u64 {
+        let _gate = self.locks.take(GATE, Hold::Shared).await;
+        let _stripe = self.locks.take(stripe, Hold::Exclusive).await;
+        let _region = self.enter(stripe);
+        if self.make_ready(stripe).await.is_err() {
+            return 0;
+        }
+        let rows = self.geometry.all_rows(stripe);
+        let (differing, lost) = match self.geometry.code {
+            Code::None => (0, 0),
+            Code::Copies => self.scrub_copies(rows).await,
+            Code::Parity(_) => self.scrub_parity(rows).await,
+        };
+        self.count(|counters| {
+            counters.mismatches_found += differing;
+            counters.mismatches_mended += differing;
+        });
+        lost
+    }
+
+    async fn scrub_copies(self: &Rc<Self>, rows: Rows) -> (u64, u64) {
+        // Whatever has a checksum is judged by it first.
+        let slots: Vec<usize> =
+            (0..self.geometry.members).filter(|&slot| self.usable(slot, rows.stripe).is_some()).collect();
+        self.fetch(rows, &slots).await;
+        self.agree(rows).await
+    }
+
+    async fn scrub_parity(self: &Rc<Self>, rows: Rows) -> (u64, u64) {
+        let is_usable =
+            |position: &usize| self.usable(self.geometry.slot(rows.stripe, *position), rows.stripe).is_some();
+        let there: Vec<usize> = (0..self.geometry.members).filter(is_usable).collect();
+        let mut fetched = self.fetch(rows, &there).await;
+        let data = 0..self.geometry.data();
+        let is_lost = |(position, _): &&(usize, usize)| data.contains(position) && there.contains(position);
+        let lost = fetched.lost.iter().filter(is_lost).count() as u64;
+        if !fetched.lost.is_empty() || !data.clone().all(|position| there.contains(&position)) {
+            return (0, lost);
+        }
+        let blocks: BTreeMap<usize, Bytes> =
+            data.map(|position| (position, fetched.take(position).freeze())).collect();
+        let differing = self.put_parity(rows, &blocks).await;
+        self.know(rows, &blocks, &fetched.marked);
+        (differing, lost)
+    }
+}
+
+/// The scrub of a group that failed meanwhile.
+pub(in super::super) async fn scrubbed(
+    group: Rc<Group>,
+    report: oneshot::Receiver<ScrubReport>,
+) -> Result<ScrubReport, DiskError> {
+    report.await.map_err(|_| group.lost())
+}

@@ -1,0 +1,354 @@
+//! Members come and go: failures, the superblocks that tell of them, spares.
+
+use super::{
+    GATE, Group, Waiters,
+    geometry::Geometry,
+    journal,
+    locks::Hold,
+    meta::{Meta, SlotMeta, SlotMetaState},
+};
+use crate::{
+    disk::{Disk, DiskError},
+    raid::RaidError,
+};
+use bytes::Bytes;
+use futures::future::join_all;
+use std::{cell::Cell, rc::Rc};
+
+/// A place in the group.
+pub(super) struct Slot {
+    pub(super) name: String,
+    /// Told apart from disks that had this place earlier by the generation in which it came.
+    pub(super) id: u64,
+    pub(super) disk: Option<Rc<dyn Disk>>,
+    pub(super) state: State,
+    /// Stripes before this one survive a power cut while it is being rebuilt.
+    pub(super) saved: u64,
+    /// Reads under way.
+    pub(super) reads: usize,
+}
+
+/// How a place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    InSync,
+    /// Stripes before this one are there.
+    Rebuilding(u64),
+    Failed,
+    Missing,
+}
+
+/// Writing of superblocks: one at a time, and whoever comes meanwhile shares the next one.
+#[derive(Default)]
+pub(super) struct Commits {
+    asked: Cell<u64>,
+    done: Cell<u64>,
+    is_busy: Cell<bool>,
+    waiters: Waiters,
+}
+
+/// Getting the group in order after a change.
+#[derive(Default)]
+pub(super) struct Settling {
+    asked: Cell<u64>,
+    done: Cell<u64>,
+    is_busy: Cell<bool>,
+    waiters: Waiters,
+    /// A place that is being given to a certain disk: not for spares.
+    kept: Cell<Option<usize>>,
+}
+
+impl Slot {
+    /// Whether it is written to, at least here and there.
+    pub(super) fn is_alive(&self) -> bool {
+        matches!(self.state, State::InSync | State::Rebuilding(_))
+    }
+
+    fn to_meta(&self) -> SlotMeta {
+        let state = match self.state {
+            State::InSync => SlotMetaState::InSync,
+            State::Rebuilding(_) => SlotMetaState::Rebuilding(self.saved),
+            State::Failed | State::Missing => SlotMetaState::Out,
+        };
+        SlotMeta { name: self.name.clone(), id: self.id, state }
+    }
+}
+
+impl Group {
+    /// Members that a stripe cannot rely on.
+    pub(super) fn out(&self) -> usize {
+        self.slots.borrow().iter().filter(|slot| slot.state != State::InSync).count()
+    }
+
+    /// The disk of a place, if it holds this stripe.
+    pub(super) fn usable(&self, slot: usize, stripe: u64) -> Option<Rc<dyn Disk>> {
+        let slots = self.slots.borrow();
+        let slot = &slots[slot];
+        let is_usable = match slot.state {
+            State::InSync => true,
+            State::Rebuilding(done) => stripe < done,
+            State::Failed | State::Missing => false,
+        };
+        if is_usable { slot.disk.clone() } else { None }
+    }
+
+    /// Places with a disk that is written to.
+    pub(super) fn alive(&self) -> Vec<(usize, Rc<dyn Disk>)> {
+        let slots = self.slots.borrow();
+        let alive = slots.iter().enumerate().filter(|(_, slot)| slot.is_alive());
+        alive.filter_map(|(number, slot)| Some((number, slot.disk.clone()?))).collect()
+    }
+
+    /// A disk has failed in its place: nobody uses it any more, and the others' superblocks will say so.
+    pub(super) fn member_failed(self: &Rc<Self>, slot: usize, disk: &Rc<dyn Disk>) {
+        {
+            let mut slots = self.slots.borrow_mut();
+            let slot = &mut slots[slot];
+            // A late error of a disk that had the place earlier means nothing.
+            if !slot.is_alive() || !slot.disk.as_ref().is_some_and(|member| Rc::ptr_eq(member, disk)) {
+                return;
+            }
+            slot.state = State::Failed;
+        }
+        if self.out() > self.geometry.tolerance() {
+            // The superblocks keep what was true before: with its disks back, the set can be put together again.
+            self.has_failed.set(true);
+            self.settling.waiters.wake();
+            self.commits.waiters.wake();
+        } else {
+            self.ask_to_settle();
+        }
+    }
+
+    /// Flushes all members.
+    pub(super) async fn flush_members(self: &Rc<Self>) {
+        let flushing = self.alive().into_iter().map(|(slot, disk)| {
+            let flushed = disk.flush();
+            async move {
+                if flushed.await.is_err() {
+                    self.member_failed(slot, &disk);
+                }
+            }
+        });
+        join_all(flushing).await;
+    }
+
+    /// Writes to a member; an error puts it out.
+    pub(super) async fn write_member(
+        self: &Rc<Self>,
+        slot: usize,
+        disk: Rc<dyn Disk>,
+        offset: u64,
+        data: Bytes,
+        durable: bool,
+    ) -> bool {
+        let result = disk.write(offset, data, durable).await;
+        if result.is_err() {
+            self.member_failed(slot, &disk);
+        }
+        result.is_ok()
+    }
+
+    /// Asks for a superblock with all that is in memory now; [`Self::committed`] waits for it.
+    pub(super) fn ask_to_commit(&self) -> u64 {
+        self.commits.asked.set(self.commits.asked.get() + 1);
+        self.commits.asked.get()
+    }
+
+    /// Waits until a superblock that was asked for is on all members.
+    pub(super) async fn committed(self: &Rc<Self>, ticket: u64) {
+        while self.commits.done.get() < ticket && !self.has_failed.get() {
+            if self.commits.is_busy.replace(true) {
+                self.commits.waiters.wait().await;
+                continue;
+            }
+            let asked = self.commits.asked.get();
+            self.write_superblocks().await;
+            self.commits.done.set(asked);
+            self.commits.is_busy.set(false);
+            self.commits.waiters.wake();
+        }
+    }
+
+    pub(super) async fn commit(self: &Rc<Self>) {
+        let ticket = self.ask_to_commit();
+        self.committed(ticket).await;
+    }
+
+    async fn write_superblocks(self: &Rc<Self>) {
+        let writing: Vec<_> = {
+            let mut meta = self.meta.borrow_mut();
+            meta.generation += 1;
+            meta.slots = self.slots.borrow().iter().map(Slot::to_meta).collect();
+            let one = |(slot, disk): (usize, Rc<dyn Disk>)| {
+                let superblock = meta.encode(Some((slot, meta.slots[slot].id)));
+                self.write_member(slot, disk, meta.place(), superblock, true)
+            };
+            self.alive().into_iter().map(one).collect()
+        };
+        join_all(writing).await;
+    }
+
+    /// Asks for everything that must follow a change of the members, or a full journal.
+    pub(super) fn ask_to_settle(self: &Rc<Self>) {
+        self.settling.asked.set(self.settling.asked.get() + 1);
+        if !self.settling.is_busy.replace(true) {
+            self.runtime.spawn(Rc::clone(self).settle());
+        }
+    }
+
+    /// Waits until the members are in order: from then on, what was written may be acknowledged.
+    pub(super) async fn settled(&self) {
+        while self.settling.done.get() != self.settling.asked.get() && !self.has_failed.get() {
+            self.settling.waiters.wait().await;
+        }
+    }
+
+    async fn settle(self: Rc<Self>) {
+        while self.settling.done.get() != self.settling.asked.get() && !self.has_failed.get() {
+            let gate = self.locks.take(GATE, Hold::Exclusive).await;
+            let asked = self.settling.asked.get();
+            self.settle_once().await;
+            if !self.has_failed.get() {
+                self.settling.done.set(asked);
+            }
+            drop(gate);
+        }
+        self.settling.is_busy.set(false);
+        self.settling.waiters.wake();
+        self.tell_failed_members();
+        self.take_spares().await;
+    }
+
+    /// No writer is under way. Whatever was written reaches the platters; then one superblock says who is left, begins a new
+    /// epoch of the journal, and takes down the flags of regions whose stripes are whole now.
+    pub(super) async fn settle_once(self: &Rc<Self>) {
+        self.flush_members().await;
+        if self.has_failed.get() {
+            return;
+        }
+        let is_journaled = self.geometry.has_parity() && self.out() > 0;
+        self.is_journaled.set(is_journaled);
+        self.meta.borrow_mut().epoch += 1;
+        if is_journaled {
+            let in_sync = |(number, slot): (usize, &Slot)| (slot.state == State::InSync).then_some(number);
+            let slots =
+                self.slots.borrow().iter().enumerate().filter_map(in_sync).take(journal::COPIES).collect();
+            self.journal.begin(slots);
+            self.regions.all_written(&mut self.meta.borrow_mut());
+        }
+        self.commit().await;
+    }
+
+    /// A disk that is out but still takes writes is told so: should it come back alone, it knows that it is old.
+    fn tell_failed_members(&self) {
+        if self.has_failed.get() {
+            return;
+        }
+        let meta = self.meta.borrow();
+        for (number, slot) in self.slots.borrow_mut().iter_mut().enumerate() {
+            if slot.state == State::Failed
+                && let Some(disk) = slot.disk.take()
+            {
+                // It begins when called and needs no waiting for: it may as well fail.
+                drop(disk.write(meta.place(), meta.encode(Some((number, slot.id))), true));
+            }
+        }
+    }
+
+    /// Places that are out get spares, as long as there are spares that fit.
+    pub(in super::super) async fn take_spares(self: &Rc<Self>) {
+        loop {
+            if self.has_failed.get() {
+                return;
+            }
+            let kept = self.settling.kept.get();
+            let is_free = |place: &usize| !self.slots.borrow()[*place].is_alive() && kept != Some(*place);
+            let Some(place) = (0..self.geometry.members).find(is_free) else { return };
+            let spare = {
+                let mut spares = self.spares.borrow_mut();
+                let fits = spares.iter().position(|spare| self.fits(&**spare).is_ok());
+                fits.map(|number| spares.remove(number))
+            };
+            let Some(spare) = spare else { return };
+            // One that fails at once is no spare.
+            let _ = self.attach(place, spare).await;
+        }
+    }
+
+    /// Whether a disk can take a place here.
+    pub(in super::super) fn fits(&self, disk: &dyn Disk) -> Result<(), RaidError> {
+        let Geometry { start, stripes, chunk, .. } = self.geometry;
+        let (least_bytes, size_bytes) = (start + stripes * chunk, disk.size_bytes());
+        let name = disk.name().to_owned();
+        if size_bytes < least_bytes {
+            return Err(RaidError::TooSmall { name, size_bytes, least_bytes });
+        }
+        let set_bytes = self.meta.borrow().block_bytes;
+        if disk.block_bytes() > set_bytes {
+            return Err(RaidError::Blocks { name, block_bytes: disk.block_bytes(), set_bytes });
+        }
+        Ok(())
+    }
+
+    /// Gives a place to a disk, whose rebuild begins.
+    pub(super) async fn attach(self: &Rc<Self>, place: usize, disk: Rc<dyn Disk>) -> Result<(), DiskError> {
+        // It may have been a member of something that has come further than this group.
+        disk.write(0, Meta::no_superblocks(), true).await?;
+        let gate = self.locks.take(GATE, Hold::Exclusive).await;
+        if self.slots.borrow()[place].is_alive() {
+            // Another disk was faster.
+            self.spares.borrow_mut().push(disk);
+            return Ok(());
+        }
+        let id = self.meta.borrow().generation + 1;
+        {
+            let name = disk.name().to_owned();
+            let mut slots = self.slots.borrow_mut();
+            slots[place] =
+                Slot { name, id, disk: Some(disk), state: State::Rebuilding(0), saved: 0, reads: 0 };
+        }
+        self.begin_sums(place, false);
+        self.commit().await;
+        drop(gate);
+        self.settled().await;
+        self.work();
+        Ok(())
+    }
+
+    /// Puts a member out because somebody says so, like a disk that is pulled. Returns whether there is one of that name.
+    pub(in super::super) async fn fail(self: Rc<Self>, name: String) -> bool {
+        let place = self.slots.borrow().iter().position(|slot| slot.name == name);
+        if let Some(place) = place {
+            let disk = self.slots.borrow()[place].disk.clone();
+            if let Some(disk) = disk {
+                self.member_failed(place, &disk);
+            }
+            self.settled().await;
+        }
+        place.is_some()
+    }
+
+    /// A new disk takes the place of a member, which is put out first. Refused if data would be lost.
+    pub(in super::super) async fn replace(
+        self: Rc<Self>,
+        old: String,
+        new: Rc<dyn Disk>,
+    ) -> Result<bool, RaidError> {
+        let place = self.slots.borrow().iter().position(|slot| slot.name == old);
+        let Some(place) = place else { return Ok(false) };
+        self.check()?;
+        self.fits(&*new)?;
+        let is_in_sync = self.slots.borrow()[place].state == State::InSync;
+        if is_in_sync && self.out() == self.geometry.tolerance() {
+            return Err(RaidError::Needed { set: self.set_name.to_string(), disk: old });
+        }
+        self.settling.kept.set(Some(place));
+        Rc::clone(&self).fail(old).await;
+        let attached = self.attach(place, new).await;
+        self.settling.kept.set(None);
+        attached?;
+        self.check()?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,456 @@
+//! What a group writes about itself at the beginning of each member, and where everything lies there.
+//!
+//! One record, the superblock, holds all that must change together: who is a member, which regions are being written, how
+//! far the initialisation is, which journal counts. It has a generation and is written to all members, to one of two places
+//! in turn; the newest whole one that is found on any member is the group's state. A member whose own superblock is older is
+//! up to date as long as the newest one says that it is a member: whatever followed its failure was not acknowledged before
+//! the failure stood in a newer superblock.
+
+use super::{
+    super::{
+        RaidConfig, RaidError, RaidLevel,
+        config::{Code, Shape},
+    },
+    bits::Bits,
+    geometry::{Geometry, UNIT},
+};
+use crate::disk::Disk;
+use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
+use std::ops::Range;
+
+/// Bytes kept for one superblock; there are two.
+const SUPERBLOCK_BYTES: u64 = 64 << 10;
+const JOURNAL_START: u64 = 2 * SUPERBLOCK_BYTES;
+const JOURNAL_BYTES: std::ops::RangeInclusive<u64> = 512 << 10..=16 << 20;
+const MAGIC: &[u8; 8] = b"LnrtRAID";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 20;
+/// Most regions of a group: two flags for each fit into a superblock of one block.
+const REGIONS_MAX: u64 = 1024;
+/// Smallest region of a member.
+const REGION_BYTES_MIN: u64 = 64 << 10;
+/// Checksums in a page of one unit, after its own.
+pub(super) const SUMS_PER_PAGE: u64 = UNIT / 4 - 1;
+
+/// Smallest member.
+pub(crate) const MEMBER_BYTES_MIN: u64 = 4 << 20;
+
+/// Where a member's areas begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) journal: u64,
+    pub(super) journal_len: u64,
+    pub(super) sums: u64,
+    pub(super) stripes_per_region: u64,
+}
+
+/// The group's state as superblocks hold it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Meta {
+    pub(crate) set: u64,
+    pub(crate) name: String,
+    pub(crate) level: RaidLevel,
+    pub(crate) chunk: u32,
+    pub(crate) groups: u32,
+    pub(crate) group: u32,
+    /// Smallest member when the set was made: everything is laid out for that.
+    pub(super) member_bytes: u64,
+    pub(crate) block_bytes: u32,
+    pub(crate) generation: u64,
+    /// Journal records of another epoch do not count.
+    pub(super) epoch: u64,
+    /// Checksum pages of another series do not count; 0: there are none.
+    pub(super) sums_series: u64,
+    /// Stripes before this one were initialised.
+    pub(super) initialised: u64,
+    pub(crate) slots: Vec<SlotMeta>,
+    /// Regions whose parity or copies may disagree after a power cut.
+    pub(super) unsynced: Bits,
+    /// Regions whose checksums on disk may be old.
+    pub(super) unsummed: Bits,
+    /// Units that are lost: (slot, first unit, how many).
+    pub(super) marks: Vec<(u32, u64, u64)>,
+}
+
+/// A member's place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SlotMeta {
+    pub(crate) name: String,
+    /// Told apart from disks that had this place earlier by the generation in which it came.
+    pub(crate) id: u64,
+    pub(crate) state: SlotMetaState,
+}
+
+/// See [`SlotMeta`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotMetaState {
+    InSync,
+    Out,
+    /// Stripes before this one are there.
+    Rebuilding(u64),
+}
+
+/// A superblock as it lies on one disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) meta: Meta,
+    /// Its place and the id with which it came; none: a spare.
+    pub(crate) own: Option<(usize, u64)>,
+}
+
+impl Meta {
+    /// Judges a group of disks and lays it out. `set` tells sets of one name apart.
+    pub(crate) fn new(
+        config: &RaidConfig,
+        shape: Shape,
+        group: usize,
+        set: u64,
+        disks: &[std::rc::Rc<dyn Disk>],
+        member_bytes: u64,
+        block_bytes: u32,
+    ) -> Self {
+        let slot = |disk: &std::rc::Rc<dyn Disk>| SlotMeta {
+            name: disk.name().to_owned(),
+            id: 1,
+            state: SlotMetaState::InSync,
+        };
+        let mut meta = Self {
+            set,
+            name: config.name.clone(),
+            level: config.level,
+            chunk: config.chunk_bytes,
+            groups: shape.groups as u32,
+            group: group as u32,
+            member_bytes,
+            block_bytes,
+            generation: 1,
+            epoch: 1,
+            sums_series: u64::from(config.checksums),
+            initialised: 0,
+            slots: disks.iter().map(slot).collect(),
+            unsynced: Bits::default(),
+            unsummed: Bits::default(),
+            marks: Vec::new(),
+        };
+        let (geometry, layout) = meta.lay_out(shape.code);
+        let regions = geometry.stripes.div_ceil(layout.stripes_per_region);
+        (meta.unsynced, meta.unsummed) = (Bits::new(regions), Bits::new(regions));
+        meta
+    }
+
+    /// Where everything lies. Depends only on what never changes.
+    pub(super) fn lay_out(&self, code: Code) -> (Geometry, Layout) {
+        // Copies have no use for small stripes: one is what concurrent writers wait for.
+        let chunk = u64::from(self.chunk).max(if self.level == RaidLevel::Raid1 { 256 << 10 } else { 0 });
+        let journal_len = match code {
+            // Two stripes fit in, each with the headers of its records.
+            Code::Parity(_) => (self.member_bytes / 64 / UNIT * UNIT)
+                .clamp(*JOURNAL_BYTES.start(), *JOURNAL_BYTES.end())
+                .max(2 * (self.slots.len() as u64 + 1) * chunk),
+            Code::None | Code::Copies => 0,
+        };
+        let sums = JOURNAL_START + journal_len;
+        let sums_len = match code {
+            Code::None => 0,
+            Code::Copies | Code::Parity(_) => {
+                (self.member_bytes.saturating_sub(sums) / UNIT).div_ceil(SUMS_PER_PAGE) * UNIT
+            }
+        };
+        let start = (sums + sums_len).next_multiple_of(chunk);
+        let stripes = self.member_bytes.saturating_sub(start) / chunk;
+        let geometry = Geometry { code, members: self.slots.len(), chunk, stripes, start };
+        let stripes_per_region =
+            stripes.div_ceil(REGIONS_MAX).next_power_of_two().max(REGION_BYTES_MIN.div_ceil(chunk));
+        (geometry, Layout { journal: JOURNAL_START, journal_len, sums, stripes_per_region })
+    }
+
+    /// The superblock for one disk.
+    pub(super) fn encode(&self, own: Option<(usize, u64)>) -> Bytes {
+        let mut out = BytesMut::with_capacity(4096);
+        out.put_bytes(0, HEADER_BYTES);
+        let (slot, id) = own.map_or((u32::MAX, 0), |(slot, id)| (slot as u32, id));
+        out.put_u32_le(slot);
+        out.put_u64_le(id);
+        out.put_u64_le(self.set);
+        put_text(&mut out, &self.name);
+        put_text(&mut out, &self.level.to_string());
+        for number in [self.chunk, self.groups, self.group, self.block_bytes] {
+            out.put_u32_le(number);
+        }
+        for number in [self.member_bytes, self.generation, self.epoch, self.sums_series, self.initialised] {
+            out.put_u64_le(number);
+        }
+        out.put_u32_le(self.slots.len() as u32);
+        for slot in &self.slots {
+            put_text(&mut out, &slot.name);
+            out.put_u64_le(slot.id);
+            out.put_u64_le(match slot.state {
+                SlotMetaState::InSync => u64::MAX,
+                SlotMetaState::Out => u64::MAX - 1,
+                SlotMetaState::Rebuilding(done) => done,
+            });
+        }
+        for bits in [&self.unsynced, &self.unsummed] {
+            out.put_u32_le(bits.words().len() as u32);
+            bits.words().iter().for_each(|word| out.put_u64_le(*word));
+        }
+        out.put_u32_le(self.marks.len() as u32);
+        for (slot, unit, len) in &self.marks {
+            out.put_u32_le(*slot);
+            out.put_u64_le(*unit);
+            out.put_u64_le(*len);
+        }
+        seal(out)
+    }
+
+    /// Whether all marks still fit into a superblock.
+    pub(super) fn fits(&self) -> bool {
+        self.encode(None).len() as u64 <= SUPERBLOCK_BYTES
+    }
+
+    /// Zeros over both superblocks of a disk.
+    pub(super) fn no_superblocks() -> Bytes {
+        Bytes::from(vec![0; JOURNAL_START as usize])
+    }
+
+    /// Whether any stripe fits on the members; otherwise how large they should be.
+    pub(crate) fn check_size(&self, code: Code) -> Result<(), u64> {
+        let (geometry, layout) = self.lay_out(code);
+        let least = layout.sums.next_multiple_of(geometry.chunk) + 2 * geometry.chunk;
+        if geometry.stripes > 0 { Ok(()) } else { Err(least.max(MEMBER_BYTES_MIN)) }
+    }
+
+    /// As many flags as there are regions: superblocks hold them in whole words.
+    pub(super) fn fit_regions(&mut self, regions: u64) {
+        for bits in [&mut self.unsynced, &mut self.unsummed] {
+            *bits = Bits::from_words(regions, bits.words());
+        }
+    }
+
+    /// Marks a unit as lost.
+    pub(super) fn mark(&mut self, slot: u32, unit: u64) {
+        if self.has_mark(slot, unit..unit + 1) {
+            return;
+        }
+        // Losses come in runs.
+        if let Some(run) = self.marks.iter_mut().find(|(of, from, len)| *of == slot && from + len == unit) {
+            run.2 += 1;
+        } else {
+            self.marks.push((slot, unit, 1));
+        }
+    }
+
+    /// Whether any of the units is marked.
+    pub(super) fn has_mark(&self, slot: u32, units: Range<u64>) -> bool {
+        self.marks.iter().any(|&(of, from, len)| of == slot && from < units.end && units.start < from + len)
+    }
+
+    /// Takes the marks off units.
+    pub(super) fn unmark(&mut self, slot: u32, units: Range<u64>) {
+        let mut left = Vec::new();
+        for (of, from, len) in std::mem::take(&mut self.marks) {
+            let end = from + len;
+            if of != slot || end <= units.start || units.end <= from {
+                left.push((of, from, len));
+                continue;
+            }
+            left.extend((from < units.start).then(|| (of, from, units.start - from)));
+            left.extend((units.end < end).then(|| (of, units.end, end - units.end)));
+        }
+        self.marks = left;
+    }
+
+    /// Where on a disk the superblock of this generation goes.
+    pub(super) fn place(&self) -> u64 {
+        self.generation % 2 * SUPERBLOCK_BYTES
+    }
+}
+
+/// The header: magic, version, length with the header, checksum of all of it with the checksum 0.
+fn seal(mut out: BytesMut) -> Bytes {
+    let len = out.len();
+    out[..8].copy_from_slice(MAGIC);
+    out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    out[12..16].copy_from_slice(&(len as u32).to_le_bytes());
+    let sum = crc32c::crc32c(&out);
+    out[16..20].copy_from_slice(&sum.to_le_bytes());
+    out.resize(len.next_multiple_of(UNIT as usize), 0);
+    out.freeze()
+}
+
+fn put_text(out: &mut BytesMut, text: &str) {
+    out.put_u32_le(text.len() as u32);
+    out.put_slice(text.as_bytes());
+}
+
+/// The newest whole superblock on a disk, if there is one; a disk that cannot be read has none.
+pub(crate) async fn find(disk: &dyn Disk) -> Option<Found> {
+    if disk.size_bytes() < MEMBER_BYTES_MIN {
+        return None;
+    }
+    let read = |copy| disk.read(copy * SUPERBLOCK_BYTES, BytesMut::zeroed(SUPERBLOCK_BYTES as usize));
+    let (first, second) = futures::join!(read(0), read(1));
+    let copies = [first, second].into_iter().flatten().filter_map(|bytes| open(&bytes));
+    copies.max_by_key(|found| found.meta.generation)
+}
+
+fn open(bytes: &[u8]) -> Option<Found> {
+    let len = u32::from_le_bytes(bytes[12..16].try_into().ok()?) as usize;
+    let sealed = bytes.get(..len)?;
+    if len < HEADER_BYTES || &sealed[..8] != MAGIC || sealed[8..12] != VERSION.to_le_bytes() {
+        return None;
+    }
+    let sum = u32::from_le_bytes(sealed[16..20].try_into().ok()?);
+    let computed = crc32c::crc32c_append(crc32c::crc32c(&sealed[..16]), &[0; 4]);
+    if crc32c::crc32c_append(computed, &sealed[HEADER_BYTES..]) != sum {
+        return None;
+    }
+    decode(&mut &sealed[HEADER_BYTES..]).ok()
+}
+
+/// A sealed body that does not decode was written by another program.
+struct Foreign;
+
+impl From<TryGetError> for Foreign {
+    fn from(_: TryGetError) -> Self {
+        Self
+    }
+}
+
+impl From<std::string::FromUtf8Error> for Foreign {
+    fn from(_: std::string::FromUtf8Error) -> Self {
+        Self
+    }
+}
+
+impl From<RaidError> for Foreign {
+    fn from(_: RaidError) -> Self {
+        Self
+    }
+}
+
+fn decode(from: &mut &[u8]) -> Result<Found, Foreign> {
+    let (slot, id) = (from.try_get_u32_le()?, from.try_get_u64_le()?);
+    let own = (slot != u32::MAX).then_some((slot as usize, id));
+    let set = from.try_get_u64_le()?;
+    let name = text(from)?;
+    let level = text(from)?.parse()?;
+    let (chunk, groups) = (from.try_get_u32_le()?, from.try_get_u32_le()?);
+    let (group, block_bytes) = (from.try_get_u32_le()?, from.try_get_u32_le()?);
+    let (member_bytes, generation) = (from.try_get_u64_le()?, from.try_get_u64_le()?);
+    let (epoch, sums_series) = (from.try_get_u64_le()?, from.try_get_u64_le()?);
+    let initialised = from.try_get_u64_le()?;
+    let slots = (0..from.try_get_u32_le()?).map(|_| slot_meta(from)).collect::<Result<Vec<_>, _>>()?;
+    let (unsynced, unsummed) = (bits(from)?, bits(from)?);
+    let mark =
+        |from: &mut &[u8]| Ok((from.try_get_u32_le()?, from.try_get_u64_le()?, from.try_get_u64_le()?));
+    let marks = (0..from.try_get_u32_le()?).map(|_| mark(from)).collect::<Result<Vec<_>, Foreign>>()?;
+    let meta = Meta {
+        set,
+        name,
+        level,
+        chunk,
+        groups,
+        group,
+        member_bytes,
+        block_bytes,
+        generation,
+        epoch,
+        sums_series,
+        initialised,
+        slots,
+        unsynced,
+        unsummed,
+        marks,
+    };
+    Ok(Found { meta, own })
+}
+
+fn slot_meta(from: &mut &[u8]) -> Result<SlotMeta, Foreign> {
+    let (name, id) = (text(from)?, from.try_get_u64_le()?);
+    let state = match from.try_get_u64_le()? {
+        u64::MAX => SlotMetaState::InSync,
+        state if state == u64::MAX - 1 => SlotMetaState::Out,
+        done => SlotMetaState::Rebuilding(done),
+    };
+    Ok(SlotMeta { name, id, state })
+}
+
+fn text(from: &mut &[u8]) -> Result<String, Foreign> {
+    let len = from.try_get_u32_le()? as usize;
+    if len > from.len() {
+        return Err(Foreign);
+    }
+    Ok(String::from_utf8(from.copy_to_bytes(len).to_vec())?)
+}
+
+fn bits(from: &mut &[u8]) -> Result<Bits, Foreign> {
+    let words = (0..from.try_get_u32_le()?).map(|_| from.try_get_u64_le()).collect::<Result<Vec<_>, _>>()?;
+    Ok(Bits::from_words(words.len() as u64 * 64, &words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::MemoryDisk;
+    use futures::executor::block_on;
+    use std::rc::Rc;
+
+    fn meta() -> Meta {
+        let config = RaidConfig::new("r0", RaidLevel::Raid5);
+        let disk =
+            |number| Rc::new(MemoryDisk::new(format!("d{number}"), 8 << 20, 512).unwrap()) as Rc<dyn Disk>;
+        let shape = config.shape(3).unwrap();
+        let mut meta = Meta::new(&config, shape, 0, 77, &[disk(0), disk(1), disk(2)], 8 << 20, 512);
+        meta.slots[1].state = SlotMetaState::Rebuilding(5);
+        meta.slots[2].state = SlotMetaState::Out;
+        meta.marks.push((1, 9, 3));
+        meta.unsynced.set(3, true);
+        meta
+    }
+
+    #[test]
+    fn the_newest_whole_superblock_is_found() {
+        let disk = MemoryDisk::new("d0", 8 << 20, 512).unwrap();
+        assert!(block_on(find(&disk)).is_none());
+        let mut meta = meta();
+        for generation in 4..7 {
+            meta.generation = generation;
+            block_on(disk.write(meta.place(), meta.encode(Some((2, 1))), true)).unwrap();
+        }
+        let found = block_on(find(&disk)).unwrap();
+        assert_eq!(found.own, Some((2, 1)));
+        assert_eq!(found.meta.encode(None), meta.encode(None));
+        block_on(disk.write(meta.place(), Bytes::from(vec![1; 512]), true)).unwrap();
+        assert_eq!(block_on(find(&disk)).unwrap().meta.generation, 5);
+    }
+
+    #[test]
+    fn marks_join_and_split() {
+        let mut meta = Meta { marks: Vec::new(), ..meta() };
+        (10..20).for_each(|unit| meta.mark(1, unit));
+        meta.mark(1, 15);
+        meta.mark(2, 20);
+        assert_eq!(meta.marks, [(1, 10, 10), (2, 20, 1)]);
+        meta.unmark(1, 12..14);
+        assert_eq!(meta.marks, [(1, 10, 2), (1, 14, 6), (2, 20, 1)]);
+        assert!(meta.has_mark(1, 0..11) && !meta.has_mark(1, 12..14) && !meta.has_mark(0, 0..99));
+    }
+
+    #[test]
+    fn areas_do_not_overlap_and_regions_are_few() {
+        for member_bytes in [MEMBER_BYTES_MIN, 100 << 20, 3 << 40] {
+            for code in [Code::None, Code::Copies, Code::Parity(2)] {
+                let (geometry, layout) = Meta { member_bytes, ..meta() }.lay_out(code);
+                let pages = (geometry.stripes * geometry.chunk / UNIT).div_ceil(SUMS_PER_PAGE);
+                assert!(layout.journal + layout.journal_len <= layout.sums);
+                assert!(code == Code::None || layout.sums + pages * UNIT <= geometry.start);
+                assert!(geometry.start + geometry.stripes * geometry.chunk <= member_bytes);
+                assert!(
+                    geometry.stripes > 0
+                        && geometry.stripes.div_ceil(layout.stripes_per_region) <= REGIONS_MAX
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! One group of members: copies, or data with parity. Open this file first.
+//!
+//! A write holds the group's gate (shared), then its stripe (exclusive). What changes the members or the way of writing
+//! holds the gate alone ([`members`]). Reads hold nothing as long as all is well: what disagrees with its checksum is read
+//! again under the stripe's lock.
+//!
+//! A power cut must not leave a stripe whose chunks do not belong together:
+//!
+//! - With all members there, a region is flagged in the superblock before it is written ([`regions`]), and stripes of
+//!   flagged regions are made right again afterwards, from their data.
+//! - With a member missing, the journal comes first ([`journal`]).
+//!
+//! A failed member is out for good: nothing is acknowledged before the others' superblocks say so ([`members`]).
+
+mod background;
+mod bits;
+mod fetch;
+mod geometry;
+mod journal;
+mod locks;
+mod members;
+mod meta;
+mod open;
+mod read;
+mod regions;
+mod sums;
+mod write;
+
+pub use background::ScrubReport;
+pub(super) use background::scrubbed;
+pub(super) use meta::{Found, MEMBER_BYTES_MIN, Meta, SlotMeta, SlotMetaState, find};
+pub(super) use open::Opening;
+
+use super::{
+    config::Code,
+    status::{MemberState, MemberStatus, RaidCounters, RaidState, RaidTask},
+};
+use crate::{
+    Runtime,
+    disk::{Disk, DiskError, Reading, Writing},
+};
+use background::Background;
+use bytes::{Bytes, BytesMut};
+use futures::{
+    channel::oneshot,
+    future::{LocalBoxFuture, ready},
+};
+use geometry::Geometry;
+use journal::Journal;
+use locks::Locks;
+use members::{Commits, Settling, Slot, State};
+use meta::Layout;
+use regions::Regions;
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
+use sums::Sums;
+
+/// Number of the lock that writers share and that changes of the members have alone; stripes have the numbers below.
+const GATE: u64 = u64::MAX;
+/// Number of the lock of whoever writes checksum pages.
+const PAGES: u64 = u64::MAX - 1;
+
+/// What may differ at each start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options {
+    pub(super) rebuild_bytes_per_s: Option<u64>,
+    pub(super) checksums: bool,
+}
+
+/// Disks that wait to take a member's place, shared by the groups of a set.
+pub(super) type Spares = Rc<RefCell<Vec<Rc<dyn Disk>>>>;
+
+/// A mirror or parity group; one disk of a striped set without redundancy.
+pub(super) struct Group {
+    runtime: Runtime,
+    set_name: Rc<str>,
+    options: Options,
+    geometry: Geometry,
+    layout: Layout,
+    spares: Spares,
+    meta: RefCell<Meta>,
+    slots: RefCell<Vec<Slot>>,
+    locks: Rc<Locks>,
+    commits: Commits,
+    settling: Settling,
+    regions: Regions,
+    journal: Journal,
+    /// Whether writes go through the journal.
+    is_journaled: Cell<bool>,
+    sums: Sums,
+    background: Background,
+    counters: Cell<RaidCounters>,
+    has_failed: Cell<bool>,
+    turn: Cell<usize>,
+}
+
+impl Group {
+    pub(super) fn size_bytes(&self) -> u64 {
+        self.geometry.size()
+    }
+
+    /// Data of a stripe: writes of so many bytes at a multiple of it need no reads.
+    pub(super) fn width_bytes(&self) -> u64 {
+        self.geometry.width()
+    }
+
+    pub(super) fn counters(&self) -> RaidCounters {
+        self.counters.get()
+    }
+
+    pub(super) fn task(&self) -> Option<RaidTask> {
+        self.background.task(self)
+    }
+
+    pub(super) fn state(&self) -> RaidState {
+        match self.out() {
+            _ if self.has_failed.get() => RaidState::Failed,
+            0 => RaidState::Optimal,
+            _ => RaidState::Degraded,
+        }
+    }
+
+    pub(super) fn members(&self) -> Vec<MemberStatus> {
+        let status = |slot: &Slot| MemberStatus {
+            name: slot.name.clone(),
+            state: match slot.state {
+                State::InSync => MemberState::Online,
+                State::Rebuilding(_) => MemberState::Rebuilding,
+                State::Failed => MemberState::Failed,
+                State::Missing => MemberState::Missing,
+            },
+        };
+        self.slots.borrow().iter().map(status).collect()
+    }
+
+    /// Of a group of one disk: the disk, and where its data begins.
+    pub(super) fn plain(&self) -> Option<(Rc<dyn Disk>, u64)> {
+        let slots = self.slots.borrow();
+        let disk = slots[0].disk.clone().filter(|_| slots[0].state == State::InSync)?;
+        (self.geometry.code == Code::None).then_some((disk, self.geometry.start))
+    }
+
+    /// Begins a read.
+    pub(super) fn begin_read(self: &Rc<Self>, offset: u64, into: BytesMut) -> Reading {
+        if let Some((disk, start)) = self.plain() {
+            let reading = disk.read(start + offset, into);
+            let group = Rc::clone(self);
+            return Box::pin(async move { reading.await.map_err(|error| group.plain_error(&error, &disk)) });
+        }
+        self.begin(Rc::clone(self).read(offset, into))
+    }
+
+    /// Begins a write.
+    pub(super) fn begin_write(self: &Rc<Self>, offset: u64, data: Bytes, durable: bool) -> Writing {
+        if let Some((disk, start)) = self.plain() {
+            let writing = disk.write(start + offset, data, durable);
+            return self.plain_writing(disk, writing);
+        }
+        self.begin(Rc::clone(self).write(offset, data, durable))
+    }
+
+    /// Begins to make everything that was written survive a power cut.
+    pub(super) fn begin_flush(self: &Rc<Self>) -> Writing {
+        if let Some((disk, _)) = self.plain() {
+            let flushing = disk.flush();
+            return self.plain_writing(disk, flushing);
+        }
+        self.begin(Rc::clone(self).flush())
+    }
+
+    /// Begins to give a range back.
+    pub(super) fn begin_discard(self: &Rc<Self>, offset: u64, len: u64) -> Writing {
+        if let Some((disk, start)) = self.plain() {
+            let discarding = disk.discard(start + offset, len);
+            return self.plain_writing(disk, discarding);
+        }
+        self.begin(Rc::clone(self).discard(offset, len))
+    }
+
+    /// What takes several steps goes on even if nobody waits for it any more.
+    fn begin<T: 'static>(
+        self: &Rc<Self>,
+        work: impl Future<Output = Result<T, DiskError>> + 'static,
+    ) -> LocalBoxFuture<'static, Result<T, DiskError>> {
+        if self.has_failed.get() {
+            return Box::pin(ready(Err(self.lost())));
+        }
+        let (finished, lost) = (finish(&self.runtime, work), self.lost());
+        Box::pin(async move { finished.await.unwrap_or(Err(lost)) })
+    }
+
+    fn plain_writing(self: &Rc<Self>, disk: Rc<dyn Disk>, writing: Writing) -> Writing {
+        let group = Rc::clone(self);
+        Box::pin(async move { writing.await.map_err(|error| group.plain_error(&error, &disk)) })
+    }
+
+    /// Without redundancy, a disk's failure is the set's, and bytes that cannot be read are just that.
+    fn plain_error(self: &Rc<Self>, error: &DiskError, disk: &Rc<dyn Disk>) -> DiskError {
+        if let &DiskError::Unreadable { offset_bytes, len_bytes } = error {
+            return DiskError::Unreadable { offset_bytes: offset_bytes - self.geometry.start, len_bytes };
+        }
+        self.member_failed(0, disk);
+        self.lost()
+    }
+
+    pub(super) fn has_redundancy(&self) -> bool {
+        self.geometry.tolerance() > 0
+    }
+
+    /// Block size, and the size that all members have at least.
+    pub(super) fn member_sizes(&self) -> (u32, u64) {
+        let meta = self.meta.borrow();
+        (meta.block_bytes, meta.member_bytes)
+    }
+
+    fn lost(&self) -> DiskError {
+        DiskError::Lost(self.set_name.to_string())
+    }
+
+    fn count(&self, change: impl FnOnce(&mut RaidCounters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+
+    fn check(&self) -> Result<(), DiskError> {
+        if self.has_failed.get() { Err(self.lost()) } else { Ok(()) }
+    }
+
+    async fn flush(self: Rc<Self>) -> Result<(), DiskError> {
+        self.check()?;
+        self.flush_members().await;
+        self.settled().await;
+        self.check()
+    }
+
+    /// Leaves nothing to be done at the next start.
+    pub(super) async fn close(self: Rc<Self>) -> Result<(), DiskError> {
+        let gate = self.locks.take(GATE, locks::Hold::Exclusive).await;
+        self.check()?;
+        self.clean(true).await;
+        drop(gate);
+        self.settled().await;
+        self.check()
+    }
+}
+
+/// Waits for something that others announce to all.
+#[derive(Default)]
+struct Waiters(RefCell<Vec<oneshot::Sender<()>>>);
+
+impl Waiters {
+    async fn wait(&self) {
+        let (sender, receiver) = oneshot::channel();
+        self.0.borrow_mut().push(sender);
+        // A sender that is gone went with the group.
+        let _ = receiver.await;
+    }
+
+    fn wake(&self) {
+        for sender in self.0.take() {
+            let _ = sender.send(());
+        }
+    }
+}
+
+/// Runs a future to its end even if nobody waits for it any more.
+pub(super) fn finish<T: 'static>(
+    runtime: &Runtime,
+    work: impl Future<Output = T> + 'static,
+) -> impl Future<Output = Option<T>> + 'static {
+    let (sender, receiver) = oneshot::channel();
+    runtime.spawn(async move {
+        let _ = sender.send(work.await);
+    });
+    async move { receiver.await.ok() }
+}

@@ -1,0 +1,175 @@
+//! A group is made, or put together from what its members say.
+
+use super::{
+    Group, Options, Spares,
+    background::Background,
+    geometry::UNIT,
+    journal::{self, Change, Journal},
+    locks::Locks,
+    members::{Commits, Settling, Slot, State},
+    meta::{Meta, SlotMetaState},
+    regions::Regions,
+    sums::Sums,
+};
+use crate::{
+    Runtime,
+    disk::{Disk, DiskError},
+    raid::{
+        RaidCounters, RaidError,
+        config::{Code, Initialise},
+    },
+};
+use bytes::BytesMut;
+use futures::future::{join_all, try_join_all};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    rc::Rc,
+};
+
+/// What all groups of a set share.
+#[derive(Clone)]
+pub(in super::super) struct Opening {
+    pub(in super::super) runtime: Runtime,
+    pub(in super::super) set_name: Rc<str>,
+    pub(in super::super) options: Options,
+    pub(in super::super) spares: Spares,
+}
+
+impl Group {
+    /// Makes a group of disks. Whatever they held is lost.
+    pub(in super::super) async fn create(
+        opening: Opening,
+        mut meta: Meta,
+        code: Code,
+        initialise: Initialise,
+        disks: Vec<Rc<dyn Disk>>,
+    ) -> Result<Rc<Self>, RaidError> {
+        // A superblock of an earlier set could be newer than the first of this one.
+        try_join_all(disks.iter().map(|disk| disk.write(0, Meta::no_superblocks(), true))).await?;
+        let (geometry, _) = meta.lay_out(code);
+        if initialise == Initialise::AssumeClean || geometry.tolerance() == 0 {
+            meta.initialised = geometry.stripes;
+        }
+        let group = Rc::new(Self::new(opening, meta, code, disks.into_iter().map(Some).collect()));
+        (0..geometry.members).for_each(|slot| group.begin_sums(slot, false));
+        group.settle_once().await;
+        group.settled().await;
+        group.check()?;
+        group.work();
+        Ok(group)
+    }
+
+    /// Puts a group together. `disks` are in the order of the places; a place without one is missing.
+    pub(in super::super) async fn open(
+        opening: Opening,
+        mut meta: Meta,
+        code: Code,
+        disks: Vec<Option<Rc<dyn Disk>>>,
+    ) -> Result<Rc<Self>, RaidError> {
+        let (geometry, layout) = meta.lay_out(code);
+        meta.fit_regions(geometry.stripes.div_ceil(layout.stripes_per_region));
+        let had_sums = meta.sums_series != 0;
+        match (opening.options.checksums, had_sums) {
+            // Checksums of an earlier series were not kept up to date.
+            (true, false) => meta.sums_series = meta.generation + 1,
+            (false, true) => meta.sums_series = 0,
+            _ => {}
+        }
+        let was_journaled =
+            geometry.has_parity() && meta.slots.iter().any(|slot| slot.state != SlotMetaState::InSync);
+        let group = Rc::new(Self::new(opening, meta, code, disks));
+        if group.out() > geometry.tolerance() {
+            let is_out = |slot: &&Slot| slot.state != State::InSync;
+            let lacks: Vec<String> =
+                group.slots.borrow().iter().filter(is_out).map(|slot| slot.name.clone()).collect();
+            let set = group.set_name.to_string();
+            return Err(RaidError::Incomplete { set, lacks: lacks.join(", ") });
+        }
+        if was_journaled {
+            group.replay().await;
+        }
+        group.alive().into_iter().for_each(|(slot, _)| group.begin_sums(slot, had_sums));
+        group.settle_once().await;
+        group.settled().await;
+        group.check()?;
+        group.keep_clean();
+        group.take_spares().await;
+        group.check()?;
+        group.work();
+        Ok(group)
+    }
+
+    fn new(opening: Opening, meta: Meta, code: Code, disks: Vec<Option<Rc<dyn Disk>>>) -> Self {
+        let (geometry, layout) = meta.lay_out(code);
+        let slots = disks.into_iter().zip(&meta.slots).map(|(disk, slot)| {
+            let (state, saved) = match (slot.state, &disk) {
+                (_, None) | (SlotMetaState::Out, _) => (State::Missing, 0),
+                (SlotMetaState::InSync, _) => (State::InSync, 0),
+                (SlotMetaState::Rebuilding(done), _) => (State::Rebuilding(done), done),
+            };
+            let disk = disk.filter(|_| state != State::Missing);
+            Slot { name: slot.name.clone(), id: slot.id, disk, state, saved, reads: 0 }
+        });
+        let slots: Vec<Slot> = slots.collect();
+        Self {
+            runtime: opening.runtime,
+            set_name: opening.set_name,
+            options: opening.options,
+            spares: opening.spares,
+            geometry,
+            layout,
+            sums: Sums::new(layout, slots.len()),
+            slots: RefCell::new(slots),
+            locks: Rc::new(Locks::default()),
+            commits: Commits::default(),
+            settling: Settling::default(),
+            regions: Regions::new(geometry, layout.stripes_per_region, &meta),
+            meta: RefCell::new(meta),
+            journal: Journal::new(layout),
+            is_journaled: Cell::new(false),
+            background: Background::default(),
+            counters: Cell::new(RaidCounters::default()),
+            has_failed: Cell::new(false),
+            turn: Cell::new(0),
+        }
+    }
+
+    /// Writes what the journal holds once more: some of it may not have reached its place, some only in part.
+    async fn replay(self: &Rc<Self>) {
+        let (set, epoch) = {
+            let meta = self.meta.borrow();
+            (meta.set, meta.epoch)
+        };
+        let mut records = BTreeMap::new();
+        for (slot, disk) in self.alive() {
+            let area = BytesMut::zeroed(self.layout.journal_len as usize);
+            match disk.read(self.layout.journal, area).await {
+                Ok(area) => journal::read(&area.freeze(), set, epoch, &mut records),
+                // The other copy may be whole.
+                Err(DiskError::Unreadable { .. }) => {}
+                Err(_) => self.member_failed(slot, &disk),
+            }
+        }
+        for changes in records.into_values() {
+            self.repeat(changes).await;
+        }
+    }
+
+    /// Repeats the changes of one record, which concern one stripe. What they bring is not lost any more.
+    async fn repeat(self: &Rc<Self>, changes: Vec<Change>) {
+        let alive: BTreeMap<usize, Rc<dyn Disk>> = self.alive().into_iter().collect();
+        for change in &changes {
+            let (stripe, unit) = self.geometry.stripe_and_unit(change.offset);
+            if self.geometry.position(stripe, change.slot) < self.geometry.data() {
+                let units = unit..unit + change.data.len() as u64 / UNIT;
+                self.meta.borrow_mut().unmark(change.slot as u32, units);
+            }
+        }
+        let writing = changes.into_iter().filter_map(|change| {
+            let disk = Rc::clone(alive.get(&change.slot)?);
+            Some(self.write_member(change.slot, disk, change.offset, change.data, false))
+        });
+        join_all(writing.collect::<Vec<_>>()).await;
+    }
+}

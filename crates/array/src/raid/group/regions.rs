@@ -1,0 +1,304 @@
+//! Regions: runs of stripes that share a flag in the superblock while they are written.
+//!
+//! A region has two flags. `unsynced`: after a power cut its stripes must be made to agree. `unsummed`: its checksums on
+//! disk are old. Flags go up, durable, before the first write, and down some seconds after the last one, when everything
+//! has been flushed. Per stripe it is remembered, in memory, whether parity or copies can be relied on at all.
+
+use super::{
+    Group, PAGES,
+    bits::Bits,
+    geometry::{Geometry, Rows, UNIT},
+    locks::Hold,
+    meta::Meta,
+};
+use bytes::BytesMut;
+use futures::future::join_all;
+use linerate_io::Nanos;
+use std::{
+    cell::{Cell, RefCell},
+    ops::Range,
+    rc::Rc,
+};
+
+/// How long a region is left alone before its flags go down.
+const IDLE_NS: Nanos = 3_000_000_000;
+const LOOK_EVERY_NS: Nanos = 1_000_000_000;
+
+/// The regions of a group.
+pub(super) struct Regions {
+    pub(super) stripes_per_region: u64,
+    geometry: Geometry,
+    each: RefCell<Vec<Region>>,
+    /// Stripes whose parity or copies may disagree with the data.
+    unsynced: RefCell<Bits>,
+    /// Regions that a power cut may have left torn: what parity says about missing chunks is not to be believed. Other stripes
+    /// that are not in sync were never written: any content will do.
+    torn: RefCell<Bits>,
+    /// Regions whose checksum pages on disk are old.
+    stale: RefCell<Bits>,
+    is_cleaning: Cell<bool>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Region {
+    writers: usize,
+    last_write: Nanos,
+    /// The superblock that has its flags.
+    ticket: u64,
+}
+
+/// A writer at work in a region.
+pub(super) struct Entered {
+    group: Rc<Group>,
+    region: u64,
+}
+
+impl Regions {
+    /// As the superblock found things. `stale` says whether flags for checksums are to be minded.
+    pub(super) fn new(geometry: Geometry, stripes_per_region: u64, meta: &Meta) -> Self {
+        let count = geometry.stripes.div_ceil(stripes_per_region);
+        let mut unsynced = Bits::new(geometry.stripes);
+        let regions = Self {
+            stripes_per_region,
+            geometry,
+            each: RefCell::new(vec![Region::default(); count as usize]),
+            unsynced: RefCell::default(),
+            torn: RefCell::new(meta.unsynced.clone()),
+            stale: RefCell::new(meta.unsummed.clone()),
+            is_cleaning: Cell::new(false),
+        };
+        unsynced.set_range(meta.initialised.min(geometry.stripes)..geometry.stripes, true);
+        for region in (0..count).filter(|region| meta.unsynced.get(*region)) {
+            unsynced.set_range(regions.stripes(region), true);
+        }
+        *regions.unsynced.borrow_mut() = unsynced;
+        regions
+    }
+
+    pub(super) fn region(&self, stripe: u64) -> u64 {
+        stripe / self.stripes_per_region
+    }
+
+    fn stripes(&self, region: u64) -> Range<u64> {
+        let first = region * self.stripes_per_region;
+        first..(first + self.stripes_per_region).min(self.geometry.stripes)
+    }
+
+    fn units(&self, region: u64) -> Range<u64> {
+        let per_stripe = self.geometry.chunk / UNIT;
+        let stripes = self.stripes(region);
+        stripes.start * per_stripe..stripes.end * per_stripe
+    }
+
+    /// The region of a member's unit.
+    pub(super) fn of_unit(&self, unit: u64) -> u64 {
+        self.region(unit * UNIT / self.geometry.chunk)
+    }
+
+    pub(super) fn is_synced(&self, stripe: u64) -> bool {
+        !self.unsynced.borrow().get(stripe)
+    }
+
+    pub(super) fn set_synced(&self, stripe: u64) {
+        self.unsynced.borrow_mut().set(stripe, false);
+    }
+
+    pub(super) fn next_unsynced(&self, from: u64) -> Option<u64> {
+        self.unsynced.borrow().next(from)
+    }
+
+    pub(super) fn unsynced_count(&self) -> u64 {
+        self.unsynced.borrow().count()
+    }
+
+    /// Whether a missing chunk of the stripe may be computed from the others.
+    pub(super) fn can_rely(&self, stripe: u64) -> bool {
+        self.is_synced(stripe) || !self.torn.borrow().get(self.region(stripe))
+    }
+
+    pub(super) fn is_stale(&self, unit: u64) -> bool {
+        let region = self.of_unit(unit);
+        (region as usize) < self.each.borrow().len() && self.stale.borrow().get(region)
+    }
+
+    fn is_in_use(&self, units: Range<u64>) -> bool {
+        let regions = self.each.borrow();
+        let (first, last) = (self.of_unit(units.start) as usize, self.of_unit(units.end - 1) as usize);
+        (first..=last).filter_map(|region| regions.get(region)).any(|region| region.writers > 0)
+    }
+
+    /// Everything that was written is on the platters and nobody writes: only stripes that were torn before need their flags.
+    pub(super) fn all_written(&self, meta: &mut Meta) {
+        let unsynced = self.unsynced.borrow();
+        let torn = self.torn.borrow();
+        for region in 0..self.each.borrow().len() as u64 {
+            let is_torn = torn.get(region) && unsynced.any_in(self.stripes(region));
+            meta.unsynced.set(region, is_torn);
+        }
+    }
+}
+
+impl Group {
+    /// Announces a writer to a region; its flags stay up for as long.
+    pub(super) fn enter(self: &Rc<Self>, stripe: u64) -> Entered {
+        let region = self.regions.region(stripe);
+        self.regions.each.borrow_mut()[region as usize].writers += 1;
+        Entered { group: Rc::clone(self), region }
+    }
+
+    /// Puts the flags up that a write needs, and waits until they are durable.
+    pub(super) async fn flag(self: &Rc<Self>, stripe: u64) {
+        let region = self.regions.region(stripe);
+        let ticket = {
+            let mut meta = self.meta.borrow_mut();
+            let needs_sync = self.has_redundancy() && !self.is_journaled.get() && !meta.unsynced.get(region);
+            let needs_sums = self.options.checksums && !meta.unsummed.get(region);
+            if needs_sync {
+                meta.unsynced.set(region, true);
+            }
+            if needs_sums {
+                meta.unsummed.set(region, true);
+            }
+            let mut regions = self.regions.each.borrow_mut();
+            if needs_sync || needs_sums {
+                regions[region as usize].ticket = self.ask_to_commit();
+            }
+            regions[region as usize].ticket
+        };
+        self.committed(ticket).await;
+    }
+
+    /// Takes flags down, of regions that nobody has written for a while, for as long as there are any.
+    pub(super) fn keep_clean(self: &Rc<Self>) {
+        if self.regions.is_cleaning.replace(true) {
+            return;
+        }
+        let (runtime, group) = (self.runtime.clone(), Rc::downgrade(self));
+        self.runtime.spawn(async move {
+            loop {
+                runtime.sleep(LOOK_EVERY_NS).await;
+                let Some(group) = group.upgrade() else { return };
+                if group.has_failed.get() || !group.clean(false).await {
+                    group.regions.is_cleaning.set(false);
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Takes down the flags of regions without writers: of idle ones, or of all. Returns whether any other flag is up that a
+    /// look at a later time may take down.
+    pub(super) async fn clean(self: &Rc<Self>, also_busy: bool) -> bool {
+        let flagged = self.flagged();
+        let is_idle = |region: &Region| also_busy || self.runtime.now() >= region.last_write + IDLE_NS;
+        let chosen: Vec<(u64, Region)> =
+            flagged.iter().copied().filter(|(_, region)| region.writers == 0 && is_idle(region)).collect();
+        if chosen.is_empty() {
+            return !flagged.is_empty();
+        }
+        self.flush_members().await;
+        for (region, _) in &chosen {
+            if self.regions.stale.borrow().get(*region) {
+                // Old checksums must not come back from disk when the region does not count as stale any more.
+                for (slot, _) in self.alive() {
+                    self.load_units(slot, self.regions.units(*region)).await;
+                }
+            }
+            self.write_sums(self.regions.units(*region), None).await;
+        }
+        if self.has_failed.get() {
+            return false;
+        }
+        {
+            let mut meta = self.meta.borrow_mut();
+            let regions = self.regions.each.borrow();
+            for (number, before) in &chosen {
+                let now = &regions[*number as usize];
+                if now.writers > 0 || now.last_write != before.last_write || now.ticket != before.ticket {
+                    continue;
+                }
+                if !self.regions.unsynced.borrow().any_in(self.regions.stripes(*number)) {
+                    meta.unsynced.set(*number, false);
+                }
+                meta.unsummed.set(*number, false);
+                self.regions.stale.borrow_mut().set(*number, false);
+            }
+        }
+        self.commit().await;
+        !self.flagged().is_empty()
+    }
+
+    /// Regions with a flag that need not be up for what is in memory.
+    fn flagged(&self) -> Vec<(u64, Region)> {
+        let meta = self.meta.borrow();
+        let unsynced = self.regions.unsynced.borrow();
+        let regions = self.regions.each.borrow();
+        let is_flagged = |number: &u64| {
+            meta.unsummed.get(*number)
+                || meta.unsynced.get(*number) && !unsynced.any_in(self.regions.stripes(*number))
+        };
+        let numbers = (0..regions.len() as u64).filter(is_flagged);
+        numbers.map(|number| (number, regions[number as usize])).collect()
+    }
+
+    /// The disk of a place is told apart from earlier ones by what begins its checksum pages.
+    pub(super) fn begin_sums(&self, slot: usize, is_old: bool) {
+        let meta = self.meta.borrow();
+        let id = self.slots.borrow()[slot].id;
+        let parts = [meta.set, id, slot as u64, meta.sums_series];
+        let seed = parts.iter().fold(0, |sum, part| crc32c::crc32c_append(sum, &part.to_le_bytes()));
+        self.sums.begin(slot, seed, is_old);
+    }
+
+    /// Reads the checksum pages that cover these rows of some members, if they are not in memory.
+    pub(super) async fn load_sums(self: &Rc<Self>, rows: Rows, slots: impl Iterator<Item = usize>) {
+        let first = self.geometry.unit(rows);
+        for slot in slots {
+            self.load_units(slot, first..first + rows.len / UNIT).await;
+        }
+    }
+
+    async fn load_units(self: &Rc<Self>, slot: usize, units: Range<u64>) {
+        if !self.options.checksums {
+            return;
+        }
+        let missing = self.sums.missing(slot, units);
+        if missing.is_empty() {
+            return;
+        }
+        self.sums.trim(|units| self.regions.is_in_use(units));
+        let disk = self.slots.borrow()[slot].disk.clone();
+        let Some(disk) = disk else { return };
+        for (page, offset) in missing {
+            let bytes = disk.read(offset, BytesMut::zeroed(UNIT as usize)).await.ok();
+            self.sums.take(slot, page, bytes.as_deref(), |unit| self.regions.is_stale(unit));
+        }
+    }
+
+    /// Writes the changed checksum pages that cover these units, durable: all members', or one's.
+    pub(super) async fn write_sums(self: &Rc<Self>, units: Range<u64>, only: Option<usize>) {
+        if !self.options.checksums {
+            return;
+        }
+        // A page may cover two regions: never two writers.
+        let _writer = self.locks.take(PAGES, Hold::Exclusive).await;
+        let slots = self.alive().into_iter().filter(|(slot, _)| only.is_none_or(|only| only == *slot));
+        let writing = slots.flat_map(|(slot, disk)| {
+            let pages = self.sums.changed(slot, units.clone());
+            pages.into_iter().map(move |(at, page)| self.write_member(slot, Rc::clone(&disk), at, page, true))
+        });
+        join_all(writing.collect::<Vec<_>>()).await;
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        {
+            let mut regions = self.group.regions.each.borrow_mut();
+            let region = &mut regions[self.region as usize];
+            region.writers -= 1;
+            region.last_write = self.group.runtime.now();
+        }
+        self.group.keep_clean();
+    }
+}

@@ -1,0 +1,186 @@
+//! Checksums of a group's units: CRC32C by member and unit, in memory, page by page as they are needed.
+//!
+//! A page on a member begins with a checksum of its own, which covers whose page it is, so that pages of an earlier set, of
+//! another member or torn ones count for nothing. Checksum 0 stands for "not known": such a unit is taken as it is read.
+
+use super::{
+    geometry::UNIT,
+    meta::{Layout, SUMS_PER_PAGE},
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashSet},
+    ops::Range,
+};
+
+/// Pages kept in memory: 256 MiB.
+const PAGES_MAX: usize = 64 << 10;
+
+/// The checksums of one group.
+pub(super) struct Sums {
+    layout: Layout,
+    pages: RefCell<BTreeMap<Key, Page>>,
+    /// Per slot: whose pages on disk count, and which.
+    slots: RefCell<Vec<OnDisk>>,
+}
+
+/// (slot, page).
+type Key = (usize, u64);
+
+struct Page {
+    sums: Box<[u32]>,
+    is_dirty: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OnDisk {
+    seed: u32,
+    /// None: every page may be there.
+    written: Option<HashSet<u64>>,
+}
+
+impl Sums {
+    pub(super) fn new(layout: Layout, slots: usize) -> Self {
+        Self { layout, pages: RefCell::default(), slots: RefCell::new(vec![OnDisk::default(); slots]) }
+    }
+
+    /// A slot begins with `seed`, which tells its disk from all others. Its pages on disk are looked at only if it `is_old`.
+    pub(super) fn begin(&self, slot: usize, seed: u32, is_old: bool) {
+        self.pages.borrow_mut().retain(|key, _| key.0 != slot);
+        self.slots.borrow_mut()[slot] = OnDisk { seed, written: (!is_old).then(HashSet::new) };
+    }
+
+    /// Pages that must be read before the units' checksums can be used: page and its offset on the member. What needs no
+    /// reading is there from now on.
+    pub(super) fn missing(&self, slot: usize, units: Range<u64>) -> Vec<(u64, u64)> {
+        let mut pages = self.pages.borrow_mut();
+        let slots = self.slots.borrow();
+        let mut missing = Vec::new();
+        for page in pages_of(&units) {
+            if pages.contains_key(&(slot, page)) {
+                continue;
+            }
+            if slots[slot].written.as_ref().is_some_and(|written| !written.contains(&page)) {
+                pages.insert((slot, page), Page::blank());
+            } else {
+                missing.push((page, self.layout.sums + page * UNIT));
+            }
+        }
+        missing
+    }
+
+    /// Takes a page that was read; none: it could not be. Checksums of units that `is_stale` are left out.
+    pub(super) fn take(&self, slot: usize, page: u64, bytes: Option<&[u8]>, is_stale: impl Fn(u64) -> bool) {
+        let mut taken = Page::blank();
+        let seed = self.slots.borrow()[slot].seed;
+        if let Some(bytes) =
+            bytes.filter(|bytes| bytes[..4] == page_sum(seed, page, &bytes[4..]).to_le_bytes())
+        {
+            for (at, (sum, bytes)) in taken.sums.iter_mut().zip(bytes[4..].chunks_exact(4)).enumerate() {
+                if is_stale(page * SUMS_PER_PAGE + at as u64) {
+                    taken.is_dirty = true;
+                } else {
+                    *sum = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                }
+            }
+        }
+        self.pages.borrow_mut().entry((slot, page)).or_insert(taken);
+    }
+
+    /// Numbers, within `bytes`, of the units that disagree with their checksums.
+    pub(super) fn disagree(&self, slot: usize, first: u64, bytes: &[u8]) -> Vec<usize> {
+        let pages = self.pages.borrow();
+        let known = |unit: u64| {
+            let page = pages.get(&(slot, unit / SUMS_PER_PAGE))?;
+            Some(page.sums[(unit % SUMS_PER_PAGE) as usize]).filter(|sum| *sum != 0)
+        };
+        let units = bytes.chunks_exact(UNIT as usize).enumerate();
+        let wrong =
+            units.filter(|(at, unit)| known(first + *at as u64).is_some_and(|sum| sum != sum_of(unit)));
+        wrong.map(|(at, _)| at).collect()
+    }
+
+    /// The units hold `bytes` from now on.
+    pub(super) fn set(&self, slot: usize, first: u64, bytes: &[u8]) {
+        let mut pages = self.pages.borrow_mut();
+        for (at, bytes) in bytes.chunks_exact(UNIT as usize).enumerate() {
+            let unit = first + at as u64;
+            if let Some(page) = pages.get_mut(&(slot, unit / SUMS_PER_PAGE)) {
+                page.put(unit, sum_of(bytes));
+            }
+        }
+    }
+
+    /// The units hold zeros from now on, or whatever they hold: their checksums are not known.
+    pub(super) fn forget(&self, slot: usize, units: Range<u64>) {
+        let mut pages = self.pages.borrow_mut();
+        for unit in units {
+            if let Some(page) = pages.get_mut(&(slot, unit / SUMS_PER_PAGE)) {
+                page.put(unit, 0);
+            }
+        }
+    }
+
+    /// Changed pages of a slot that cover the units, as (offset on the member, bytes). They count as written.
+    pub(super) fn changed(&self, slot: usize, units: Range<u64>) -> Vec<(u64, Bytes)> {
+        let mut pages = self.pages.borrow_mut();
+        let mut slots = self.slots.borrow_mut();
+        let on_disk = &mut slots[slot];
+        let mut changed = Vec::new();
+        let range = pages_of(&units);
+        for (&(_, page), content) in pages.range_mut((slot, range.start)..(slot, range.end)) {
+            if !content.is_dirty {
+                continue;
+            }
+            content.is_dirty = false;
+            on_disk.written.as_mut().map(|written| written.insert(page));
+            changed.push((self.layout.sums + page * UNIT, content.encode(on_disk.seed, page)));
+        }
+        changed
+    }
+
+    /// Keeps memory in bounds. Pages that changed stay, and so do those that `is_in_use`.
+    pub(super) fn trim(&self, is_in_use: impl Fn(Range<u64>) -> bool) {
+        let mut pages = self.pages.borrow_mut();
+        if pages.len() > PAGES_MAX {
+            pages.retain(|(_, page), content| {
+                content.is_dirty || is_in_use(page * SUMS_PER_PAGE..(page + 1) * SUMS_PER_PAGE)
+            });
+        }
+    }
+}
+
+impl Page {
+    fn blank() -> Self {
+        Self { sums: vec![0; SUMS_PER_PAGE as usize].into(), is_dirty: false }
+    }
+
+    fn put(&mut self, unit: u64, sum: u32) {
+        let into = &mut self.sums[(unit % SUMS_PER_PAGE) as usize];
+        self.is_dirty |= *into != sum;
+        *into = sum;
+    }
+
+    fn encode(&self, seed: u32, page: u64) -> Bytes {
+        let mut out = BytesMut::with_capacity(UNIT as usize);
+        out.put_u32_le(0);
+        self.sums.iter().for_each(|sum| out.put_u32_le(*sum));
+        let sum = page_sum(seed, page, &out[4..]);
+        out[..4].copy_from_slice(&sum.to_le_bytes());
+        out.freeze()
+    }
+}
+
+fn pages_of(units: &Range<u64>) -> Range<u64> {
+    units.start / SUMS_PER_PAGE..units.end.div_ceil(SUMS_PER_PAGE)
+}
+
+fn page_sum(seed: u32, page: u64, sums: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c_append(seed, &page.to_le_bytes()), sums)
+}
+
+/// Never 0, which stands for "not known".
+fn sum_of(unit: &[u8]) -> u32 {
+    crc32c::crc32c(unit).max(1)
+}

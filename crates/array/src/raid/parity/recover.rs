@@ -1,0 +1,93 @@
+//! Computes a stripe's missing blocks from the others.
+
+use super::{
+    add,
+    field::{Multiplier, inverse, power_of_two, slow_product},
+    generate,
+};
+
+/// Fills the blocks at the positions `missing`, which are in no order and no more than there are parity blocks. `stripe`
+/// is the data blocks, `data` of them, then P, then Q if there is one.
+pub(crate) fn recover(stripe: &mut [&mut [u8]], data: usize, missing: &[usize]) {
+    let mut lost = missing.iter().copied().filter(|&position| position < data);
+    let (first, second) = (lost.next(), lost.next());
+    match (first, second) {
+        (None, _) => {}
+        (Some(x), None) if !missing.contains(&data) => from_p(stripe, data, x),
+        (Some(x), None) => from_q(stripe, data, x),
+        (Some(x), Some(y)) => two(stripe, data, x.min(y), x.max(y)),
+    }
+    if missing.iter().any(|&position| position >= data) {
+        make_parity(stripe, data);
+    }
+}
+
+/// Whether a stripe's parity is that of its data.
+pub(crate) fn agrees(stripe: &[&mut [u8]], data: usize) -> bool {
+    let blocks: Vec<&[u8]> = stripe[..data].iter().map(|block| &**block).collect();
+    let mut p = vec![0; stripe[data].len()];
+    let mut q = stripe.get(data + 1).map(|q| vec![0; q.len()]);
+    generate(&blocks, &mut p, q.as_deref_mut());
+    *stripe[data] == *p && q.is_none_or(|q| *stripe[data + 1] == *q)
+}
+
+fn make_parity(stripe: &mut [&mut [u8]], data: usize) {
+    let (data, parity) = stripe.split_at_mut(data);
+    let data: Vec<&[u8]> = data.iter().map(|block| &**block).collect();
+    let (p, q) = parity.split_at_mut(1);
+    generate(&data, p[0], q.first_mut().map(|q| &mut **q));
+}
+
+/// The missing block is P + the other data.
+fn from_p(stripe: &mut [&mut [u8]], data: usize, x: usize) {
+    let mut sum = stripe[data].to_vec();
+    for (_, block) in others(&stripe[..data], &[x]) {
+        add(&mut sum, block);
+    }
+    stripe[x].copy_from_slice(&sum);
+}
+
+/// The missing block is (Q + the other data, weighted) divided by its own weight, 2^x.
+fn from_q(stripe: &mut [&mut [u8]], data: usize, x: usize) {
+    let mut sum = stripe[data + 1].to_vec();
+    add_weighted(&mut sum, &stripe[..data], &[x]);
+    let back = Multiplier::new(inverse(power_of_two(x)));
+    for byte in &mut sum {
+        *byte = back.times(*byte);
+    }
+    stripe[x].copy_from_slice(&sum);
+}
+
+/// With `a` = P + the other data and `b` = Q + the other data, weighted, the two missing blocks are such that their sum is
+/// `a` and their weighted sum is `b`: the first is (b + 2^y a) / (2^x + 2^y), the second is `a` + the first.
+fn two(stripe: &mut [&mut [u8]], data: usize, x: usize, y: usize) {
+    let (mut a, mut b) = (stripe[data].to_vec(), stripe[data + 1].to_vec());
+    for (_, block) in others(&stripe[..data], &[x, y]) {
+        add(&mut a, block);
+    }
+    add_weighted(&mut b, &stripe[..data], &[x, y]);
+    let denominator = inverse(power_of_two(x) ^ power_of_two(y));
+    let of_a = Multiplier::new(slow_product(power_of_two(y), denominator));
+    let of_b = Multiplier::new(denominator);
+    for (at, (a, b)) in a.iter().zip(&b).enumerate() {
+        let first = of_b.times(*b) ^ of_a.times(*a);
+        stripe[x][at] = first;
+        stripe[y][at] = first ^ a;
+    }
+}
+
+fn others<'a>(data: &'a [&mut [u8]], but: &'a [usize]) -> impl Iterator<Item = (usize, &'a [u8])> {
+    data.iter()
+        .enumerate()
+        .filter(|(position, _)| !but.contains(position))
+        .map(|(position, block)| (position, &**block))
+}
+
+fn add_weighted(sum: &mut [u8], data: &[&mut [u8]], but: &[usize]) {
+    for (position, block) in others(data, but) {
+        let weight = Multiplier::new(power_of_two(position));
+        for (sum, byte) in sum.iter_mut().zip(block) {
+            *sum ^= weight.times(*byte);
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! A RAID set: groups side by side, their spares, and the disk that all of it is.
+
+use super::{
+    RaidConfig, RaidError, RaidStatus, ScrubReport,
+    config::{Code, Shape},
+    group::{
+        Found, Group, MEMBER_BYTES_MIN, Meta, Opening, Options, SlotMetaState, Spares, find, finish, scrubbed,
+    },
+    status::{RaidCounters, RaidState},
+    striping::Striping,
+};
+use crate::{
+    Runtime,
+    disk::{Disk, DiskError, DiskStats, Reading, Writing, check_range},
+};
+use bytes::{Bytes, BytesMut};
+use futures::future::{LocalBoxFuture, join_all, ready};
+use linerate_io::Nanos;
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    hash::{BuildHasher, Hasher, RandomState},
+    rc::Rc,
+};
+
+/// Disks that are one disk.
+pub struct RaidSet {
+    runtime: Runtime,
+    config: RaidConfig,
+    groups: Vec<Rc<Group>>,
+    striping: Striping,
+    spares: Spares,
+    size_bytes: u64,
+    block_bytes: u32,
+    raw_bytes: u64,
+    counted: Rc<Counted>,
+}
+
+/// A superblock and the disk that it lies on.
+type OnDisk = (Found, Rc<dyn Disk>);
+
+/// What the set counts of its own operations.
+#[derive(Default)]
+struct Counted {
+    stats: Cell<DiskStats>,
+    under_way: Cell<usize>,
+    busy_since: Cell<Nanos>,
+}
+
+impl RaidSet {
+    /// Makes a set of disks, in this order; whatever they held is lost. It serves when this completes.
+    pub async fn create(
+        runtime: Runtime,
+        config: RaidConfig,
+        disks: Vec<Rc<dyn Disk>>,
+        spares: Vec<Rc<dyn Disk>>,
+    ) -> Result<Rc<Self>, RaidError> {
+        let shape = config.shape(disks.len())?;
+        check_names(&config.name, disks.iter().chain(&spares))?;
+        let member_bytes = disks.iter().map(|disk| disk.size_bytes()).min().unwrap_or(0);
+        let block_bytes = disks.iter().map(|disk| disk.block_bytes()).max().unwrap_or(512);
+        // Tells sets of one name apart; nothing else depends on it.
+        let set = RandomState::new().build_hasher().finish();
+        let mut groups = Vec::new();
+        let parts = parts(&runtime, &config, shape, spares);
+        for (number, disks) in disks.chunks(shape.members).enumerate() {
+            let meta = Meta::new(&config, shape, number, set, disks, member_bytes, block_bytes);
+            if let Err(least_bytes) = meta.check_size(shape.code) {
+                let smallest = disks.iter().min_by_key(|disk| disk.size_bytes());
+                let name = smallest.map_or_else(String::new, |disk| disk.name().to_owned());
+                return Err(RaidError::TooSmall { name, size_bytes: member_bytes, least_bytes });
+            }
+            groups.push(Group::create(parts.clone(), meta, shape.code, config.initialise, disks.to_vec()));
+        }
+        let groups = join_all(groups).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::of(parts, config, groups, shape))
+    }
+
+    /// Puts a set together from what its disks say, whichever places they have. Some may be missing or out of date, as far
+    /// as the level bears it. Spares that are no members wait for their turn.
+    pub async fn assemble(
+        runtime: Runtime,
+        config: RaidConfig,
+        disks: Vec<Rc<dyn Disk>>,
+        spares: Vec<Rc<dyn Disk>>,
+    ) -> Result<Rc<Self>, RaidError> {
+        check_names(&config.name, disks.iter().chain(&spares))?;
+        let mut found = Vec::new();
+        for disk in disks.iter().chain(&spares) {
+            found.extend(find(&**disk).await.map(|found| (found, Rc::clone(disk))));
+        }
+        let found = of_one_set(&config.name, found)?;
+        let newest = &found[0].0.meta;
+        let shape = config.shape(newest.slots.len() * newest.groups as usize)?;
+        check_same(&config, newest, shape)?;
+        let spares = spares.into_iter().filter(|spare| !is_member(spare, &found)).collect();
+        let parts = parts(&runtime, &config, shape, spares);
+        let mut groups = Vec::new();
+        for number in 0..shape.groups {
+            let of_group = found.iter().filter(|(found, _)| found.meta.group as usize == number);
+            let Some((newest, _)) = of_group.clone().max_by_key(|(found, _)| found.meta.generation) else {
+                let lacks = format!("all of group {number}");
+                return Err(RaidError::Incomplete { set: config.name, lacks });
+            };
+            let meta = newest.meta.clone();
+            let place = |(slot, member): (usize, &super::group::SlotMeta)| {
+                let is_it = |(found, _): &&OnDisk| found.own == Some((slot, member.id));
+                of_group.clone().find(is_it).map(|(_, disk)| Rc::clone(disk))
+            };
+            let disks = meta.slots.iter().enumerate().map(place).collect();
+            groups.push(Group::open(parts.clone(), meta, shape.code, disks).await?);
+        }
+        Ok(Self::of(parts, config, groups, shape))
+    }
+
+    fn of(parts: Opening, config: RaidConfig, groups: Vec<Rc<Group>>, shape: Shape) -> Rc<Self> {
+        let unit = match shape.code {
+            Code::Parity(_) => groups[0].width_bytes(),
+            Code::None | Code::Copies => u64::from(config.chunk_bytes),
+        };
+        let striping = Striping { groups: groups.len(), unit };
+        let group_bytes = groups[0].size_bytes();
+        let whole = if groups.len() == 1 { group_bytes } else { group_bytes / unit * unit };
+        let (block_bytes, member_bytes) = groups[0].member_sizes();
+        Rc::new(Self {
+            runtime: parts.runtime,
+            config,
+            striping,
+            spares: parts.spares,
+            size_bytes: whole * groups.len() as u64,
+            block_bytes,
+            raw_bytes: member_bytes * (shape.groups * shape.members) as u64,
+            groups,
+            counted: Rc::default(),
+        })
+    }
+
+    /// How the set is.
+    pub fn status(&self) -> RaidStatus {
+        let mut counters = RaidCounters::default();
+        self.groups.iter().for_each(|group| counters += group.counters());
+        let tasks: Vec<_> = self.groups.iter().filter_map(|group| group.task()).collect();
+        RaidStatus {
+            name: self.config.name.clone(),
+            level: self.config.level,
+            state: self.groups.iter().map(|group| group.state()).max().unwrap_or(RaidState::Failed),
+            size_bytes: self.size_bytes,
+            raw_bytes: self.raw_bytes,
+            // The one that will take longest.
+            task: tasks.into_iter().min_by(|one, other| one.done.total_cmp(&other.done)),
+            counters,
+            members: self.groups.iter().flat_map(|group| group.members()).collect(),
+            spares: self.spares.borrow().iter().map(|spare| spare.name().to_owned()).collect(),
+        }
+    }
+
+    /// Puts a disk out, as if it had failed; a spare takes its place if there is one. This can take the set down: with the
+    /// disk back, it can be put together again.
+    pub async fn fail_disk(&self, name: &str) -> Result<(), RaidError> {
+        let is_spare = |spare: &Rc<dyn Disk>| spare.name() == name;
+        if self.spares.borrow().iter().any(is_spare) {
+            self.spares.borrow_mut().retain(|spare| !is_spare(spare));
+            return Ok(());
+        }
+        for group in &self.groups {
+            let failing = finish(&self.runtime, Rc::clone(group).fail(name.to_owned()));
+            if failing.await == Some(true) {
+                return Ok(());
+            }
+        }
+        Err(self.no_such(name))
+    }
+
+    /// Gives a member's place to another disk, whose rebuild has begun when this completes. A member that still serves is
+    /// put out first, which is refused if the set needs it.
+    pub async fn replace_disk(&self, old: &str, new: Rc<dyn Disk>) -> Result<(), RaidError> {
+        let taken = self.status();
+        let mut names = taken.members.iter().map(|member| &member.name).chain(&taken.spares);
+        if names.any(|name| name == new.name() && name != old) {
+            return Err(RaidError::SameName { set: self.config.name.clone(), disk: new.name().to_owned() });
+        }
+        for group in &self.groups {
+            let replacing = finish(&self.runtime, Rc::clone(group).replace(old.to_owned(), Rc::clone(&new)));
+            if replacing.await.unwrap_or(Ok(false))? {
+                return Ok(());
+            }
+        }
+        Err(self.no_such(old))
+    }
+
+    /// Adds a disk that will take the place of the next member that fails, or of one that is out now.
+    pub async fn add_spare(&self, disk: Rc<dyn Disk>) -> Result<(), RaidError> {
+        let taken = self.status();
+        let mut names = taken.members.iter().map(|member| &member.name).chain(&taken.spares);
+        if names.any(|name| name == disk.name()) {
+            return Err(RaidError::SameName { set: self.config.name.clone(), disk: disk.name().to_owned() });
+        }
+        self.groups[0].fits(&*disk)?;
+        self.spares.borrow_mut().push(disk);
+        for group in self.groups.iter().filter(|group| group.has_redundancy()) {
+            let group = Rc::clone(group);
+            finish(&self.runtime, async move { group.take_spares().await }).await;
+        }
+        Ok(())
+    }
+
+    /// Reads and checks everything, mends what can be mended. It begins now; the future only tells what it came to.
+    pub fn scrub(&self) -> LocalBoxFuture<'static, Result<ScrubReport, RaidError>> {
+        let redundant = self.groups.iter().filter(|group| group.has_redundancy());
+        let begun: Vec<_> = redundant.map(|group| scrubbed(Rc::clone(group), group.start_scrub())).collect();
+        Box::pin(async move {
+            let mut sum = ScrubReport::default();
+            for report in join_all(begun).await {
+                let report = report?;
+                sum.mismatches_found += report.mismatches_found;
+                sum.mismatches_mended += report.mismatches_mended;
+                sum.lost += report.lost;
+            }
+            Ok(sum)
+        })
+    }
+
+    /// Leaves nothing to be made right at the next start. A set that is not closed is as safe, and takes longer to start.
+    pub async fn close(&self) -> Result<(), RaidError> {
+        let closing: Vec<_> =
+            self.groups.iter().map(|group| finish(&self.runtime, Rc::clone(group).close())).collect();
+        for closed in join_all(closing).await {
+            closed.unwrap_or(Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// Of RAID 0: the disk that holds the byte at `offset`, where on it, and how many bytes follow there. For whoever serves
+    /// bytes from where they lie.
+    pub fn plain(&self, offset: u64) -> Option<(Rc<dyn Disk>, u64, u64)> {
+        let run = self.striping.run(offset, self.size_bytes.checked_sub(offset)?);
+        let (disk, start) = self.groups[run.group].plain()?;
+        Some((disk, start + run.offset, run.len))
+    }
+
+    fn no_such(&self, name: &str) -> RaidError {
+        RaidError::NoSuchDisk { set: self.config.name.clone(), disk: name.to_owned() }
+    }
+}
+
+impl Disk for RaidSet {
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.block_bytes
+    }
+
+    fn stats(&self) -> DiskStats {
+        self.counted.at(self.runtime.now())
+    }
+
+    fn read(&self, offset: u64, mut into: BytesMut) -> Reading {
+        let len = into.len() as u64;
+        if let Err(error) = check_range(self, offset, len) {
+            return self.refuse(error);
+        }
+        let run = self.striping.run(offset, len);
+        if run.len == len {
+            let reading = self.groups[run.group].begin_read(run.offset, into);
+            return self.counting(reading, move |stats| {
+                stats.reads += 1;
+                stats.read_bytes += len;
+            });
+        }
+        let runs = self.striping.runs(offset, len);
+        let reading: Vec<_> = runs
+            .map(|run| self.groups[run.group].begin_read(run.offset, into.split_to(run.len as usize)))
+            .collect();
+        let whole = async move {
+            let mut whole = BytesMut::new();
+            for part in join_all(reading).await {
+                whole.unsplit(part?);
+            }
+            Ok(whole)
+        };
+        self.counting(Box::pin(whole), move |stats| {
+            stats.reads += 1;
+            stats.read_bytes += len;
+        })
+    }
+
+    fn write(&self, offset: u64, mut data: Bytes, durable: bool) -> Writing {
+        let len = data.len() as u64;
+        if let Err(error) = check_range(self, offset, len) {
+            return self.refuse(error);
+        }
+        let runs = self.striping.runs(offset, len);
+        let writing = runs.map(|run| {
+            self.groups[run.group].begin_write(run.offset, data.split_to(run.len as usize), durable)
+        });
+        self.counting(all(writing), move |stats| {
+            stats.writes += 1;
+            stats.write_bytes += len;
+        })
+    }
+
+    fn flush(&self) -> Writing {
+        let flushing = self.groups.iter().map(Group::begin_flush);
+        self.counting(all(flushing), |stats| stats.flushes += 1)
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Writing {
+        if let Err(error) = check_range(self, offset, len) {
+            return self.refuse(error);
+        }
+        let runs = self.striping.joined(offset, len);
+        let discarding =
+            runs.into_iter().map(|run| self.groups[run.group].begin_discard(run.offset, run.len));
+        self.counting(all(discarding), |stats| stats.discards += 1)
+    }
+}
+
+impl RaidSet {
+    fn refuse<T: 'static>(&self, error: DiskError) -> LocalBoxFuture<'static, Result<T, DiskError>> {
+        self.counted.change(|stats| stats.errors += 1);
+        Box::pin(ready(Err(error)))
+    }
+
+    /// Counts an operation that begins now, when it ends.
+    fn counting<T: 'static>(
+        &self,
+        operation: LocalBoxFuture<'static, Result<T, DiskError>>,
+        change: impl FnOnce(&mut DiskStats) + 'static,
+    ) -> LocalBoxFuture<'static, Result<T, DiskError>> {
+        let (runtime, counted) = (self.runtime.clone(), Rc::clone(&self.counted));
+        let since = runtime.now();
+        counted.begin(since);
+        let ending = Ending { runtime, counted };
+        Box::pin(async move {
+            let result = operation.await;
+            let took = ending.runtime.now() - since;
+            ending.counted.change(|stats| {
+                match result {
+                    Ok(_) => change(stats),
+                    Err(_) => stats.errors += 1,
+                }
+                stats.response_ns += took;
+            });
+            drop(ending);
+            result
+        })
+    }
+}
+
+/// Ends an operation's time, also when nobody waits for it any more.
+struct Ending {
+    runtime: Runtime,
+    counted: Rc<Counted>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.counted.end(self.runtime.now());
+    }
+}
+
+impl Counted {
+    fn begin(&self, now: Nanos) {
+        if self.under_way.get() == 0 {
+            self.busy_since.set(now);
+        }
+        self.under_way.set(self.under_way.get() + 1);
+    }
+
+    fn end(&self, now: Nanos) {
+        self.under_way.set(self.under_way.get() - 1);
+        if self.under_way.get() == 0 {
+            self.change(|stats| stats.busy_ns += now - self.busy_since.get());
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut DiskStats)) {
+        let mut stats = self.stats.get();
+        change(&mut stats);
+        self.stats.set(stats);
+    }
+
+    fn at(&self, now: Nanos) -> DiskStats {
+        let mut stats = self.stats.get();
+        if self.under_way.get() > 0 {
+            stats.busy_ns += now - self.busy_since.get();
+        }
+        stats
+    }
+}
+
+/// Completes when all have; all of them are begun before.
+fn all(writing: impl Iterator<Item = Writing>) -> Writing {
+    let mut writing: Vec<Writing> = writing.collect();
+    if writing.len() == 1 {
+        return writing.remove(0);
+    }
+    Box::pin(async move { join_all(writing).await.into_iter().collect() })
+}
+
+fn parts(runtime: &Runtime, config: &RaidConfig, shape: Shape, spares: Vec<Rc<dyn Disk>>) -> Opening {
+    let options = Options {
+        rebuild_bytes_per_s: config.rebuild_bytes_per_s,
+        checksums: config.checksums && shape.code != Code::None,
+    };
+    let spares: Spares = Rc::new(RefCell::new(spares));
+    Opening { runtime: runtime.clone(), set_name: config.name.as_str().into(), options, spares }
+}
+
+fn check_names<'a>(set: &str, disks: impl Iterator<Item = &'a Rc<dyn Disk>>) -> Result<(), RaidError> {
+    let mut names = Vec::new();
+    for disk in disks {
+        if names.contains(&disk.name()) {
+            return Err(RaidError::SameName { set: set.to_owned(), disk: disk.name().to_owned() });
+        }
+        if disk.size_bytes() < MEMBER_BYTES_MIN {
+            let (name, size_bytes) = (disk.name().to_owned(), disk.size_bytes());
+            return Err(RaidError::TooSmall { name, size_bytes, least_bytes: MEMBER_BYTES_MIN });
+        }
+        names.push(disk.name());
+    }
+    Ok(())
+}
+
+/// Those of the set that has the name, and of several the one with most disks: a disk of an earlier set of that name may be
+/// among them.
+fn of_one_set(name: &str, mut found: Vec<OnDisk>) -> Result<Vec<OnDisk>, RaidError> {
+    found.retain(|(found, _)| found.meta.name == name);
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    for (found, _) in &found {
+        *counts.entry(found.meta.set).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(set, count)| (*count, *set));
+    let (set, _) = most.ok_or_else(|| RaidError::NotFound(name.to_owned()))?;
+    found.retain(|(found, _)| found.meta.set == set);
+    Ok(found)
+}
+
+fn check_same(config: &RaidConfig, meta: &Meta, shape: Shape) -> Result<(), RaidError> {
+    let differs = |what: String| Err(RaidError::Differs { set: config.name.clone(), what });
+    if meta.level != config.level {
+        return differs(format!("it is {}, not {}", meta.level, config.level));
+    }
+    if meta.chunk != config.chunk_bytes {
+        return differs(format!("its chunks have {} bytes, not {}", meta.chunk, config.chunk_bytes));
+    }
+    if meta.groups as usize != shape.groups {
+        return differs(format!("it has {} groups, not {}", meta.groups, shape.groups));
+    }
+    Ok(())
+}
+
+/// Whether a disk has a place in what was found.
+fn is_member(disk: &Rc<dyn Disk>, found: &[OnDisk]) -> bool {
+    let newest = |group| {
+        let of_group = found.iter().map(|(found, _)| &found.meta).filter(move |meta| meta.group == group);
+        of_group.max_by_key(|meta| meta.generation)
+    };
+    found.iter().filter(|(_, member)| Rc::ptr_eq(member, disk)).any(|(found, _)| {
+        let place = found.own.zip(newest(found.meta.group));
+        place.is_some_and(|((slot, id), meta)| {
+            meta.slots.get(slot).is_some_and(|slot| slot.id == id && slot.state != SlotMetaState::Out)
+        })
+    })
+}
