@@ -3,9 +3,7 @@
 use super::{
     RaidConfig, RaidError, RaidStatus, ScrubReport,
     config::{Code, Shape},
-    group::{
-        Found, Group, MEMBER_BYTES_MIN, Meta, Opening, Options, SlotMetaState, Spares, find, finish, scrubbed,
-    },
+    group::{Found, Group, MEMBER_BYTES_MIN, Meta, Opening, Options, SlotMetaState, Spares, find, scrubbed},
     status::{RaidCounters, RaidState},
     striping::Striping,
 };
@@ -163,8 +161,8 @@ impl RaidSet {
             return Ok(());
         }
         for group in &self.groups {
-            let failing = finish(&self.runtime, Rc::clone(group).fail(name.to_owned()));
-            if failing.await == Some(true) {
+            let failing = self.runtime.start(Rc::clone(group).fail(name.to_owned()));
+            if failing.await {
                 return Ok(());
             }
         }
@@ -180,8 +178,8 @@ impl RaidSet {
             return Err(RaidError::SameName { set: self.config.name.clone(), disk: new.name().to_owned() });
         }
         for group in &self.groups {
-            let replacing = finish(&self.runtime, Rc::clone(group).replace(old.to_owned(), Rc::clone(&new)));
-            if replacing.await.unwrap_or(Ok(false))? {
+            let replacing = self.runtime.start(Rc::clone(group).replace(old.to_owned(), Rc::clone(&new)));
+            if replacing.await? {
                 return Ok(());
             }
         }
@@ -199,7 +197,7 @@ impl RaidSet {
         self.spares.borrow_mut().push(disk);
         for group in self.groups.iter().filter(|group| group.has_redundancy()) {
             let group = Rc::clone(group);
-            finish(&self.runtime, async move { group.take_spares().await }).await;
+            self.runtime.start(async move { group.take_spares().await }).await;
         }
         Ok(())
     }
@@ -223,9 +221,9 @@ impl RaidSet {
     /// Leaves nothing to be made right at the next start. A set that is not closed is as safe, and takes longer to start.
     pub async fn close(&self) -> Result<(), RaidError> {
         let closing: Vec<_> =
-            self.groups.iter().map(|group| finish(&self.runtime, Rc::clone(group).close())).collect();
+            self.groups.iter().map(|group| self.runtime.start(Rc::clone(group).close())).collect();
         for closed in join_all(closing).await {
-            closed.unwrap_or(Ok(()))?;
+            closed?;
         }
         Ok(())
     }

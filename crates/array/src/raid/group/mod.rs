@@ -187,8 +187,7 @@ impl Group {
         if self.has_failed.get() {
             return Box::pin(ready(Err(self.lost())));
         }
-        let (finished, lost) = (finish(&self.runtime, work), self.lost());
-        Box::pin(async move { finished.await.unwrap_or(Err(lost)) })
+        self.runtime.start(work)
     }
 
     fn plain_writing(self: &Rc<Self>, disk: Rc<dyn Disk>, writing: Writing) -> Writing {
@@ -264,16 +263,4 @@ impl Waiters {
             let _ = sender.send(());
         }
     }
-}
-
-/// Runs a future to its end even if nobody waits for it any more.
-pub(super) fn finish<T: 'static>(
-    runtime: &Runtime,
-    work: impl Future<Output = T> + 'static,
-) -> impl Future<Output = Option<T>> + 'static {
-    let (sender, receiver) = oneshot::channel();
-    runtime.spawn(async move {
-        let _ = sender.send(work.await);
-    });
-    async move { receiver.await.ok() }
 }
