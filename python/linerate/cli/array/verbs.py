@@ -29,9 +29,12 @@ _Volume = Annotated[str, typer.Argument(metavar="VOLUME", help="Name of a volume
 _Snapshot = Annotated[str, typer.Argument(metavar="VOLUME@SNAPSHOT", help="A snapshot of a volume.")]
 _Size = Annotated[str, typer.Argument(metavar="SIZE", help="For example 100g.")]
 _Target = Annotated[
-    str | None, typer.Option("--target", metavar="IQN", help="Target that shows it; the first one.")
+    str | None,
+    typer.Option("--target", metavar="IQN", help="Target that shows it; without this the first one."),
 ]
-_Lun = Annotated[int | None, typer.Option("--lun", min=0, max=16383, help="The lowest that is free.")]
+_Lun = Annotated[
+    int | None, typer.Option("--lun", min=0, max=16383, help="Its LUN; without this the lowest that is free.")
+]
 
 
 @app.callback()
@@ -47,7 +50,7 @@ def _array() -> None:
 def examples(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Print this one.")] = None,
 ) -> None:
-    """List array files to start from, or print one: linerate array examples raid6 > lab.toml."""
+    """List array files to start from, or print one."""
     from linerate.array import example_names, example_text
 
     if name is not None:
@@ -81,10 +84,10 @@ def show(
 
 @app.command()
 def create_volume(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new volume.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new volume.")],
     size: _Size,
     pool: Annotated[
-        str | None, typer.Option("--pool", help="Where its pages come from; the only one.")
+        str | None, typer.Option("--pool", help="Where its pages come from; needed where there are several.")
     ] = None,
     target: _Target = None,
     lun: _Lun = None,
@@ -126,7 +129,7 @@ def resize(
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Change a volume's capacity; initiators are told. What lies beyond a smaller one is lost."""
+    """Change a volume's capacity; initiators are told."""
     from linerate.cli.discover import size_text
 
     client, wanted = reach(array, token_file), amount("SIZE", size)
@@ -168,7 +171,8 @@ def delete(
 def snapshot(
     volumes: Annotated[list[str], typer.Argument(metavar="VOLUME...", help="Taken at one instant.")],
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Of the snapshot; the time if not given.")
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Name of the snapshot; without this the time."),
     ] = None,
     array: Which = None,
     token_file: Token = None,
@@ -199,7 +203,7 @@ def restore(
 @app.command()
 def clone(
     snapshot: _Snapshot,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new volume.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new volume.")],
     target: _Target = None,
     lun: _Lun = None,
     array: Which = None,
