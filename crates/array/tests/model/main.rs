@@ -7,4 +7,5 @@
 mod clients;
 mod drives;
 mod oracle;
+mod pool;
 mod rig;

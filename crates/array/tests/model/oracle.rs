@@ -67,9 +67,14 @@ impl Oracle {
     /// Of a disk of zeros.
     pub(crate) fn new(blocks: usize, block_bytes: usize) -> Self {
         let zeros = Content { number: 0, stamp: ZEROS };
-        let block =
-            Block { now: vec![zeros], after_cut: vec![zeros], under_way: Vec::new(), is_untouched: true };
-        Self { block_bytes, blocks: vec![block; blocks], watching: Vec::new(), numbers: 0 }
+        Self { block_bytes, blocks: vec![Block::of(zeros); blocks], watching: Vec::new(), numbers: 0 }
+    }
+
+    /// Of another disk that begins as this one was.
+    pub(crate) fn copy(&self, was: &Settled) -> Self {
+        let of = |&stamp: &u64| Block::of(Content { number: 0, stamp });
+        let blocks = was.0.iter().map(of).collect();
+        Self { blocks, watching: Vec::new(), ..*self }
     }
 
     pub(crate) fn blocks(&self) -> usize {
@@ -94,6 +99,18 @@ impl Oracle {
     pub(crate) fn begin_discard(&mut self, blocks: Range<usize>) -> Write {
         let stamps = vec![ZEROS; blocks.len()];
         self.begin(blocks, &stamps, false)
+    }
+
+    /// The disk begins to become again what it was.
+    pub(crate) fn begin_restore(&mut self, was: &Settled) -> Write {
+        self.begin(0..self.blocks.len(), &was.0, true)
+    }
+
+    /// The disk is longer or shorter now; what is new is zeros.
+    pub(crate) fn resize(&mut self, blocks: usize) {
+        self.numbers += 1;
+        let zeros = Content { number: self.numbers, stamp: ZEROS };
+        self.blocks.resize(blocks, Block::of(zeros));
     }
 
     fn begin(&mut self, blocks: Range<usize>, stamps: &[u64], durable: bool) -> Write {
@@ -205,7 +222,40 @@ impl Oracle {
     }
 }
 
+impl Block {
+    fn of(content: Content) -> Self {
+        let (now, after_cut) = (vec![content], vec![content]);
+        Self { now, after_cut, under_way: Vec::new(), is_untouched: true }
+    }
+}
+
+/// A snapshot's blocks, each with the one content that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settled(Vec<u64>);
+
+impl Settled {
+    pub(crate) fn blocks(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether a range is the same in another snapshot; where one of them ends, zeros follow.
+    pub(crate) fn is_same(&self, other: Option<&Self>, at: usize) -> bool {
+        let stamp = |settled: &Self| settled.0.get(at).copied().unwrap_or(ZEROS);
+        stamp(self) == other.map_or(ZEROS, stamp)
+    }
+}
+
 impl Seen {
+    pub(crate) fn blocks(&self) -> usize {
+        self.contents.len()
+    }
+
+    /// The contents that were found: from now on nothing else may be.
+    pub(crate) fn settle(&mut self, found: &[Content]) -> Settled {
+        self.contents = found.iter().map(|&content| vec![content]).collect();
+        Settled(found.iter().map(|content| content.stamp).collect())
+    }
+
     /// Checks bytes of the whole range. Returns each block's content, or what is wrong with which block.
     pub(crate) fn check(&self, bytes: &[u8], block_bytes: usize) -> Result<Vec<Content>, String> {
         let mut found = Vec::with_capacity(self.contents.len());

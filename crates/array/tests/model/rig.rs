@@ -73,7 +73,7 @@ pub(crate) fn start_clients(
     rng: &mut Rng,
     clients: usize,
     operations: usize,
-) -> impl Future<Output = ()> + 'static {
+) -> impl Future<Output = ()> + use<> {
     let clients: Vec<_> =
         (0..clients).map(|_| work(runtime.clone(), volume.clone(), rng.fork(), operations)).collect();
     let (done, all) = futures::channel::oneshot::channel();
