@@ -265,7 +265,7 @@ impl World {
         let watches: Vec<_> = volumes.iter().map(watch).collect();
         self.book.borrow_mut().pending = Pending::Snapshot(name.clone(), watches);
         let names: Vec<&str> = volumes.iter().map(String::as_str).collect();
-        let result = self.pool.snapshot(&names, &name, 0).await;
+        let result = self.pool.snapshot(&names, &name, 0.0).await;
         let pending = mem::take(&mut self.book.borrow_mut().pending);
         let is_done = self.is_done("snapshot", result);
         let Pending::Snapshot(name, watches) = pending else { unreachable!() };
