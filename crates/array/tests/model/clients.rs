@@ -10,6 +10,8 @@ use std::{cell::RefCell, ops::Range, rc::Rc};
 #[derive(Clone)]
 pub(crate) struct Volume {
     pub(crate) disk: Rc<dyn Disk>,
+    /// Where on the disk the oracle's first block lies.
+    pub(crate) offset: u64,
     pub(crate) oracle: Rc<RefCell<Oracle>>,
     /// Which errors the state of the array excuses at the moment.
     pub(crate) excuses: Rc<dyn Fn(&DiskError) -> bool>,
@@ -20,7 +22,7 @@ pub(crate) struct Volume {
 impl Volume {
     /// A disk that must never fail.
     pub(crate) fn new(disk: Rc<dyn Disk>, oracle: Rc<RefCell<Oracle>>) -> Self {
-        Self { disk, oracle, excuses: Rc::new(|_| false), done: Rc::default() }
+        Self { disk, offset: 0, oracle, excuses: Rc::new(|_| false), done: Rc::default() }
     }
 
     /// Reads and checks a range. False: it could not be read, and need not be.
@@ -28,7 +30,7 @@ impl Volume {
         let block_bytes = self.oracle.borrow().block_bytes();
         let watch = self.oracle.borrow_mut().begin_read(blocks.clone());
         let into = BytesMut::zeroed(blocks.len() * block_bytes);
-        match self.disk.read((blocks.start * block_bytes) as u64, into).await {
+        match self.disk.read(self.offset + (blocks.start * block_bytes) as u64, into).await {
             Ok(bytes) => {
                 let checked = self.oracle.borrow_mut().check_read(watch, &bytes);
                 checked.unwrap_or_else(|fault| panic!("read of {blocks:?}: {fault}"));
@@ -50,7 +52,7 @@ impl Volume {
     }
 
     pub(crate) async fn write(&self, blocks: Range<usize>, durable: bool) -> bool {
-        let offset = (blocks.start * self.oracle.borrow().block_bytes()) as u64;
+        let offset = self.offset + (blocks.start * self.oracle.borrow().block_bytes()) as u64;
         let (write, bytes) = self.oracle.borrow_mut().begin_write(blocks, durable);
         let result = self.disk.write(offset, bytes, durable).await;
         self.oracle.borrow_mut().end_write(write, result.is_ok());
@@ -59,7 +61,8 @@ impl Volume {
 
     pub(crate) async fn discard(&self, blocks: Range<usize>) -> bool {
         let block_bytes = self.oracle.borrow().block_bytes() as u64;
-        let (offset, len) = (blocks.start as u64 * block_bytes, blocks.len() as u64 * block_bytes);
+        let offset = self.offset + blocks.start as u64 * block_bytes;
+        let len = blocks.len() as u64 * block_bytes;
         let discard = self.oracle.borrow_mut().begin_discard(blocks);
         let result = self.disk.discard(offset, len).await;
         self.oracle.borrow_mut().end_write(discard, result.is_ok());
