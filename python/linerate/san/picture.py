@@ -180,7 +180,7 @@ def picture(topology: Topology, utilisation: Mapping[str, float] | None = None) 
 
 
 def _node_box(node: Node, used: Mapping[str, float]) -> _Box:
-    notes = [array_words(node)] if isinstance(node, Array) else []
+    notes = array_words(node) if isinstance(node, Array) else []
     return _Box(node.name, notes, _NODE_WIDTH, sum(_port_height(node, port, used) for port in node.ports))
 
 

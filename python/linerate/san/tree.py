@@ -61,7 +61,7 @@ def tree(topology: Topology, utilisation: Mapping[str, float] | None = None) -> 
 
 def _node_part(node: Node, used: Mapping[str, float]) -> tuple[str, list[_Row]]:
     head = (
-        f"array {node.name}  {array_words(node)}, {node.target}"
+        f"array {node.name}  {', '.join(array_words(node))}, {node.target}"
         if isinstance(node, Array)
         else f"host {node.name}"
     )

@@ -86,21 +86,21 @@ def switch_words(switch: Switch) -> list[str]:
     return words
 
 
-def array_words(array: Array) -> str:
-    """How many volumes of what size, and the disks behind them."""
+def array_words(array: Array) -> list[str]:
+    """How many volumes of what size; the disks behind them, and their RAID sets, where there are any."""
     sizes = sorted({volume.size_bytes for volume in array.volumes})
     size = size_text(sizes[0]) if len(sizes) == 1 else f"{size_text(sizes[0])} to {size_text(sizes[-1])}"
     count = len(array.volumes)
-    words = f"{count} volume{'s' if count > 1 else ''} of {size}"
-    return words if array.storage is None else f"{words} on {storage_words(array.storage)}"
+    words = [f"{count} volume{'s' if count > 1 else ''} of {size}"]
+    return words if array.storage is None else [*words, *_storage_words(array.storage)]
 
 
-def storage_words(storage: Storage) -> str:
-    """Disks, RAID sets and hot spares: `28 disks sas_10k_2_5, 2 x raid10 of 12 + 2 spares`."""
+def _storage_words(storage: Storage) -> list[str]:
+    """`28 disks sas_10k_2_5`, `2 x raid10 of 12 + 2 spares`."""
     spares = f" + {storage.spares} spare{'s' if storage.spares > 1 else ''}" if storage.spares else ""
     sets = f"{storage.sets} x " if storage.sets > 1 else ""
     model = f" {storage.model}" if storage.model else ""
-    return f"{storage.disks} disks{model}, {sets}{storage.raid_level} of {storage.members}{spares}"
+    return [f"{storage.disks} disks{model}", f"{sets}{storage.raid_level} of {storage.members}{spares}"]
 
 
 def lan_words(stream: LanStream) -> str:
