@@ -6,6 +6,7 @@ mod faulty;
 mod file;
 mod memory;
 pub mod modelled;
+mod sparse;
 mod stats;
 
 pub use crash::CrashDisk;
@@ -15,6 +16,7 @@ pub(crate) use file::FileState;
 pub use file::{FileConfig, FileDisk};
 pub use memory::MemoryDisk;
 pub use modelled::ModelledDisk;
+pub use sparse::SparseDisk;
 pub use stats::{DiskStats, Meter, OpKind};
 
 use bytes::{Bytes, BytesMut};
