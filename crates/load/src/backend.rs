@@ -108,7 +108,7 @@ pub(crate) struct Reports {
 pub(crate) struct Opened {
     /// Which of the backend's volumes.
     pub(crate) unit: u32,
-    /// `iscsi`, `file`, `block` or `null`.
+    /// `iscsi`, `file`, `block`, `null` or `array`.
     pub(crate) kind: &'static str,
     pub(crate) capacity_bytes: u64,
     pub(crate) block_bytes: u32,

@@ -30,8 +30,9 @@
 //!
 //! `spec` (the order), `run` (threads, start and end), `worker` (the loop), `stream` (what the next I/O is), `record`
 //! (what is measured), `verify` (checked data), `facts` (what was really used). `bulk` stands beside all of it: TCP streams
-//! that share the network with storage.
+//! that share the network with storage; `ahead` runs the same streams in virtual time, straight on an array's volumes.
 
+mod ahead;
 mod backend;
 pub mod bulk;
 pub mod facts;
@@ -43,6 +44,7 @@ mod stream;
 mod verify;
 mod worker;
 
+pub use ahead::{MakeScene, Scene};
 pub use bulk::{BulkError, BulkSink, BulkSinkSpec, BulkSource, BulkSourceSpec};
 pub use facts::{Facts, ThreadFacts, VolumeFacts};
 pub use record::{

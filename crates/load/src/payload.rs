@@ -13,6 +13,15 @@ const PAGE_BYTES: u64 = 4096;
 /// Reads, and writes of one compression ratio, use at most this much memory per worker unless data are verified.
 const SHARED_BYTES: u64 = 128 << 20;
 
+/// What written data are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Payload {
+    /// Random bytes, no two pages alike.
+    Random,
+    /// Zeros.
+    Zeros,
+}
+
 /// Where in the region a slot's buffers are.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
@@ -29,6 +38,7 @@ pub(crate) struct Buffers {
     /// Distance between the write buffers of one compression ratio and the next.
     ratio_span: u64,
     unique: u64,
+    payload: Payload,
 }
 
 /// Deals buffers of one kind.
@@ -65,7 +75,7 @@ impl Buffers {
         attach: impl FnOnce(&Arc<Region>) -> RegionId,
         slots: &[(u32, u32)],
         ratios: &[f64],
-        own: bool,
+        (own, payload): (bool, Payload),
         (seed, worker): (u64, u32),
     ) -> io::Result<(Self, Vec<Place>)> {
         let pages = |bytes: u32| u64::from(bytes).next_multiple_of(PAGE_BYTES);
@@ -77,13 +87,13 @@ impl Buffers {
             .collect();
         let total = reads.end + writes.end * ratios.len() as u64;
         let region = Region::anonymous(total.max(PAGE_BYTES))?;
-        for (nth, &ratio) in ratios.iter().enumerate() {
+        for (nth, &ratio) in ratios.iter().enumerate().filter(|_| payload == Payload::Random) {
             let start = reads.end + nth as u64 * writes.end;
             fill(&region, start, writes.end, ratio, &mut Rng::new(seed, worker, nth as u32, Use::Payload));
         }
         let id = attach(&region);
         let unique = u64::from(worker) << 48;
-        Ok((Self { region, id, writes_start: reads.end, ratio_span: writes.end, unique }, places))
+        Ok((Self { region, id, writes_start: reads.end, ratio_span: writes.end, unique, payload }, places))
     }
 
     /// The memory itself, for verification.
@@ -102,8 +112,11 @@ impl Buffers {
         Seg { region: self.id, offset, len }
     }
 
-    /// Makes every page of a write unlike any other.
+    /// Makes every page of a write unlike any other, unless all are zeros.
     pub(crate) fn make_unique(&mut self, seg: Seg) {
+        if self.payload == Payload::Zeros {
+            return;
+        }
         for page in 0..u64::from(seg.len).div_ceil(PAGE_BYTES) {
             self.unique += 1;
             self.region.write(seg.offset + page * PAGE_BYTES, &self.unique.to_le_bytes());

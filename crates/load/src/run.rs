@@ -1,9 +1,12 @@
 //! A run: opens the volumes, starts the workers at one instant, merges what they measure, ends them.
 //!
 //! Threads of a run: its workers, and a sampler that sleeps until each interval's end and then reads the host's CPU
-//! times. Whoever calls [`Run::next_interval`] merges.
+//! times. Whoever calls [`Run::next_interval`] merges. A run in virtual time (`ahead`) has one worker and no sampler.
+
+mod ahead;
 
 use crate::{
+    ahead::Reports,
     facts::{Facts, ThreadFacts},
     record::{
         Blame, Interval, Outcome, Summary,
@@ -43,6 +46,8 @@ pub struct Run {
     facts: Facts,
     control: Arc<Control>,
     merging: Mutex<Merging>,
+    /// Of a run in virtual time.
+    reports: Option<Arc<Reports>>,
 }
 
 #[derive(Debug)]
@@ -69,10 +74,10 @@ pub struct Armed {
 }
 
 /// A worker that is ready: what it runs on, what it opened.
-struct Ready {
-    driver: &'static str,
-    facts: Facts,
-    indices: Vec<u32>,
+pub(crate) struct Ready {
+    pub(crate) driver: &'static str,
+    pub(crate) facts: Facts,
+    pub(crate) indices: Vec<u32>,
 }
 
 impl Run {
@@ -164,6 +169,7 @@ impl Armed {
                 control: Arc::clone(&control),
                 index,
                 hooks,
+                ahead: None,
                 sender: sender.clone(),
                 returned,
             })?;
@@ -202,7 +208,12 @@ impl Armed {
         facts.started_monotonic_ns = Some(start);
         let (threads, recycle) = (std::mem::take(&mut crew.threads), std::mem::take(&mut crew.recycle));
         let merger = Merger::new(&plan, schedule, recycle, facts.tsc_hz, host);
-        Ok(Run { facts, control, merging: Mutex::new(Merging { merger, messages, threads, gone }) })
+        Ok(Run {
+            facts,
+            control,
+            merging: Mutex::new(Merging { merger, messages, threads, gone }),
+            reports: None,
+        })
     }
 
     /// Closes the volumes and waits until that is done, but not long for a device that hangs.

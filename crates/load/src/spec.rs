@@ -103,7 +103,8 @@ pub enum VerifyMode {
 pub struct VolumeSpec {
     /// The name streams and results use.
     pub name: String,
-    /// `iscsi://host:port/iqn/lun`, `file:/path` (file or block device) or `null:SIZE_BYTES`.
+    /// `iscsi://host:port/iqn/lun`, `file:/path` (file or block device) or `null:SIZE_BYTES`; in virtual
+    /// time `array:NAME`.
     pub url: String,
     /// Path of the network namespace that the volume is reached from; none = this process's.
     #[serde(default)]

@@ -3,10 +3,7 @@
 use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
 use futures::future::ready;
-use std::{
-    cell::RefCell,
-    collections::{HashMap, hash_map::Entry},
-};
+use std::{cell::RefCell, collections::HashMap};
 
 const PAGE_BYTES: usize = 4096;
 const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
@@ -67,12 +64,11 @@ impl SparseDisk {
         for (page, at, part) in Self::parts(offset, data.len() as u64) {
             let bytes = &data[part];
             let is_zero = *bytes == ZEROS[..bytes.len()];
-            match pages.entry(page) {
-                Entry::Occupied(entry) if is_zero && bytes.len() == PAGE_BYTES => drop(entry.remove()),
-                Entry::Vacant(_) if is_zero => {}
-                entry => {
-                    entry.or_insert_with(|| Box::new(ZEROS))[at..at + bytes.len()].copy_from_slice(bytes)
-                }
+            if is_zero && bytes.len() == PAGE_BYTES {
+                pages.remove(&page);
+            } else if !is_zero || pages.contains_key(&page) {
+                let held = pages.entry(page).or_insert_with(|| Box::new(ZEROS));
+                held[at..at + bytes.len()].copy_from_slice(bytes);
             }
         }
     }

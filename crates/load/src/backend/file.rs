@@ -56,6 +56,28 @@ impl Files {
             session: serde_json::Value::Null,
         })
     }
+
+    /// Opens an array's volume, which a driver in virtual time has as a file.
+    pub(crate) fn open_array<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        name: &str,
+        block_bytes: u32,
+    ) -> Result<Opened, OpenError> {
+        let opened = driver.open(Path::new(name), &FileOptions::default());
+        let sized = opened.and_then(|handle| Ok((handle, driver.file_size(handle)?)));
+        let (handle, capacity_bytes) =
+            sized.map_err(|error| OpenError::new(Blame::Us, format!("cannot open {name}: {error}")))?;
+        self.files.push(handle);
+        Ok(Opened {
+            unit: self.files.len() as u32 - 1,
+            kind: "array",
+            capacity_bytes,
+            block_bytes,
+            max_transfer_bytes: 0,
+            session: serde_json::Value::Null,
+        })
+    }
 }
 
 impl<D: Driver> Backend<D> for Files {

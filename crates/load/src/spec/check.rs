@@ -83,7 +83,8 @@ impl RunSpec {
 impl VolumeSpec {
     fn check(&self, key: &str) -> Result<(), SpecError> {
         require(!self.name.is_empty(), &format!("{key}.name"), "a volume needs a name")?;
-        let url_is_known = ["iscsi://", "file:", "null:"].iter().any(|scheme| self.url.starts_with(scheme));
+        let url_is_known =
+            ["iscsi://", "file:", "null:", "array:"].iter().any(|scheme| self.url.starts_with(scheme));
         require(url_is_known, &format!("{key}.url"), "expected iscsi://..., file:/path or null:SIZE")?;
         let netns = self.netns.as_ref().is_none_or(|path| path.starts_with('/'));
         require(netns, &format!("{key}.netns"), "expected the path of a network namespace")?;

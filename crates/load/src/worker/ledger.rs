@@ -35,6 +35,8 @@ pub(crate) struct Ledger {
     coarse: Vec<[Coarse; 2]>,
     error_events: u32,
     cpu: system::ProcessCpu,
+    /// Waits for a reader who is behind: the run's clock stands still meanwhile.
+    is_patient: bool,
     sender: SyncSender<Message>,
     returned: Receiver<Box<Tally>>,
 }
@@ -54,13 +56,13 @@ pub(crate) struct Entry {
 }
 
 impl Ledger {
-    /// Books for so many lanes and volumes.
+    /// Books for so many lanes and volumes. `is_patient`: a reader who is behind is waited for.
     pub(crate) fn new(
         (worker, lanes, volumes): (usize, usize, usize),
         needs: Vec<Needs>,
         schedule: Schedule,
-        sender: SyncSender<Message>,
-        returned: Receiver<Box<Tally>>,
+        is_patient: bool,
+        (sender, returned): (SyncSender<Message>, Receiver<Box<Tally>>),
     ) -> Self {
         let spare = (0..2).map(|_| Box::new(Tally::new(lanes, &needs))).collect();
         Self {
@@ -76,6 +78,7 @@ impl Ledger {
             coarse: (0..volumes).map(|_| [Coarse::new(), Coarse::new()]).collect(),
             error_events: 0,
             cpu: system::ProcessCpu::default(),
+            is_patient,
             sender,
             returned,
         }
@@ -182,7 +185,13 @@ impl Ledger {
 
     fn hand_over(&mut self, end: u64) {
         let batch = self.batch(end);
-        let sent = self.sender.try_send(Message::Interval { worker: self.worker, batch });
+        let message = Message::Interval { worker: self.worker, batch };
+        if self.is_patient {
+            // Nobody listens any more when the run was dropped.
+            let _ = self.sender.send(message);
+            return;
+        }
+        let sent = self.sender.try_send(message);
         let Err(TrySendError::Full(back) | TrySendError::Disconnected(back)) = sent else { return };
         if let Message::Interval { batch, .. } = back {
             self.spare.push(std::mem::replace(&mut self.tally, batch.tally));

@@ -8,9 +8,10 @@ use super::{
     plan::{LanePlan, Plan},
 };
 use crate::{
+    ahead,
     backend::{OpenError, Opened, file::Files, null::Null},
     facts::VolumeFacts,
-    payload::{Buffers, Place},
+    payload::{Buffers, Payload, Place},
     record::{
         Blame, Op,
         merge::Message,
@@ -22,7 +23,7 @@ use crate::{
 };
 use linerate_io::{Driver, Nanos};
 use std::{
-    collections::BinaryHeap,
+    collections::{BTreeMap, BinaryHeap},
     path::Path,
     sync::{
         Arc,
@@ -44,6 +45,8 @@ pub(crate) struct Order {
     pub(crate) control: Arc<Control>,
     pub(crate) index: usize,
     pub(crate) hooks: Hooks,
+    /// In virtual time: block sizes of the array's volumes, by name.
+    pub(crate) ahead: Option<BTreeMap<String, u32>>,
     pub(crate) sender: SyncSender<Message>,
     pub(crate) returned: Receiver<Box<Tally>>,
 }
@@ -69,20 +72,25 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>
         opening.add_volume(*index, volume)?;
     }
     let Opening { lanes, volumes, slot_sizes, facts, ratios, .. } = opening;
-    let Order { spec, plan, control, index, hooks, sender, returned } = order;
+    let Order { spec, plan, control, index, hooks, ahead, sender, returned } = order;
     let own = spec.verify == VerifyMode::On;
+    let is_ahead = ahead.is_some();
+    // Zeros take no memory on the disks of a run in virtual time, and nobody compresses them there.
+    let payload = if is_ahead && !own { Payload::Zeros } else { Payload::Random };
     let attach = |region: &_| backends.iscsi.attach(&mut driver, region);
-    let (buffers, places) = Buffers::new(attach, &slot_sizes, &ratios, own, (spec.seed, index as u32))
-        .map_err(|error| {
-            RunError::Host(format!("no memory for I/O buffers: {error}; lower outstanding or I/O sizes"))
-        })?;
+    let (buffers, places) =
+        Buffers::new(attach, &slot_sizes, &ratios, (own, payload), (spec.seed, index as u32)).map_err(
+            |error| {
+                RunError::Host(format!("no memory for I/O buffers: {error}; lower outstanding or I/O sizes"))
+            },
+        )?;
     let mut needs = vec![Needs::default(); spec.streams.len()];
     for lane in plan.lanes_of(index) {
         needs[lane.stream as usize] = Needs { served: true, open_loop: lane.arrival.is_some() };
     }
     let size = (index, lanes.len(), volumes.len());
     let worker = Worker {
-        ledger: Ledger::new(size, needs, control.schedule, sender, returned),
+        ledger: Ledger::new(size, needs, control.schedule, is_ahead, (sender, returned)),
         has_ends: plan.to_end > 0,
         ready: Vec::with_capacity(volumes.len()),
         timers: BinaryHeap::with_capacity(lanes.len()),
@@ -136,7 +144,7 @@ fn open_volumes<D: Driver>(
 ) -> Result<Vec<(u32, Medium, Opened)>, RunError> {
     let mut all = Vec::new();
     for index in order.plan.volumes_of(order.index) {
-        let (medium, opened) = open_volume(backends, driver, &order.spec, index)?;
+        let (medium, opened) = open_volume(backends, driver, order, index)?;
         all.push((index, medium, opened));
     }
     if all.iter().any(|(_, medium, _)| *medium == Medium::Iscsi) {
@@ -266,9 +274,10 @@ impl<D: Driver> Worker<D> {
 fn open_volume<D: Driver>(
     backends: &mut Backends,
     driver: &mut D,
-    spec: &RunSpec,
+    order: &Order,
     index: u32,
 ) -> Result<(Medium, Opened), RunError> {
+    let spec = &order.spec;
     let volume = &spec.volumes[index as usize];
     let writes = spec
         .streams
@@ -285,6 +294,12 @@ fn open_volume<D: Driver>(
             .iscsi
             .open(driver, volume, index)
             .map(|unit| (Medium::Iscsi, Opened { unit, ..Null::open(0) })),
+        Some((ahead::SCHEME, name)) => match order.ahead.as_ref().map(|blocks| blocks.get(name)) {
+            Some(Some(&block_bytes)) => Files::open_array(&mut backends.files, driver, name, block_bytes)
+                .map(|one| (Medium::File, one)),
+            Some(None) => Err(user(format!("{}: the array has no such volume", volume.url))),
+            None => Err(user(format!("{}: such volumes exist in virtual time only", volume.url))),
+        },
         _ => Err(user(format!("{}: expected iscsi://..., file:/path or null:SIZE", volume.url))),
     };
     result.map_err(|error| failed(volume, error))

@@ -1,0 +1,80 @@
+//! Runs in virtual time: the streams of a run straight onto an array's volumes, without a network, as fast as this machine
+//! computes them. Open this file first.
+//!
+//! Nothing above the driver knows: the worker, its streams and its books are those of any run. Only the driver
+//! ([`driver::AheadDriver`]) is another one: its files are the array's volumes, its clock is that of the tasks which the array's
+//! code runs as, and whenever everything waits, that clock jumps to whatever is due next. So a run of twenty minutes
+//! over modelled drives takes as long as its I/Os take to compute, and two runs of one specification are alike to the bit.
+//!
+//! What is not modelled is not there: network, initiator, target, the host's CPU. Time passes on modelled drives only.
+
+mod driver;
+mod scene;
+
+pub(crate) use scene::Reports;
+pub use scene::{MakeScene, Scene};
+
+use crate::{
+    facts::{Facts, ThreadFacts},
+    run::{Ready, RunError},
+    spec::{RunSpec, SpecError},
+    worker::{self, Order},
+};
+use driver::AheadDriver;
+use linerate_array::Executor;
+use linerate_io::{Nanos, system};
+use std::sync::{Arc, mpsc::Sender};
+
+/// The scheme of an array's volumes in URLs.
+pub(crate) const SCHEME: &str = "array";
+
+/// A specification as it is run ahead: by one worker, on the array's volumes only.
+pub(crate) fn adapted(mut spec: RunSpec) -> Result<RunSpec, SpecError> {
+    for volume in &mut spec.volumes {
+        if !volume.url.starts_with("array:") {
+            let key = format!("volumes.{}.url", volume.name);
+            let problem = "in virtual time, volumes are those of the array file: array:NAME";
+            return Err(SpecError::value(&key, problem));
+        }
+        volume.netns = None;
+    }
+    (spec.workers, spec.cpus) = (1, None);
+    Ok(spec)
+}
+
+/// The thread of a run in virtual time: make the array, open its volumes, tell, run.
+pub(crate) fn work(
+    mut order: Order,
+    make: MakeScene,
+    reports: &Arc<Reports>,
+    tell: &Sender<Result<Ready, RunError>>,
+) {
+    let mut executor = Executor::new();
+    let runtime = executor.runtime();
+    let scene = match executor.run_ahead(make(runtime.clone())) {
+        Some(Ok(scene)) => scene,
+        Some(Err(error)) => return drop(tell.send(Err(error))),
+        None => return drop(tell.send(Err(RunError::Internal("the array waits for nothing".into())))),
+    };
+    let blocks = scene.volumes.iter().map(|(name, disk)| (name.clone(), disk.block_bytes()));
+    order.ahead = Some(blocks.collect());
+    let (control, report) = (Arc::clone(&order.control), scene.report);
+    let driver = AheadDriver::new(executor, scene.volumes);
+    match worker::open(driver, order) {
+        Err(error) => drop(tell.send(Err(error))),
+        Ok((worker, facts)) => {
+            let (indices, volumes) = facts.into_iter().unzip();
+            let thread = ThreadFacts { thread_id: system::thread_id(), netns: None };
+            let facts = Facts { volumes, threads: vec![thread], ..Facts::default() };
+            let start = runtime.now();
+            reports.put(0, &*report);
+            let (watch, ends) = (Arc::clone(reports), report.clone());
+            runtime.spawn(scene::watch(runtime.clone(), start, control.schedule, watch, ends));
+            let (alive, _ended) = std::sync::mpsc::channel();
+            if tell.send(Ok(Ready { driver: driver::NAME, facts, indices })).is_ok() {
+                worker.run(start, alive);
+                reports.put(Nanos::MAX, &*report);
+            }
+        }
+    }
+}

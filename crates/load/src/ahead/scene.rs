@@ -1,0 +1,63 @@
+//! What a run in virtual time goes to, and what that says about itself while the run lasts.
+
+use crate::{run::RunError, worker::control::Schedule};
+use futures::future::LocalBoxFuture;
+use linerate_array::{Disk, Runtime};
+use linerate_io::Nanos;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    rc::Rc,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// An array's volumes, and its report.
+pub struct Scene {
+    /// By name.
+    pub volumes: Vec<(String, Rc<dyn Disk>)>,
+    /// The array's status as JSON; its counters only grow.
+    pub report: Rc<dyn Fn() -> String>,
+}
+
+/// Makes the scene, on the run's own thread and clock; what takes time there is over before the run begins.
+pub type MakeScene = Box<dyn FnOnce(Runtime) -> LocalBoxFuture<'static, Result<Scene, RunError>> + Send>;
+
+impl fmt::Debug for Scene {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.volumes.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Scene").field("volumes", &names).finish_non_exhaustive()
+    }
+}
+
+/// The scene's reports: at the start, at the end of every interval, at the end of the run.
+#[derive(Debug, Default)]
+pub(crate) struct Reports(Mutex<BTreeMap<Nanos, String>>);
+
+impl Reports {
+    /// Keeps the report of an instant since the start.
+    pub(super) fn put(&self, at: Nanos, report: &dyn Fn() -> String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(at, report());
+    }
+
+    /// The report of an instant since the start, or the next one after it. Earlier ones are forgotten.
+    pub(crate) fn take(&self, at: Nanos) -> Option<String> {
+        let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *reports = reports.split_off(&at);
+        reports.first_key_value().map(|(_, report)| report.clone())
+    }
+}
+
+/// Reports at the end of every interval but the last.
+pub(super) async fn watch(
+    runtime: Runtime,
+    start: Nanos,
+    schedule: Schedule,
+    reports: Arc<Reports>,
+    report: Rc<dyn Fn() -> String>,
+) {
+    let cuts = (0..).map(|index| schedule.cut(index)).take_while(|cut| *cut < schedule.end());
+    for cut in cuts {
+        runtime.sleep_until(start + cut).await;
+        reports.put(cut, &*report);
+    }
+}
