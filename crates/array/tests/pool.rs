@@ -161,6 +161,20 @@ fn a_resized_volume_shows_no_old_bytes() {
     });
 }
 
+#[test]
+fn an_end_within_a_page_tells_two_snapshots_apart_that_share_the_page() {
+    with_pool(config(), |pool, _, _| async move {
+        let volume = pool.create_volume("v0", 2 * PAGE).await.unwrap();
+        put(volume.as_ref(), 0, PAGE, 1).await;
+        pool.snapshot(&["v0"], "long", 1.0).await.unwrap();
+        pool.resize("v0", 512).await.unwrap();
+        pool.snapshot(&["v0"], "short", 2.0).await.unwrap();
+        let change = Change { offset_bytes: 0, len_bytes: PAGE, is_hole: false };
+        assert_eq!(pool.changed("v0", Some("short"), "long").unwrap(), [change]);
+        assert_eq!(pool.changed("v0", Some("long"), "short").unwrap(), []);
+    });
+}
+
 /// Fills the pool through `volume`; returns the pages written until it was full.
 async fn fill(volume: &Volume) -> u64 {
     for index in 0.. {

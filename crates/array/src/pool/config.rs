@@ -141,6 +141,14 @@ pub enum PoolError {
         /// What the ratio allows.
         limit_bytes: u64,
     },
+    /// Settings are small.
+    #[error("{len_bytes} bytes of settings in one call; at most {max_bytes} fit")]
+    SettingsTooLong {
+        /// Keys and values.
+        len_bytes: usize,
+        /// What fits.
+        max_bytes: usize,
+    },
     /// The disk below refused, or the pool is full or damaged.
     #[error(transparent)]
     Disk(#[from] DiskError),

@@ -1,8 +1,11 @@
 //! A small durable table for others: exports, the state of replication, persistent reservations.
 
-use super::{Doing, Pool};
+use super::{Doing, Pool, PoolError};
 use bytes::Bytes;
 use std::rc::Rc;
+
+/// What one call may write, keys and values together.
+const MAX_BYTES: usize = 256 << 10;
 
 impl Pool {
     /// Looks up a value.
@@ -22,11 +25,16 @@ impl Pool {
         self.put_settings(vec![(key.to_owned(), value)])
     }
 
-    /// Writes and removes several values: all of them or none.
+    /// Writes and removes several values: all of them or none. Errors: 256 KiB at most fit in one call.
     pub fn put_settings(&self, settings: Vec<(String, Option<Bytes>)>) -> Doing<()> {
         let core = Rc::clone(&self.core);
         self.core.runtime.start(async move {
-            if settings.iter().any(|(_, value)| value.is_some()) {
+            let values = || settings.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+            let len_bytes = values().map(|(key, value)| key.len() + value.len()).sum();
+            if len_bytes > MAX_BYTES {
+                return Err(PoolError::SettingsTooLong { len_bytes, max_bytes: MAX_BYTES });
+            }
+            if values().next().is_some() {
                 core.check_room()?;
             }
             core.check()?;

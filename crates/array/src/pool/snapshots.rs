@@ -3,7 +3,7 @@
 use super::{
     Doing, Pool, PoolError, Volume, check_name,
     core::{Core, VolumeCore},
-    map::{Found, LEAF_PAGES, LayerId, SnapshotRecord},
+    map::{Found, LEAF_PAGES, SnapshotRecord},
     volume::View,
     volumes,
 };
@@ -108,9 +108,8 @@ impl Pool {
     /// without overlap, within the size of `to`, in whole pages (the last one cut at the end).
     pub fn changed(&self, volume: &str, from: Option<&str>, to: &str) -> Result<Vec<Change>, PoolError> {
         let (_, to) = find(&self.core, volume, to)?;
-        let from =
-            from.map(|from| find(&self.core, volume, from)).transpose()?.map(|(_, record)| record.layer);
-        Ok(compare(&self.core, from, &to))
+        let from = from.map(|from| find(&self.core, volume, from)).transpose()?.map(|(_, record)| record);
+        Ok(compare(&self.core, from.as_ref(), &to))
     }
 }
 
@@ -134,17 +133,23 @@ fn freeze(core: &Core, volume: &VolumeCore, name: &str, at_s: f64) {
     volumes::put(core, volume);
 }
 
-fn compare(core: &Core, from: Option<LayerId>, to: &SnapshotRecord) -> Vec<Change> {
+fn compare(core: &Core, from: Option<&SnapshotRecord>, to: &SnapshotRecord) -> Vec<Change> {
     let page_bytes = core.page_bytes();
     let layers = &core.map.borrow().layers;
     let pages = to.size_bytes.div_ceil(page_bytes);
     let all: Range<u64> = 0..pages.div_ceil(LEAF_PAGES);
+    // Behind an end within a page, the page may hold bytes that nobody saw, and that are seen with another end.
+    let cut = from
+        .filter(|from| from.size_bytes < to.size_bytes && !from.size_bytes.is_multiple_of(page_bytes))
+        .map(|from| from.size_bytes / page_bytes);
+    let from = from.map(|from| from.layer);
     // Only layers that the two do not share can tell them apart.
     let common = from.and_then(|from| layers.common(from, to.layer));
     let mut leaves = layers.leaves_between(to.layer, common, &all);
     if let Some(from) = from {
         leaves.extend(layers.leaves_between(from, common, &all));
     }
+    leaves.extend(cut.map(|index| index / LEAF_PAGES));
     let mut changes: Vec<Change> = Vec::new();
     for index in leaves.into_iter().flat_map(|leaf| leaf * LEAF_PAGES..(leaf + 1) * LEAF_PAGES) {
         if index >= pages {
@@ -152,7 +157,8 @@ fn compare(core: &Core, from: Option<LayerId>, to: &SnapshotRecord) -> Vec<Chang
         }
         let now = layers.find(to.layer, index);
         let before = from.map_or(Found::Zero, |from| layers.find(from, index));
-        if now == before {
+        let is_cut = cut == Some(index) && now != Found::Zero;
+        if now == before && !is_cut {
             continue;
         }
         let (start, is_hole) = (index * page_bytes, now == Found::Zero);

@@ -38,8 +38,14 @@ impl Pool {
             check_promise(&core, before, size_bytes)?;
             core.check_room()?;
             let closed = volume.gate.close().await;
-            if size_bytes < before {
-                transfer::clear(&core, &volume, size_bytes, before - size_bytes).await?;
+            let page_end = size_bytes.min(before).next_multiple_of(core.page_bytes());
+            if size_bytes > before && page_end > before {
+                // An earlier end may have left bytes in this page. Nobody sees them, or these zeros, before the size is
+                // stored.
+                transfer::clear(&core, &volume, before, page_end - before).await?;
+            } else if before > page_end {
+                // Whole pages only: nothing is waited for, so they go in the same transaction as the size.
+                transfer::clear(&core, &volume, page_end, before - page_end).await?;
             }
             volume.size_bytes.set(size_bytes);
             put(&core, &volume);
