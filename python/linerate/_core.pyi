@@ -245,13 +245,21 @@ class Array:
 
     def stats(self) -> dict[str, Any]:
         """Counters since the start; `by_portal` (where it listens now) and `by_session` (who is logged in now,
-        counters at most 0.1 s old; times on the clock of `time.monotonic_ns`). Empty once stopped.
+        counters at most 0.1 s old; times on the clock of `time.monotonic_ns`). An array with disks has `storage`:
+        `disks`, `raid_sets`, `pools` and `volumes`. Empty once stopped.
         """
 
     def change(self, change_json: str, /) -> None:
         """Changes access states while the array serves, and tells initiators. If anything is wrong nothing changes.
 
         `{"alua": [{"group": 2, "state": "standby", "target": iSCSI name or null, "volume": name or null}]}`
+        """
+
+    def manage(self, command_json: str, /) -> str:
+        """Carries out a command on the array's storage while it serves, and gives its reply: an object as JSON.
+
+        `{"verb": "resize", "volume": name, "size_bytes": n}` and so on; docs/array.md lists the verbs. Waits until it is
+        done. Raises UserError, HostError or InternalError; then nothing has changed.
         """
 
     def stop(self) -> None:

@@ -1,23 +1,25 @@
 //! An array for Python: start, look, change, stop.
 
 use crate::{
-    errors::{array_error, blamed, refused_json},
+    errors::{array_error, blamed, refused_json, storage_error},
     tools::loaded,
     wait::interruptible,
 };
+use linerate_array::controller::Command;
 use linerate_load::Blame;
 use linerate_target::{ArrayChange, ArrayConfig};
 use pyo3::prelude::*;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An iSCSI array that serves in this process until `stop`.
 #[pyclass(frozen, module = "linerate._core")]
 pub(crate) struct Array {
-    running: Mutex<Option<linerate_target::Array>>,
+    running: Mutex<Option<Arc<linerate_target::Array>>>,
 }
 
 impl Array {
-    fn running(&self) -> MutexGuard<'_, Option<linerate_target::Array>> {
+    fn running(&self) -> MutexGuard<'_, Option<Arc<linerate_target::Array>>> {
         // The option is either there or taken, so a panic elsewhere cannot have left it torn.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -33,13 +35,13 @@ impl Array {
             serde_json::from_str(config_json).map_err(|error| refused_json("array", &error))?;
         let array = interruptible(py, || linerate_target::Array::start(config))?
             .map_err(|error| array_error(&error))?;
-        Ok(Self { running: Mutex::new(Some(array)) })
+        Ok(Self { running: Mutex::new(Some(Arc::new(array))) })
     }
 
     /// Addresses and ports that it listens on now, as the kernel chose them; none once stopped.
     #[getter]
     fn portals(&self) -> Vec<(String, u16)> {
-        let portals = self.running().as_ref().map(linerate_target::Array::portals).unwrap_or_default();
+        let portals = self.running().as_ref().map(|array| array.portals()).unwrap_or_default();
         portals.iter().map(|portal| (portal.ip().to_string(), portal.port())).collect()
     }
 
@@ -64,9 +66,23 @@ impl Array {
         }
     }
 
+    /// Carries out a management command on the array's storage; gives its reply as JSON.
+    #[pyo3(signature = (command_json, /))]
+    fn manage(&self, py: Python<'_>, command_json: &str) -> PyResult<String> {
+        let command: Command =
+            serde_json::from_str(command_json).map_err(|error| refused_json("command", &error))?;
+        // The lock is not held meanwhile: others may want to look.
+        let Some(array) = self.running().clone() else {
+            return Err(blamed(Blame::User, "the array has been stopped", "start another one"));
+        };
+        let reply = interruptible(py, move || array.manage(command))?;
+        reply.map(|reply| Value::Object(reply).to_string()).map_err(|error| storage_error(&error))
+    }
+
     /// Closes all sessions and waits until nothing is left. A second call does nothing.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let Some(array) = self.running().take() else { return Ok(()) };
-        interruptible(py, || array.stop())
+        // It stops when the last one who uses it lets go; nearly always that is here.
+        interruptible(py, || drop(array))
     }
 }

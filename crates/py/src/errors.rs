@@ -1,6 +1,7 @@
 //! Failures as classes of `linerate.errors`, by whose fault they are. The message says what went wrong and where; the hint
 //! says what to do about it.
 
+use linerate_array::controller::{self, StorageError};
 use linerate_fabric::FabricError;
 use linerate_initiator::ToolError;
 use linerate_load::{Blame, BulkError, HistogramError, RunError};
@@ -72,6 +73,17 @@ pub(crate) fn array_error(error: &ArrayError) -> PyErr {
         linerate_target::Blame::User => (Blame::User, "correct the array file"),
         linerate_target::Blame::Host => (Blame::Host, "the array cannot be served on this host as it is"),
         linerate_target::Blame::Internal => (Blame::Us, "please report this"),
+    };
+    blamed(blame, error.to_string(), hint)
+}
+
+pub(crate) fn storage_error(error: &StorageError) -> PyErr {
+    let (blame, hint) = match error.blame() {
+        controller::Blame::User => {
+            (Blame::User, "`linerate array show` tells what there is, and how it is")
+        }
+        controller::Blame::Host => (Blame::Host, "see which disks have failed: `linerate array show`"),
+        controller::Blame::Internal => (Blame::Us, "please report this"),
     };
     blamed(blame, error.to_string(), hint)
 }

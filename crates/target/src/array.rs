@@ -3,12 +3,14 @@
 use crate::{
     change::{ChangeError, change},
     config::{AluaState, ArrayChange, ArrayConfig, WaitMode},
+    engine::{Deliver, Engine},
     portals::{self, ListenOn, Portal},
     service::{Mailbox, Message, Service},
     stats::{ArrayStats, PortalStats, SessionStats},
     target::{Target, TargetError},
     worker::Worker,
 };
+use linerate_array::controller::{self, Command, Reply, StorageError, StorageStatus};
 use linerate_io::{
     Driver, EpollDriver, OpenDriverError, Wait,
     net::{NetEvent, NetFollower, NetWatch},
@@ -26,6 +28,8 @@ type Socket = TcpStream;
 /// A running array. Stops when dropped.
 pub struct Array {
     service: Arc<Service<Socket>>,
+    /// Ends after the workers, which may wait for it.
+    engine: Option<Engine>,
     threads: Vec<JoinHandle<()>>,
     driver: &'static str,
     /// Told of the host's addresses while it is there.
@@ -42,6 +46,9 @@ pub struct ArrayReport {
     pub by_portal: Vec<PortalStats>,
     /// Who is logged in now.
     pub by_session: Vec<SessionStats>,
+    /// Disks, RAID sets, pools and their volumes; none of an array without disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageStatus>,
 }
 
 /// What a worker thread says when it is ready.
@@ -68,7 +75,10 @@ impl Array {
         let portals = Portal::all(&config)?;
         let watch = watch(&portals)?;
         let mut driver = EpollDriver::new().map_err(OpenDriverError::Epoll)?;
-        let service = Arc::new(open_service(&config, &mut driver)?);
+        let engine = open_engine(&config)?;
+        let (targets, volumes) = open_targets(&config, &mut driver, engine.as_ref())?;
+        let door = engine.as_ref().map(Engine::door);
+        let service = Arc::new(Service::new(&config, targets, volumes, door));
         drop(driver);
         let workers = match config.workers {
             0 => system::allowed_cpus().map_err(ArrayError::Host)?.len(),
@@ -76,7 +86,7 @@ impl Array {
         };
         let addresses = watch.as_ref().map(addresses_of).unwrap_or_default();
         service.portals().learn_all(addresses.clone());
-        let mut array = Self { service, threads: Vec::new(), driver: "", network: None };
+        let mut array = Self { service, engine, threads: Vec::new(), driver: "", network: None };
         let mut mailboxes = Vec::new();
         let mut starts = Vec::new();
         for index in 0..workers {
@@ -91,6 +101,9 @@ impl Array {
             array.driver = name;
             mailboxes.push(mailbox);
             starts.push(start);
+        }
+        if let Some(engine) = &array.engine {
+            engine.introduce(mailboxes.iter().map(deliver).collect());
         }
         array.service.introduce(mailboxes);
         for start in starts {
@@ -146,7 +159,18 @@ impl Array {
     pub fn report(&self) -> ArrayReport {
         let portal = |(address, group)| PortalStats { address, group };
         let by_portal = self.service.portals().listening().map(portal).collect();
-        ArrayReport { stats: self.stats(), by_portal, by_session: self.service.sessions() }
+        let storage = self.engine.as_ref().and_then(|engine| engine.status().ok());
+        ArrayReport { stats: self.stats(), by_portal, by_session: self.service.sessions(), storage }
+    }
+
+    /// Carries out what an owner asks of the array's storage. Takes as long as it takes; I/O goes on meanwhile.
+    pub fn manage(&self, command: Command) -> Result<Reply, StorageError> {
+        match &self.engine {
+            Some(engine) => engine.manage(command),
+            None => Err(StorageError::Refused(
+                "this array has no disks to manage; describe them in `storage` and start it again".into(),
+            )),
+        }
     }
 
     /// Changes access states of portal groups while I/O goes on; initiators are told (ASYMMETRIC ACCESS STATE CHANGED). If
@@ -169,6 +193,7 @@ impl Array {
             // A worker that panicked has said so on standard error; there is nothing left to end.
             let _ = thread.join();
         }
+        self.engine = None;
     }
 }
 
@@ -262,15 +287,25 @@ fn follow(watch: NetWatch, service: &Arc<Service<Socket>>) -> Result<NetFollower
     watch.follow(tell).map_err(ArrayError::Host)
 }
 
-fn open_service(config: &ArrayConfig, driver: &mut EpollDriver) -> Result<Service<Socket>, ArrayError> {
-    let (targets, volumes) = open_targets(config, driver)?;
-    Ok(Service::new(config, targets, volumes))
+fn open_engine(config: &ArrayConfig) -> Result<Option<Engine>, ArrayError> {
+    if config.storage.is_empty() {
+        return Ok(None);
+    }
+    let started = Engine::start(config.storage.clone(), config.driver.into());
+    started.map(Some).map_err(ArrayError::Storage)
+}
+
+/// A worker's way to get answers of the engine.
+fn deliver(mailbox: &Arc<Mailbox<Socket>>) -> Deliver {
+    let mailbox = Arc::clone(mailbox);
+    Box::new(move |answers| mailbox.post(Message::Answers(answers)))
 }
 
 /// Opens everything that a configuration names.
 pub(crate) fn open_targets<D: Driver>(
     config: &ArrayConfig,
     driver: &mut D,
+    engine: Option<&Engine>,
 ) -> Result<(Vec<Arc<Target>>, Vec<crate::volume::Volume>), ArrayError> {
     check_limits(config)?;
     let state = |tag: u16| config.portal_groups.iter().find(|group| group.tag == tag).map(|group| group.alua);
@@ -280,7 +315,7 @@ pub(crate) fn open_targets<D: Driver>(
     let mut targets: Vec<Arc<Target>> = Vec::new();
     for target in &config.targets {
         let fault = |error| ArrayError::Target { name: target.name.clone(), error: Box::new(error) };
-        let opened = Target::open(target, &config.name, &groups, driver, &mut volumes).map_err(fault)?;
+        let opened = Target::open(target, &config.name, &groups, driver, engine, &mut volumes).map_err(fault)?;
         if targets.iter().any(|other| other.name == opened.name) {
             return Err(ArrayError::TwoTargets(opened.name));
         }
@@ -372,6 +407,9 @@ pub enum ArrayError {
     /// Two targets have the same name.
     #[error("two targets are named \"{0}\"; names differ in more than case")]
     TwoTargets(String),
+    /// Disks, RAID sets or pools cannot be opened.
+    #[error("`storage`: {0}")]
+    Storage(#[source] StorageError),
     /// A target cannot be served.
     #[error("target \"{name}\": {error}")]
     Target {
@@ -410,12 +448,23 @@ pub enum Blame {
     Internal,
 }
 
+impl From<controller::Blame> for Blame {
+    fn from(blame: controller::Blame) -> Self {
+        match blame {
+            controller::Blame::User => Self::User,
+            controller::Blame::Host => Self::Host,
+            controller::Blame::Internal => Self::Internal,
+        }
+    }
+}
+
 impl ArrayError {
     /// Whose fault it is.
     pub fn blame(&self) -> Blame {
         match self {
             Self::WorkerDied => Blame::Internal,
             Self::Host(_) | Self::Watch(_) => Blame::Host,
+            Self::Storage(error) => error.blame().into(),
             Self::Driver(error) => match error {
                 OpenDriverError::UnknownName(_) => Blame::User,
                 _ => Blame::Host,

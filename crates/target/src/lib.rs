@@ -19,6 +19,7 @@ mod array;
 mod change;
 mod config;
 mod connection;
+mod engine;
 mod pool;
 mod portals;
 mod service;

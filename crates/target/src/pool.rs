@@ -94,7 +94,7 @@ impl ChunkPool {
     }
 
     /// The memory that a chunk lies in.
-    pub(crate) fn region(&self, seg: Seg) -> &Region {
+    pub(crate) fn region(&self, seg: Seg) -> &Arc<Region> {
         let held = self.regions.iter().find(|(id, _)| *id == seg.region);
         &held.expect("a chunk comes from a region of this pool").1
     }

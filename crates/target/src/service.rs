@@ -5,6 +5,7 @@
 
 use crate::{
     config::{ArrayConfig, Limits},
+    engine::{EngineDoor, Finished},
     portals::PortalTable,
     stats::{ArrayStats, LiveSession, SessionStats, SharedCounters},
     target::Target,
@@ -46,6 +47,8 @@ pub(crate) enum Message<S> {
     Close(ConnectionKey),
     /// A session that this connection's login waits for has left nothing behind.
     Proceed(ConnectionKey),
+    /// The engine is done with requests of this worker.
+    Answers(Vec<Finished>),
     /// Ask the initiators to log out, then close everything.
     Stop,
 }
@@ -105,6 +108,8 @@ pub(crate) struct Service<S> {
     pub(crate) limits: Limits,
     pub(crate) targets: Vec<Arc<Target>>,
     pub(crate) volumes: Vec<Volume>,
+    /// Where operations on managed volumes are asked for, if there are any.
+    pub(crate) engine: Option<EngineDoor>,
     portals: Mutex<PortalTable>,
     mailboxes: OnceLock<Vec<Arc<Mailbox<S>>>>,
     sessions: Mutex<Sessions>,
@@ -112,11 +117,17 @@ pub(crate) struct Service<S> {
 }
 
 impl<S> Service<S> {
-    pub(crate) fn new(config: &ArrayConfig, targets: Vec<Arc<Target>>, volumes: Vec<Volume>) -> Self {
+    pub(crate) fn new(
+        config: &ArrayConfig,
+        targets: Vec<Arc<Target>>,
+        volumes: Vec<Volume>,
+        engine: Option<EngineDoor>,
+    ) -> Self {
         Self {
             limits: config.limits.clone(),
             targets,
             volumes,
+            engine,
             portals: Mutex::default(),
             mailboxes: OnceLock::new(),
             sessions: Mutex::default(),
@@ -335,7 +346,7 @@ mod tests {
     #[test]
     fn new_connections_go_to_the_least_loaded_worker() {
         let config = serde_json::from_str(r#"{"targets": []}"#).unwrap();
-        let service = Service::<()>::new(&config, Vec::new(), Vec::new());
+        let service = Service::<()>::new(&config, Vec::new(), Vec::new(), None);
         service.introduce((0..3).map(|_| Arc::new(Mailbox::new(Box::new(|| ())))).collect());
         let loads =
             || service.mailboxes().iter().map(|mailbox| mailbox.load.load(Relaxed)).collect::<Vec<_>>();

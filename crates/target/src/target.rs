@@ -2,7 +2,8 @@
 
 use crate::{
     config::{AluaState, ChapSettings, TargetConfig, VolumeConfig},
-    volume::{Volume, VolumeError},
+    engine::Engine,
+    volume::{Volume, VolumeError, VolumeId},
 };
 use linerate_io::Driver;
 use linerate_iscsi::{
@@ -22,8 +23,8 @@ pub(crate) struct Target {
     pub(crate) chap: Option<ChapConfig>,
     pub(crate) redirect: Option<String>,
     pub(crate) inventory: Arc<Inventory>,
-    /// Index into the array's volumes by LUN number.
-    volumes: Vec<Option<u32>>,
+    /// By LUN number.
+    volumes: Vec<Option<VolumeId>>,
 }
 
 impl Target {
@@ -33,6 +34,7 @@ impl Target {
         array_name: &str,
         groups: &[(u16, AluaState)],
         driver: &mut D,
+        engine: Option<&Engine>,
         volumes: &mut Vec<Volume>,
     ) -> Result<Self, TargetError> {
         let name = IscsiName::parse(&config.name).map_err(TargetError::Name)?.to_string();
@@ -46,13 +48,13 @@ impl Target {
             let states = access_states(volume, groups)?;
             let naa = naa(&[array_name, &name, &volume.name]);
             let ports = groups.iter().map(|(tag, _)| port(&name, *tag)).collect();
-            let opened = Volume::open(volume, naa, ports, driver).map_err(TargetError::Volume)?;
+            let opened = Volume::open(volume, naa, ports, driver, engine).map_err(TargetError::Volume)?;
             opened.unit.set_access(&states);
             units.push((volume.lun, Arc::clone(&opened.unit)));
             if by_lun.len() <= usize::from(volume.lun) {
                 by_lun.resize(usize::from(volume.lun) + 1, None);
             }
-            by_lun[usize::from(volume.lun)] = Some(volumes.len() as u32);
+            by_lun[usize::from(volume.lun)] = Some(opened.id(volumes.len() as u32));
             volumes.push(opened);
         }
         let inventory = Inventory::new(units).map_err(TargetError::Luns)?;
@@ -60,9 +62,9 @@ impl Target {
         Ok(Self { name, alias, chap, redirect, inventory, volumes: by_lun })
     }
 
-    /// Index of the volume behind a LUN number.
-    pub(crate) fn volume(&self, lun: u16) -> Option<usize> {
-        self.volumes.get(usize::from(lun)).copied().flatten().map(|index| index as usize)
+    /// The volume behind a LUN number.
+    pub(crate) fn volume(&self, lun: u16) -> Option<VolumeId> {
+        self.volumes.get(usize::from(lun)).copied().flatten()
     }
 }
 

@@ -1,6 +1,10 @@
 //! Volumes: what a logical unit's bytes lie in, and how one worker reaches them.
 
-use crate::config::{VolumeConfig, VolumeKind};
+use crate::{
+    config::{VolumeConfig, VolumeKind},
+    engine::Engine,
+};
+use linerate_array::controller::StorageError;
 use linerate_io::{Driver, FileOptions, Handle, Region, RegionId};
 use linerate_scsi::{Identity, LogicalUnit, TargetPort, UnitConfig};
 use std::{io, path::PathBuf, sync::Arc};
@@ -16,30 +20,77 @@ pub(crate) struct Volume {
 enum Backing {
     Memory(Arc<Region>),
     File { path: PathBuf, options: FileOptions },
+    /// Number of the volume at the engine.
+    Managed(u32),
 }
 
-/// A volume as one worker's driver reaches it.
-#[derive(Clone, Debug)]
-pub(crate) enum Medium {
+/// Which volume, and who does its operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VolumeId {
+    /// The worker, on what its driver has attached: index into the array's volumes.
+    Attached(u32),
+    /// The engine: its number there.
+    Managed(u32),
+}
+
+/// Volumes as one worker's driver reaches them.
+#[derive(Debug)]
+pub(crate) struct Media(Vec<Attached>);
+
+#[derive(Debug)]
+enum Attached {
     Memory { region: Arc<Region>, id: RegionId },
     File(Handle),
+    /// Not by its driver.
+    Elsewhere,
+}
+
+/// How the bytes of one command are reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Medium<'a> {
+    /// Where they lie.
+    Memory { region: &'a Arc<Region>, id: RegionId },
+    /// By operations of the worker's driver.
+    File(Handle),
+    /// By asking the engine.
+    Managed(u32),
+}
+
+impl Media {
+    /// Makes volumes reachable by `driver`.
+    pub(crate) fn attach<D: Driver>(volumes: &[Volume], driver: &mut D) -> io::Result<Self> {
+        volumes.iter().map(|volume| volume.attach(driver)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// How the bytes of a volume are reached.
+    pub(crate) fn of(&self, volume: Option<VolumeId>) -> Option<Medium<'_>> {
+        match volume? {
+            VolumeId::Attached(index) => match self.0.get(index as usize)? {
+                Attached::Memory { region, id } => Some(Medium::Memory { region, id: *id }),
+                Attached::File(file) => Some(Medium::File(*file)),
+                Attached::Elsewhere => None,
+            },
+            VolumeId::Managed(number) => Some(Medium::Managed(number)),
+        }
+    }
 }
 
 impl Volume {
-    /// Opens or makes the volume. `target` and `ports` say where it will be seen; `driver` is used for a first look at
-    /// the file only.
+    /// Opens or makes the volume. `naa` and `ports` say how it will be seen; `driver` is used for a first look at a file
+    /// only.
     pub(crate) fn open<D: Driver>(
         config: &VolumeConfig,
         naa: [u8; 16],
         ports: Vec<TargetPort>,
         driver: &mut D,
+        engine: Option<&Engine>,
     ) -> Result<Self, VolumeError> {
         let fault = |reason| VolumeError { volume: config.name.clone(), reason };
         let sector_bytes = u64::from(config.sector_bytes.max(1));
         let (backing, size_bytes) = match config.kind {
             VolumeKind::Memory => Self::memory(config).map_err(fault)?,
             VolumeKind::File => Self::file(config, driver).map_err(fault)?,
-            VolumeKind::Pool | VolumeKind::Raid => return Err(fault(Reason::NoStorage)),
+            VolumeKind::Pool | VolumeKind::Raid => Self::managed(config, engine).map_err(fault)?,
         };
         let unit = LogicalUnit::new(UnitConfig {
             identity: Identity {
@@ -54,7 +105,7 @@ impl Volume {
             physical_block_bytes: config.physical_sector_bytes,
             write_cache: config.write_cache,
             read_only: config.read_only,
-            thin: true,
+            thin: config.kind != VolumeKind::Raid,
             ports,
         });
         Ok(Self { unit: unit.map_err(|error| fault(Reason::Unit(error)))?, backing })
@@ -92,14 +143,36 @@ impl Volume {
         Ok((Backing::File { path, options }, size_bytes))
     }
 
-    /// Makes the volume reachable by `driver`.
-    pub(crate) fn attach<D: Driver>(&self, driver: &mut D) -> io::Result<Medium> {
+    fn managed(config: &VolumeConfig, engine: Option<&Engine>) -> Result<(Backing, u64), Reason> {
+        if config.path.is_some() {
+            return Err(Reason::ManagedHasNoPath);
+        }
+        if config.write_cache && !config.power_protected {
+            return Err(Reason::PowerUnprotected);
+        }
+        let opened = engine.ok_or(Reason::NoStorage)?.open(config).map_err(Reason::Storage)?;
+        if config.sector_bytes < opened.block_bytes {
+            return Err(Reason::SmallSector(opened.block_bytes));
+        }
+        Ok((Backing::Managed(opened.volume), opened.size_bytes))
+    }
+
+    /// How commands find it, as the volume number `index` of the array.
+    pub(crate) fn id(&self, index: u32) -> VolumeId {
+        match self.backing {
+            Backing::Managed(number) => VolumeId::Managed(number),
+            Backing::Memory(_) | Backing::File { .. } => VolumeId::Attached(index),
+        }
+    }
+
+    fn attach<D: Driver>(&self, driver: &mut D) -> io::Result<Attached> {
         match &self.backing {
             Backing::Memory(region) => {
                 let id = driver.attach(Arc::clone(region));
-                Ok(Medium::Memory { region: Arc::clone(region), id })
+                Ok(Attached::Memory { region: Arc::clone(region), id })
             }
-            Backing::File { path, options } => driver.open(path, options).map(Medium::File),
+            Backing::File { path, options } => driver.open(path, options).map(Attached::File),
+            Backing::Managed(_) => Ok(Attached::Elsewhere),
         }
     }
 }
@@ -115,7 +188,11 @@ pub struct VolumeError {
 impl VolumeError {
     /// Whether the host failed rather than the configuration.
     pub(crate) fn is_hosts_fault(&self) -> bool {
-        matches!(&self.reason, Reason::Memory(..))
+        match &self.reason {
+            Reason::Memory(..) => true,
+            Reason::Storage(error) => error.blame() != linerate_array::controller::Blame::User,
+            _ => false,
+        }
     }
 }
 
@@ -139,6 +216,16 @@ enum Reason {
     TooSmall { path: PathBuf, found_bytes: u64, size_bytes: u64 },
     #[error("kinds \"pool\" and \"raid\" need `storage`; describe disks and RAID sets there")]
     NoStorage,
+    #[error("kinds \"pool\" and \"raid\" have no `path`; their disks have")]
+    ManagedHasNoPath,
+    #[error(
+        "`write_cache` on a RAID set or in a pool loses acknowledged writes in a power cut; say `power_protected` if it cannot"
+    )]
+    PowerUnprotected,
+    #[error("`sector_bytes` is smaller than the blocks of its disks; make it {0}")]
+    SmallSector(u32),
+    #[error("{0}")]
+    Storage(#[source] StorageError),
     #[error("{0}; change `size_bytes`, `sector_bytes` or `physical_sector_bytes`")]
     Unit(#[source] linerate_scsi::UnitError),
 }

@@ -12,9 +12,10 @@ use crate::{
     portals::{ListenOn, Portal, can_serve},
     service::{ConnectionKey, Mailbox, Message, Service},
     stats::{ArrayStats, Counters, SessionStats},
-    volume::Medium,
+    engine::{Answer, Fault, Finished, Operation, Outcome, Piece, Request},
+    volume::Media,
 };
-use linerate_io::{Buffer, Completion, Driver, Handle, Nanos, SocketOptions, Wait, net::NetEvent};
+use linerate_io::{Buffer, Completion, Driver, Handle, Nanos, Seg, SocketOptions, Wait, net::NetEvent};
 use std::{
     collections::VecDeque,
     io,
@@ -42,7 +43,9 @@ pub(crate) struct Core<D: Driver> {
     pub(crate) service: Arc<Service<D::Socket>>,
     pub(crate) limits: Limits,
     pub(crate) index: usize,
-    pub(crate) media: Vec<Medium>,
+    pub(crate) media: Media,
+    /// Requests to the engine, sent at the end of a turn.
+    requests: Vec<Request>,
     pub(crate) pool: ChunkPool,
     /// Receive buffers for reuse.
     pub(crate) small_buffers: Vec<Buffer>,
@@ -61,6 +64,17 @@ pub(crate) struct Core<D: Driver> {
 }
 
 impl<D: Driver> Core<D> {
+    /// Asks the engine for an operation, whose bytes are or go where `segs` say; the answer comes by mail.
+    pub(crate) fn ask_engine(&mut self, volume: u32, operation: Operation, segs: &[Seg], tag: u64) {
+        let piece = |seg: &Seg| Piece {
+            region: Arc::clone(self.pool.region(*seg)),
+            offset: seg.offset,
+            len: seg.len,
+        };
+        let memory = segs.iter().map(piece).collect();
+        self.requests.push(Request { volume, operation, memory, worker: self.index, tag });
+    }
+
     /// Takes a receive buffer back for reuse.
     pub(crate) fn keep_buffer(&mut self, buffer: Buffer, large: bool) {
         let spare = if large { &mut self.large_buffers } else { &mut self.small_buffers };
@@ -130,8 +144,8 @@ impl<D: Driver> Worker<D> {
         random: impl FnMut(&mut [u8]) + Send + 'static,
     ) -> Result<Self, ArrayError> {
         let portals = Portal::all(config)?;
-        let (targets, volumes) = open_targets(config, &mut driver)?;
-        let service = Arc::new(Service::new(config, targets, volumes));
+        let (targets, volumes) = open_targets(config, &mut driver, None)?;
+        let service = Arc::new(Service::new(config, targets, volumes, None));
         let mut worker = Self::new(driver, Arc::clone(&service), 0).map_err(ArrayError::Host)?;
         worker.core.random = Box::new(random);
         service.introduce(vec![worker.mailbox()]);
@@ -145,8 +159,7 @@ impl<D: Driver> Worker<D> {
     pub(crate) fn new(mut driver: D, service: Arc<Service<D::Socket>>, index: usize) -> io::Result<Self> {
         let waker = driver.waker();
         let mailbox = Arc::new(Mailbox::new(Box::new(move || D::wake(&waker))));
-        let media =
-            service.volumes.iter().map(|volume| volume.attach(&mut driver)).collect::<Result<_, _>>()?;
+        let media = Media::attach(&service.volumes, &mut driver)?;
         let core = Core {
             now: driver.now(),
             driver,
@@ -154,6 +167,7 @@ impl<D: Driver> Worker<D> {
             service,
             index,
             media,
+            requests: Vec::new(),
             pool: ChunkPool::default(),
             small_buffers: Vec::new(),
             large_buffers: Vec::new(),
@@ -321,6 +335,7 @@ impl<D: Driver> Worker<D> {
         if self.core.now >= self.next_tick {
             self.tick();
         }
+        self.post_requests();
         self.publish();
         Ok(())
     }
@@ -334,11 +349,7 @@ impl<D: Driver> Worker<D> {
                 self.with_stream(stream, |connection, core| connection.sent(core, &result, outgoing));
             }
             Completion::File { tag, result, .. } => {
-                let (place, slot) = ((tag >> 32) as u32, tag as u32);
-                if result.is_err() {
-                    self.core.counters.medium_errors += 1;
-                }
-                self.with_place(place, |connection, core| connection.medium_done(core, slot, result));
+                self.medium_done(tag, Outcome(result.map(Answer::Moved).map_err(Fault::Host)));
             }
             Completion::Accepted { listener, result: Ok((socket, peer)) } => {
                 // Without its portal it was accepted too late: the address is gone.
@@ -352,6 +363,30 @@ impl<D: Driver> Worker<D> {
             }
             Completion::Woken => self.read_mail(),
             Completion::Connected { .. } => {}
+        }
+    }
+
+    /// A volume operation is over, whoever did it.
+    fn medium_done(&mut self, tag: u64, outcome: Outcome) {
+        let (place, slot) = ((tag >> 32) as u32, tag as u32);
+        if outcome.0.is_err() {
+            self.core.counters.medium_errors += 1;
+        }
+        self.with_place(place, |connection, core| connection.medium_done(core, slot, outcome));
+    }
+
+    /// Sends what the engine was asked for in this turn.
+    fn post_requests(&mut self) {
+        if self.core.requests.is_empty() {
+            return;
+        }
+        let requests = std::mem::take(&mut self.core.requests);
+        let unanswered = match &self.core.service.engine {
+            Some(engine) => engine.send(requests),
+            None => requests,
+        };
+        for request in unanswered {
+            self.medium_done(request.tag, Outcome(Err(Fault::Gone)));
         }
     }
 
@@ -446,6 +481,11 @@ impl<D: Driver> Worker<D> {
                         connection.close(core);
                     }
                 }),
+                Message::Answers(answers) => {
+                    for Finished { tag, outcome } in answers {
+                        self.medium_done(tag, outcome);
+                    }
+                }
                 Message::Stop => self.stop(),
             }
         }

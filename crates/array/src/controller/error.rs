@@ -134,6 +134,9 @@ pub enum StorageError {
         /// What happened.
         error: DiskError,
     },
+    /// The host lacks what the engine needs.
+    #[error("the host cannot run the storage engine ({0}); raise the limits of processes, open files or memory")]
+    Host(String),
     /// The thread that looks after storage is gone.
     #[error("the storage engine has ended; this is a mistake in the program")]
     Gone,
@@ -143,7 +146,7 @@ impl StorageError {
     /// Whose fault it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::Open { .. } | Self::Memory { .. } => Blame::Host,
+            Self::Open { .. } | Self::Memory { .. } | Self::Host(_) => Blame::Host,
             Self::Disk { error, .. } => match error {
                 DiskError::Full(_) | DiskError::Protected(_) => Blame::User,
                 DiskError::OutOfRange { .. } => Blame::Internal,

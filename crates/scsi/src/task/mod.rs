@@ -280,6 +280,9 @@ pub enum MediumError {
     /// No room behind a thin volume. Becomes DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT.
     #[error("no space left behind the volume")]
     NoSpace,
+    /// The volume is not written now. Becomes DATA PROTECT, SOFTWARE WRITE PROTECTED.
+    #[error("the volume is write-protected")]
+    Protected,
     /// The storage is gone. Becomes HARDWARE ERROR, INTERNAL TARGET FAILURE.
     #[error("storage failure")]
     Hardware,
@@ -291,6 +294,7 @@ impl MediumError {
             Self::Read => (Key::MediumError, code::UNRECOVERED_READ),
             Self::Write => (Key::MediumError, code::WRITE_ERROR),
             Self::NoSpace => (Key::DataProtect, code::SPACE_ALLOCATION_FAILED),
+            Self::Protected => (Key::DataProtect, code::SOFTWARE_WRITE_PROTECTED),
             Self::Hardware => (Key::HardwareError, code::INTERNAL_TARGET_FAILURE),
         };
         Sense::new(key, code).into()

@@ -6,7 +6,12 @@ use super::{
     reply::{Answers, Asked},
     tasks::{Entry, Steps, Work},
 };
-use crate::{pool::ChunkPool, volume::Medium, worker::Core};
+use crate::{
+    engine::Operation,
+    pool::ChunkPool,
+    volume::{Medium, VolumeId},
+    worker::Core,
+};
 use linerate_io::{Driver, Seg};
 use linerate_iscsi::{
     pdu::{RejectReason, ScsiCommand},
@@ -19,7 +24,7 @@ use std::sync::Arc;
 /// A command that has been admitted, and where it leads.
 struct Begun {
     nexus: Arc<Nexus>,
-    volume: usize,
+    volume: Option<VolumeId>,
     asked: Asked,
     lun: [u8; 8],
 }
@@ -54,18 +59,18 @@ impl Connection {
         let lun = command.lun.0.to_be_bytes();
         let volume = command.lun.number().and_then(|number| device.target.volume(number));
         match device.nexus.begin(lun, &command.cdb, expected) {
-            Plan::Read(extent) => match volume.map(|volume| (volume, &core.media[volume])) {
-                Some((_, Medium::Memory { region, id })) => {
-                    let seg = Seg { region: *id, offset: extent.offset_bytes, len: 0 };
+            Plan::Read(extent) => match core.media.of(volume) {
+                Some(Medium::Memory { region, id }) => {
+                    let seg = Seg { region: id, offset: extent.offset_bytes, len: 0 };
                     core.counters.reads += 1;
                     core.counters.read_bytes += u64::from(extent.len_bytes);
                     session.counters.reads += 1;
                     session.counters.read_bytes += u64::from(extent.len_bytes);
                     Answers { out: &mut self.outbound, session }.read_memory(asked, &extent, region, seg);
                 }
-                Some((volume, Medium::File(_))) => {
+                Some(Medium::File(_) | Medium::Managed(_)) => {
                     let begun = Begun { nexus: Arc::clone(&device.nexus), volume, asked, lun };
-                    self.read_file(core, &begun, extent);
+                    self.read_buffered(core, &begun, extent);
                 }
                 None => {
                     let reply = device.nexus.medium_failed(lun, MediumError::Hardware);
@@ -74,7 +79,7 @@ impl Connection {
             },
             plan => {
                 let nexus = Arc::clone(&device.nexus);
-                let begun = Begun { nexus, volume: volume.unwrap_or(usize::MAX), asked, lun };
+                let begun = Begun { nexus, volume, asked, lun };
                 self.begin_other(core, command, &begun, plan);
             }
         }
@@ -90,14 +95,14 @@ impl Connection {
         match plan {
             Plan::Read(_) => {}
             Plan::Write(extent) => {
-                let Some(medium) = core.media.get(begun.volume) else {
+                let Some(medium) = core.media.of(begun.volume) else {
                     begun.nexus.end_write(begun.lun, &extent);
                     let reply = begun.nexus.medium_failed(begun.lun, MediumError::Hardware);
                     return self.reply_after_data(core, command, begun, reply);
                 };
                 let work = match medium {
                     Medium::Memory { .. } => Work::MemoryWrite(extent),
-                    Medium::File(_) => Work::FileWrite(extent),
+                    Medium::File(_) | Medium::Managed(_) => Work::BufferedWrite(extent),
                 };
                 self.begin_write(core, command, begun, extent.len_bytes, work);
             }
@@ -129,7 +134,7 @@ impl Connection {
         wanted: u32,
         work: Work,
     ) {
-        if let Work::FileWrite(extent) = &work
+        if let Work::BufferedWrite(extent) = &work
             && self.must_not_wait(core, wanted)
         {
             begun.nexus.end_write(begun.lun, extent);
@@ -141,7 +146,7 @@ impl Connection {
             Ok(write) => write,
             Err(error) => {
                 tracing::debug!(peer = %self.peer, %error, "a write is refused");
-                if let Work::MemoryWrite(extent) | Work::FileWrite(extent) = &work {
+                if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &work {
                     begun.nexus.end_write(begun.lun, extent);
                 }
                 core.counters.check_conditions += 1;
@@ -151,7 +156,7 @@ impl Connection {
                 return;
             }
         };
-        let needs_buffers = matches!(work, Work::FileWrite(_)).then_some(wanted);
+        let needs_buffers = matches!(work, Work::BufferedWrite(_)).then_some(wanted);
         let entry = Self::entry(core, begun, work, Some(write));
         self.tasks.insert(entry);
         core.counters.tasks += 1;
@@ -215,8 +220,8 @@ impl Connection {
         let Some(entry) = self.tasks.live(slot) else { return self.resume(core) };
         let data_comes = self.sink == Sink::Task { slot, base: 0 };
         let (extent, writes) = match entry.work {
-            Work::FileRead(extent) => (extent, false),
-            Work::FileWrite(extent) => (extent, true),
+            Work::BufferedRead(extent) => (extent, false),
+            Work::BufferedWrite(extent) => (extent, true),
             _ => return self.resume(core),
         };
         if self.take_buffers(core, slot, extent.len_bytes) {
@@ -225,13 +230,13 @@ impl Connection {
             if writes {
                 self.go_on_writing(core, slot, data_comes);
             } else {
-                self.start_file_read(core, slot, extent);
+                self.start_read(core, slot, extent);
             }
         }
         self.resume(core);
     }
 
-    fn read_file<D: Driver>(&mut self, core: &mut Core<D>, begun: &Begun, extent: Extent) {
+    fn read_buffered<D: Driver>(&mut self, core: &mut Core<D>, begun: &Begun, extent: Extent) {
         if extent.len_bytes == 0 {
             return self.reply(
                 core,
@@ -242,20 +247,27 @@ impl Connection {
         if self.must_not_wait(core, extent.len_bytes) {
             return self.reply(core, begun.asked, &Reply::status(Status::TaskSetFull));
         }
-        let slot = self.tasks.insert(Self::entry(core, begun, Work::FileRead(extent), None));
+        let slot = self.tasks.insert(Self::entry(core, begun, Work::BufferedRead(extent), None));
         core.counters.tasks += 1;
         if self.take_buffers(core, slot, extent.len_bytes) {
-            self.start_file_read(core, slot, extent);
+            self.start_read(core, slot, extent);
         }
     }
 
-    fn start_file_read<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, extent: Extent) {
+    fn start_read<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, extent: Extent) {
         let tag = self.tag(slot);
         let Some(entry) = self.tasks.get_mut(slot) else { return };
-        let Some(Medium::File(file)) = core.media.get(entry.volume) else { return };
         entry.operating = true;
         self.operations += 1;
-        core.driver.read_at(*file, tag, &entry.segs, extent.offset_bytes);
+        match core.media.of(entry.volume) {
+            Some(Medium::File(file)) => core.driver.read_at(file, tag, &entry.segs, extent.offset_bytes),
+            Some(Medium::Managed(volume)) => {
+                let operation = Operation::Read { offset_bytes: extent.offset_bytes };
+                core.ask_engine(volume, operation, &entry.segs, tag);
+            }
+            // Its bytes need no buffers.
+            Some(Medium::Memory { .. }) | None => {}
+        }
     }
 
     fn begin_steps<D: Driver>(

@@ -241,7 +241,7 @@ impl Connection {
         if operating {
             entry.aborted = true;
         } else {
-            if matches!(entry.work, Work::MemoryWrite(_) | Work::FileWrite(_)) {
+            if matches!(entry.work, Work::MemoryWrite(_) | Work::BufferedWrite(_)) {
                 self.end_write(slot);
             }
             self.end_task(core, slot);

@@ -6,7 +6,7 @@ use super::{
     reply::Asked,
     tasks::Work,
 };
-use crate::{pool::pieces, volume::Medium, worker::Core};
+use crate::{engine::Operation, pool::pieces, volume::Medium, worker::Core};
 use linerate_io::{Driver, Seg};
 use linerate_iscsi::{
     pdu::{DataOut, R2t, RESERVED_TAG},
@@ -74,11 +74,11 @@ impl Connection {
         }
         match &mut entry.work {
             Work::MemoryWrite(extent) => {
-                if let Some(Medium::Memory { region, .. }) = core.media.get(entry.volume) {
+                if let Some(Medium::Memory { region, .. }) = core.media.of(entry.volume) {
                     region.write(extent.offset_bytes + u64::from(at), bytes);
                 }
             }
-            Work::FileWrite(_) => core.pool.write(&entry.segs, at, bytes),
+            Work::BufferedWrite(_) => core.pool.write(&entry.segs, at, bytes),
             Work::Steps(steps) => {
                 let at = at as usize;
                 if steps.data.len() < at + bytes.len() {
@@ -86,7 +86,7 @@ impl Connection {
                 }
                 steps.data[at..at + bytes.len()].copy_from_slice(bytes);
             }
-            Work::FileRead(_) | Work::Drain(_) | Work::Free => {}
+            Work::BufferedRead(_) | Work::Drain(_) | Work::Free => {}
         }
     }
 
@@ -105,12 +105,12 @@ impl Connection {
         let len = remaining.min(wanted);
         match &entry.work {
             Work::MemoryWrite(extent) => {
-                if let Some(Medium::Memory { id, .. }) = core.media.get(entry.volume) {
+                if let Some(Medium::Memory { id, .. }) = core.media.of(entry.volume) {
                     let offset = extent.offset_bytes + u64::from(at);
-                    direct.extend((len > 0).then_some(Seg { region: *id, offset, len }));
+                    direct.extend((len > 0).then_some(Seg { region: id, offset, len }));
                 }
             }
-            Work::FileWrite(_) => direct.extend(pieces(&entry.segs, at, len).map(|(seg, start, len)| Seg {
+            Work::BufferedWrite(_) => direct.extend(pieces(&entry.segs, at, len).map(|(seg, start, len)| Seg {
                 offset: seg.offset + u64::from(start),
                 len,
                 ..seg
@@ -159,15 +159,25 @@ impl Connection {
                 let extent = *extent;
                 self.write_is_done(core, slot, &extent);
             }
-            Work::FileWrite(extent) if extent.len_bytes == 0 => {
+            Work::BufferedWrite(extent) if extent.len_bytes == 0 => {
                 let extent = *extent;
                 self.write_is_done(core, slot, &extent);
             }
-            Work::FileWrite(extent) => {
-                let Some(Medium::File(file)) = core.media.get(entry.volume) else { return };
+            Work::BufferedWrite(extent) => {
                 entry.operating = true;
                 self.operations += 1;
-                core.driver.write_at(*file, tag, &entry.segs, extent.offset_bytes, extent.durable);
+                let Extent { offset_bytes, durable, .. } = *extent;
+                match core.media.of(entry.volume) {
+                    Some(Medium::File(file)) => {
+                        core.driver.write_at(file, tag, &entry.segs, offset_bytes, durable);
+                    }
+                    Some(Medium::Managed(volume)) => {
+                        let operation = Operation::Write { offset_bytes, durable };
+                        core.ask_engine(volume, operation, &entry.segs, tag);
+                    }
+                    // Its bytes need no buffers.
+                    Some(Medium::Memory { .. }) | None => {}
+                }
             }
             Work::Steps(steps) => {
                 let data = std::mem::take(&mut steps.data);
@@ -180,7 +190,7 @@ impl Connection {
                 self.end_task(core, slot);
                 self.reply(core, asked, &reply);
             }
-            Work::FileRead(_) | Work::Free => {}
+            Work::BufferedRead(_) | Work::Free => {}
         }
     }
 
@@ -209,7 +219,7 @@ impl Connection {
             return true;
         };
         let Some(entry) = self.tasks.get_mut(slot) else { return true };
-        if let Work::MemoryWrite(extent) | Work::FileWrite(extent) = &entry.work {
+        if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &entry.work {
             device.nexus.end_write(entry.lun, extent);
             entry.work = Work::Drain(linerate_scsi::Reply::good());
         }

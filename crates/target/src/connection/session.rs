@@ -71,7 +71,7 @@ impl Session {
     pub(super) fn end(&self, tasks: &mut Tasks) {
         let Some(device) = &self.device else { return };
         for entry in tasks.entries_mut().filter(|entry| !entry.operating) {
-            if let Work::MemoryWrite(extent) | Work::FileWrite(extent) = &entry.work {
+            if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &entry.work {
                 device.nexus.end_write(entry.lun, extent);
                 entry.work = Work::Drain(linerate_scsi::Reply::good());
             }

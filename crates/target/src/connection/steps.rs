@@ -1,11 +1,14 @@
 //! Commands of several steps, and volume operations that have come back.
 
 use super::{Connection, inbound::Sink, reply::Asked, tasks::Work};
-use crate::{volume::Medium, worker::Core};
-use linerate_io::{Driver, Region};
+use crate::{
+    engine::{Answer, Operation, Outcome},
+    volume::{Medium, VolumeId},
+    worker::Core,
+};
+use linerate_io::{Driver, Handle, Region, Seg};
 use linerate_iscsi::{pdu::ScsiCommand, transfer::TargetWrite};
 use linerate_scsi::{Input, MediumError, MediumOp, MediumResult, Reply, TaskStep};
-use std::io;
 
 /// What became of starting a volume operation.
 enum Started {
@@ -140,11 +143,11 @@ impl Connection {
         self.flush(core);
     }
 
-    fn volume_of(&self, lun: u16) -> Option<usize> {
+    fn volume_of(&self, lun: u16) -> Option<VolumeId> {
         self.session.as_ref()?.device.as_ref()?.target.volume(lun)
     }
 
-    fn remember(&mut self, slot: u32, operation: Option<(usize, MediumOp)>) {
+    fn remember(&mut self, slot: u32, operation: Option<(VolumeId, MediumOp)>) {
         if let Some(entry) = self.tasks.get_mut(slot)
             && let Work::Steps(steps) = &mut entry.work
         {
@@ -156,12 +159,14 @@ impl Connection {
         &mut self,
         core: &mut Core<D>,
         slot: u32,
-        volume: usize,
+        volume: VolumeId,
         op: MediumOp,
     ) -> Started {
-        let file = match &core.media[volume] {
-            Medium::Memory { region, .. } => return Started::Done(Ok(perform(region, op))),
-            Medium::File(file) => *file,
+        let medium = match core.media.of(Some(volume)) {
+            Some(Medium::Memory { region, .. }) => return Started::Done(Ok(perform(region, op))),
+            Some(Medium::File(file)) => On::File(file),
+            Some(Medium::Managed(volume)) => On::Engine(volume),
+            None => return Started::Done(Err(MediumError::Hardware)),
         };
         let tag = self.tag(slot);
         let Some(entry) = self.tasks.get_mut(slot) else { return Started::InFlight };
@@ -173,23 +178,17 @@ impl Connection {
         if buffered > 0 && !matches!(core.pool.take(&mut core.driver, buffered, &mut entry.segs), Ok(true)) {
             return Started::Later(op);
         }
-        let segs = &entry.segs;
         match &op {
-            MediumOp::Read { offset_bytes, .. } => core.driver.read_at(file, tag, segs, *offset_bytes),
-            MediumOp::Write { offset_bytes, data, durable } => {
-                core.pool.write(segs, 0, data);
-                core.driver.write_at(file, tag, segs, *offset_bytes, *durable);
-            }
-            MediumOp::Fill { offset_bytes, pattern, durable, .. } => {
-                core.pool.fill(segs, pattern);
-                core.driver.write_at(file, tag, segs, *offset_bytes, *durable);
-            }
-            MediumOp::Discard { offset_bytes, len_bytes } => {
-                core.driver.discard(file, tag, *offset_bytes, *len_bytes);
-            }
-            MediumOp::Sync { .. } => core.driver.sync(file, tag),
-            MediumOp::Mapped { len_bytes, .. } => {
-                return Started::Done(Ok(MediumResult::Mapped { mapped: true, len_bytes: *len_bytes }));
+            MediumOp::Write { data, .. } => core.pool.write(&entry.segs, 0, data),
+            MediumOp::Fill { pattern, .. } => core.pool.fill(&entry.segs, pattern),
+            _ => {}
+        }
+        match medium {
+            On::Engine(volume) => core.ask_engine(volume, operation(&op), &entry.segs, tag),
+            On::File(file) => {
+                if let Some(result) = start_on_file(&mut core.driver, file, tag, &entry.segs, &op) {
+                    return Started::Done(Ok(result));
+                }
             }
         }
         entry.operating = true;
@@ -210,7 +209,7 @@ impl Connection {
         &mut self,
         core: &mut Core<D>,
         slot: u32,
-        result: io::Result<usize>,
+        result: Outcome,
     ) {
         self.operations -= 1;
         let Some(entry) = self.tasks.get_mut(slot) else { return };
@@ -221,28 +220,34 @@ impl Connection {
             return self.end_task(core, slot);
         }
         match &mut entry.work {
-            Work::FileRead(extent) => {
+            Work::BufferedRead(extent) => {
                 let extent = *extent;
-                self.file_read_done(core, slot, &extent, result.is_ok_and(|count| count == wanted));
+                let failed = result.moved(wanted).err().map(|fault| fault.on_read());
+                self.buffered_read_done(core, slot, &extent, failed);
             }
-            Work::FileWrite(extent) => {
+            Work::BufferedWrite(extent) => {
                 let extent = *extent;
-                match result {
-                    Ok(count) if count == wanted => self.write_is_done(core, slot, &extent),
-                    result => self.file_write_failed(core, slot, write_error(&result)),
+                match result.moved(wanted) {
+                    Ok(()) => self.write_is_done(core, slot, &extent),
+                    Err(fault) => self.buffered_write_failed(core, slot, fault.on_write()),
                 }
             }
             Work::Steps(steps) => {
                 let operation = steps.operation.take();
                 let result = match (&operation, result) {
-                    (Some((_, MediumOp::Read { .. })), Ok(count)) if count == wanted => {
-                        let mut data = vec![0; wanted];
-                        core.pool.read(&entry.segs, 0, &mut data);
-                        Ok(MediumResult::Data(data))
+                    (_, Outcome(Ok(Answer::Mapped { mapped, len_bytes }))) => {
+                        Ok(MediumResult::Mapped { mapped, len_bytes })
                     }
-                    (Some((_, MediumOp::Read { .. })), _) => Err(MediumError::Read),
-                    (_, Ok(count)) if count == wanted => Ok(MediumResult::Done),
-                    (_, result) => Err(write_error(&result)),
+                    (Some((_, MediumOp::Read { .. })), result) => {
+                        result.moved(wanted).map_err(|fault| fault.on_read()).map(|()| {
+                            let mut data = vec![0; wanted];
+                            core.pool.read(&entry.segs, 0, &mut data);
+                            MediumResult::Data(data)
+                        })
+                    }
+                    (_, result) => {
+                        result.moved(wanted).map_err(|fault| fault.on_write()).map(|()| MediumResult::Done)
+                    }
                 };
                 core.pool.give_back(&mut entry.segs);
                 self.drive(core, slot, Input::Medium(result), None);
@@ -252,19 +257,19 @@ impl Connection {
         self.resume(core);
     }
 
-    fn file_read_done<D: Driver>(
+    fn buffered_read_done<D: Driver>(
         &mut self,
         core: &mut Core<D>,
         slot: u32,
         extent: &linerate_scsi::Extent,
-        good: bool,
+        error: Option<MediumError>,
     ) {
         let silent = self.end_write(slot);
         let Some(entry) = self.tasks.get_mut(slot) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
         let mut segs = std::mem::take(&mut entry.segs);
         let pool = &core.pool;
-        let crc = |crc: linerate_iscsi::digest::Crc32c, seg: linerate_io::Seg| {
+        let crc = |crc: linerate_iscsi::digest::Crc32c, seg: Seg| {
             let mut crc = crc;
             pool.region(seg).for_each_chunk(seg.offset, u64::from(seg.len), |chunk| crc = crc.update(chunk));
             crc
@@ -274,7 +279,7 @@ impl Connection {
                 answers.forget(asked);
                 None
             }
-            Some(mut answers) if good => {
+            Some(mut answers) if error.is_none() => {
                 answers.read_buffers(asked, extent, &mut segs, crc);
                 answers.session.counters.reads += 1;
                 answers.session.counters.read_bytes += u64::from(extent.len_bytes);
@@ -284,7 +289,7 @@ impl Connection {
             }
             Some(answers) => {
                 let device = answers.session.device.as_ref();
-                device.map(|device| device.nexus.medium_failed(lun, MediumError::Read))
+                device.zip(error).map(|(device, error)| device.nexus.medium_failed(lun, error))
             }
             None => None,
         };
@@ -298,7 +303,7 @@ impl Connection {
         }
     }
 
-    fn file_write_failed<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, error: MediumError) {
+    fn buffered_write_failed<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, error: MediumError) {
         let silent = self.end_write(slot);
         let Some(entry) = self.tasks.get_mut(slot) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
@@ -339,9 +344,41 @@ fn perform(region: &Region, op: MediumOp) -> MediumResult {
     }
 }
 
-fn write_error(result: &io::Result<usize>) -> MediumError {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::StorageFull => MediumError::NoSpace,
-        _ => MediumError::Write,
+/// Where an operation that takes its time is done.
+enum On {
+    File(Handle),
+    Engine(u32),
+}
+
+/// An operation as the engine is asked for it. The bytes are in I/O buffers.
+fn operation(op: &MediumOp) -> Operation {
+    match *op {
+        MediumOp::Read { offset_bytes, .. } => Operation::Read { offset_bytes },
+        MediumOp::Write { offset_bytes, durable, .. } | MediumOp::Fill { offset_bytes, durable, .. } => {
+            Operation::Write { offset_bytes, durable }
+        }
+        MediumOp::Discard { offset_bytes, len_bytes } => Operation::Discard { offset_bytes, len_bytes },
+        MediumOp::Sync { .. } => Operation::Sync,
+        MediumOp::Mapped { offset_bytes, len_bytes } => Operation::Mapped { offset_bytes, len_bytes },
     }
+}
+
+/// Starts an operation on a file, unless its result is known at once.
+fn start_on_file<D: Driver>(
+    driver: &mut D,
+    file: Handle,
+    tag: u64,
+    segs: &[Seg],
+    op: &MediumOp,
+) -> Option<MediumResult> {
+    match *op {
+        MediumOp::Read { offset_bytes, .. } => driver.read_at(file, tag, segs, offset_bytes),
+        MediumOp::Write { offset_bytes, durable, .. } | MediumOp::Fill { offset_bytes, durable, .. } => {
+            driver.write_at(file, tag, segs, offset_bytes, durable);
+        }
+        MediumOp::Discard { offset_bytes, len_bytes } => driver.discard(file, tag, offset_bytes, len_bytes),
+        MediumOp::Sync { .. } => driver.sync(file, tag),
+        MediumOp::Mapped { len_bytes, .. } => return Some(MediumResult::Mapped { mapped: true, len_bytes }),
+    }
+    None
 }

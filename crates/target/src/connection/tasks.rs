@@ -1,6 +1,6 @@
 //! Commands in progress: a slab, so that a transfer tag leads straight to its task and nothing is allocated once warm.
 
-use crate::pool::ChunkPool;
+use crate::{pool::ChunkPool, volume::VolumeId};
 use linerate_io::{Nanos, Seg};
 use linerate_iscsi::transfer::TargetWrite;
 use linerate_scsi::{Extent, Reply, Task};
@@ -15,10 +15,10 @@ pub(super) enum Work {
     Free,
     /// A write to a memory volume: data lands in place.
     MemoryWrite(Extent),
-    /// A read from a file volume.
-    FileRead(Extent),
-    /// A write to a file volume: data gathers in I/O buffers.
-    FileWrite(Extent),
+    /// A read whose bytes come by way of I/O buffers.
+    BufferedRead(Extent),
+    /// A write whose data gathers in I/O buffers.
+    BufferedWrite(Extent),
     /// A command of several steps.
     Steps(Box<Steps>),
     /// Answered as soon as the initiator has sent what it may send unasked.
@@ -32,7 +32,7 @@ pub(super) struct Steps {
     /// Data-out that is being collected.
     pub(super) data: Vec<u8>,
     /// The volume operation under way, or to be tried again when I/O buffers are free.
-    pub(super) operation: Option<(usize, linerate_scsi::MediumOp)>,
+    pub(super) operation: Option<(VolumeId, linerate_scsi::MediumOp)>,
 }
 
 /// One command in progress.
@@ -41,14 +41,14 @@ pub(super) struct Entry {
     pub(super) itt: u32,
     pub(super) immediate: bool,
     pub(super) lun: [u8; 8],
-    pub(super) volume: usize,
+    pub(super) volume: Option<VolumeId>,
     /// What the initiator expects to receive, and to send.
     pub(super) expected_in: u32,
     pub(super) expected_out: u32,
     pub(super) work: Work,
     /// Bookkeeping of the command's data, if it sends any.
     pub(super) write: Option<TargetWrite>,
-    /// I/O buffers of file volumes.
+    /// I/O buffers.
     pub(super) segs: Vec<Seg>,
     /// The nexus's abort count when the command began.
     pub(super) epoch: u32,

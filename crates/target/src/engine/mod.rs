@@ -1,0 +1,163 @@
+//! The engine: the thread behind volumes of kind "raid" and "pool".
+//!
+//! Everything of [`linerate_array`] runs on one thread of its own, with a driver of its own. Workers never wait for it: they
+//! leave requests in its inbox, once per turn, and find the answers in their mailboxes, just as they find completions of
+//! file operations in their drivers. The bytes pass through the workers' I/O buffers and are copied once on the way.
+//!
+//! - `mod.rs`: [`Engine`], as the rest of the array sees it.
+//! - `request.rs`: what passes between workers and engine.
+//! - `thread.rs`: the thread's loop. `serve.rs`: one operation on a volume.
+
+mod request;
+mod serve;
+mod thread;
+
+pub(crate) use request::{Answer, Fault, Finished, Operation, Outcome, Piece, Request};
+
+use crate::config::VolumeConfig;
+use linerate_array::controller::{Command, Reply, StorageConfig, StorageError, StorageStatus};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc},
+    thread::JoinHandle,
+};
+
+/// Gives a worker the answers to its requests.
+pub(crate) type Deliver = Box<dyn Fn(Vec<Finished>) + Send + Sync>;
+
+/// A volume that the engine looks after.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    /// Its number.
+    pub(crate) volume: u32,
+    pub(crate) size_bytes: u64,
+    /// Smallest unit that its disks write whole.
+    pub(crate) block_bytes: u32,
+}
+
+/// What the engine is told and asked.
+enum Letter {
+    /// Operations of a worker.
+    Io(Vec<Request>),
+    /// Who the workers are.
+    Introduce(Vec<Deliver>),
+    /// Open, and if need be make, a volume of the configuration.
+    Open(Box<VolumeConfig>, mpsc::Sender<Result<Opened, StorageError>>),
+    Manage(Box<Command>, mpsc::Sender<Result<Reply, StorageError>>),
+    Status(mpsc::Sender<StorageStatus>),
+    /// Make everything durable and end.
+    Stop,
+}
+
+/// Where letters for the engine are left.
+#[derive(Default)]
+struct Inbox {
+    letters: Mutex<Letters>,
+    /// Set by the thread before anybody writes.
+    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+#[derive(Default)]
+struct Letters {
+    list: Vec<Letter>,
+    /// Nobody reads any more.
+    closed: bool,
+}
+
+/// See the module text. Ends the thread when dropped.
+pub(crate) struct Engine {
+    inbox: Arc<Inbox>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A worker's way to the engine.
+#[derive(Clone)]
+pub(crate) struct EngineDoor(Arc<Inbox>);
+
+impl Inbox {
+    /// Leaves a letter, or gives it back if nobody reads any more.
+    fn post(&self, letter: Letter) -> Result<(), Letter> {
+        {
+            let mut letters = lock(&self.letters);
+            if letters.closed {
+                return Err(letter);
+            }
+            letters.list.push(letter);
+        }
+        if let Some(wake) = self.wake.get() {
+            wake();
+        }
+        Ok(())
+    }
+}
+
+impl EngineDoor {
+    /// Hands requests over; those that nobody will answer come back.
+    pub(crate) fn send(&self, requests: Vec<Request>) -> Vec<Request> {
+        match self.0.post(Letter::Io(requests)) {
+            Err(Letter::Io(requests)) => requests,
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Engine {
+    /// Opens the storage that a configuration describes.
+    pub(crate) fn start(config: StorageConfig, driver: linerate_io::Preference) -> Result<Self, StorageError> {
+        let inbox = Arc::new(Inbox::default());
+        let thread = thread::spawn(config, driver, Arc::clone(&inbox))?;
+        Ok(Self { inbox, thread: Some(thread) })
+    }
+
+    pub(crate) fn door(&self) -> EngineDoor {
+        EngineDoor(Arc::clone(&self.inbox))
+    }
+
+    /// Says where answers go, by the number of the worker.
+    pub(crate) fn introduce(&self, workers: Vec<Deliver>) {
+        // Without a thread there will be no answers either.
+        let _ = self.inbox.post(Letter::Introduce(workers));
+    }
+
+    /// Opens a volume of kind "raid" or "pool".
+    pub(crate) fn open(&self, config: &VolumeConfig) -> Result<Opened, StorageError> {
+        self.ask(|reply| Letter::Open(Box::new(config.clone()), reply))?
+    }
+
+    /// Carries a command out.
+    pub(crate) fn manage(&self, command: Command) -> Result<Reply, StorageError> {
+        self.ask(|reply| Letter::Manage(Box::new(command), reply))?
+    }
+
+    /// How everything is.
+    pub(crate) fn status(&self) -> Result<StorageStatus, StorageError> {
+        self.ask(Letter::Status)
+    }
+
+    fn ask<T>(&self, letter: impl FnOnce(mpsc::Sender<T>) -> Letter) -> Result<T, StorageError> {
+        let (reply, answer) = mpsc::channel();
+        self.inbox.post(letter(reply)).map_err(|_| StorageError::Gone)?;
+        answer.recv().map_err(|_| StorageError::Gone)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.inbox.post(Letter::Stop);
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so on standard error; there is nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+/// A letter is pushed or taken whole, so a poisoned lock still guards sound data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

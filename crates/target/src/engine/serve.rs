@@ -1,0 +1,111 @@
+//! One operation of a worker on a volume, and its answer on the way back.
+
+use super::{Answer, Deliver, Fault, Finished, Operation, Outcome, Piece, Request};
+use bytes::{Bytes, BytesMut};
+use linerate_array::Disk;
+use std::{cell::RefCell, rc::Rc};
+
+/// Answers that wait for the end of a turn, so that a worker is woken once for all of them.
+#[derive(Default)]
+pub(super) struct Outbox {
+    workers: RefCell<Vec<Deliver>>,
+    waiting: RefCell<Vec<Vec<Finished>>>,
+}
+
+impl Outbox {
+    pub(super) fn introduce(&self, workers: Vec<Deliver>) {
+        self.waiting.borrow_mut().resize_with(workers.len(), Vec::new);
+        *self.workers.borrow_mut() = workers;
+    }
+
+    fn put(&self, worker: usize, finished: Finished) {
+        if let Some(waiting) = self.waiting.borrow_mut().get_mut(worker) {
+            waiting.push(finished);
+        }
+    }
+
+    /// Delivers what waits.
+    pub(super) fn deliver(&self) {
+        for (deliver, waiting) in self.workers.borrow().iter().zip(self.waiting.borrow_mut().iter_mut()) {
+            if !waiting.is_empty() {
+                deliver(std::mem::take(waiting));
+            }
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.deliver();
+    }
+}
+
+/// An answer that is due. If nobody gives it, because the engine ends, the worker is told so.
+pub(super) struct Due {
+    outbox: Rc<Outbox>,
+    worker: usize,
+    tag: u64,
+    is_given: bool,
+}
+
+impl Due {
+    pub(super) fn new(outbox: &Rc<Outbox>, request: &Request) -> Self {
+        Self { outbox: Rc::clone(outbox), worker: request.worker, tag: request.tag, is_given: false }
+    }
+
+    pub(super) fn give(mut self, result: Result<Answer, Fault>) {
+        self.is_given = true;
+        self.outbox.put(self.worker, Finished { tag: self.tag, outcome: Outcome(result) });
+    }
+}
+
+impl Drop for Due {
+    fn drop(&mut self) {
+        if !self.is_given {
+            let outcome = Outcome(Err(Fault::Gone));
+            self.outbox.put(self.worker, Finished { tag: self.tag, outcome });
+        }
+    }
+}
+
+/// Does what a worker asks for.
+pub(super) async fn perform(
+    disk: &dyn Disk,
+    operation: Operation,
+    memory: &[Piece],
+) -> Result<Answer, Fault> {
+    let len: usize = memory.iter().map(|piece| piece.len as usize).sum();
+    let done = match operation {
+        Operation::Read { offset_bytes } => {
+            let read = disk.read(offset_bytes, BytesMut::zeroed(len)).await;
+            read.map(|bytes| scatter(&bytes, memory))
+        }
+        Operation::Write { offset_bytes, durable } => {
+            disk.write(offset_bytes, gather(memory, len), durable).await
+        }
+        Operation::Discard { offset_bytes, len_bytes } => disk.discard(offset_bytes, len_bytes).await,
+        Operation::Sync => disk.flush().await,
+        Operation::Mapped { len_bytes, .. } => return Ok(Answer::Mapped { mapped: true, len_bytes }),
+    };
+    done.map(|()| Answer::Moved(len)).map_err(Fault::Disk)
+}
+
+fn gather(memory: &[Piece], len: usize) -> Bytes {
+    let mut bytes = BytesMut::zeroed(len);
+    let mut at = 0;
+    for Piece { region, offset, len } in memory {
+        let end = at + *len as usize;
+        region.read(*offset, &mut bytes[at..end]);
+        at = end;
+    }
+    bytes.freeze()
+}
+
+fn scatter(bytes: &[u8], memory: &[Piece]) {
+    let mut at = 0;
+    for Piece { region, offset, len } in memory {
+        let end = at + *len as usize;
+        region.write(*offset, &bytes[at..end]);
+        at = end;
+    }
+}

@@ -1,0 +1,153 @@
+//! The engine's thread: letters in, tasks run, answers out.
+
+use super::{Inbox, Letter, Opened, Request, lock, serve};
+use crate::config::{VolumeConfig, VolumeKind};
+use linerate_array::{
+    Disk, Host, Runtime,
+    controller::{Controller, StorageConfig, StorageError},
+};
+use linerate_io::{Driver, Preference, Wait, open_driver, with_driver};
+use std::{
+    cell::RefCell,
+    io,
+    rc::Rc,
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+};
+
+/// Whether the storage is open.
+type Ready = mpsc::Sender<Result<(), StorageError>>;
+
+/// Starts the thread; returns when the storage is open.
+pub(super) fn spawn(
+    config: StorageConfig,
+    driver: Preference,
+    inbox: Arc<Inbox>,
+) -> Result<JoinHandle<()>, StorageError> {
+    let (ready, is_ready) = mpsc::channel();
+    let builder = thread::Builder::new().name("array-engine".into());
+    let thread = builder.spawn(move || {
+        let _closes = Closes(Arc::clone(&inbox));
+        match open_driver(driver) {
+            Ok(driver) => with_driver!(driver, |driver| run(driver, config, &inbox, &ready)),
+            Err(error) => drop(ready.send(Err(StorageError::Host(error.to_string())))),
+        }
+    });
+    let thread = thread.map_err(|error| StorageError::Host(error.to_string()))?;
+    is_ready.recv().unwrap_or(Err(StorageError::Gone))?;
+    Ok(thread)
+}
+
+/// Closes the inbox however the thread ends, so that nobody waits for an answer.
+struct Closes(Arc<Inbox>);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        let mut letters = lock(&self.0.letters);
+        letters.closed = true;
+        letters.list.clear();
+    }
+}
+
+/// The thread's life.
+fn run<D: Driver>(driver: D, config: StorageConfig, inbox: &Arc<Inbox>, ready: &Ready) {
+    let waker = driver.waker();
+    // Nobody else sets it.
+    let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
+    let mut host = Host::new(driver);
+    let (runtime, files) = (host.runtime(), host.files());
+    let opening = Controller::open(runtime.clone(), files, config);
+    let shop = match host.block_on(opening) {
+        Ok(Ok(controller)) => Rc::new(Shop::new(runtime, controller)),
+        Ok(Err(error)) => return drop(ready.send(Err(error))),
+        Err(error) => return drop(ready.send(Err(StorageError::Host(error.to_string())))),
+    };
+    if ready.send(Ok(())).is_err() {
+        return;
+    }
+    if let Err(error) = serve(&mut host, inbox, &shop) {
+        tracing::error!(%error, "the I/O driver failed; the storage engine ends");
+    }
+}
+
+fn serve<D: Driver>(host: &mut Host<D>, inbox: &Inbox, shop: &Rc<Shop>) -> io::Result<()> {
+    let (mut letters, mut others) = (Vec::new(), Vec::new());
+    let mut stops = false;
+    while !stops {
+        letters.append(&mut lock(&inbox.letters).list);
+        for letter in letters.drain(..) {
+            stops |= matches!(letter, Letter::Stop);
+            shop.read(letter);
+        }
+        host.turn(Wait::Never, &mut others)?;
+        shop.outbox.deliver();
+        if !stops && lock(&inbox.letters).list.is_empty() {
+            host.turn(Wait::Forever, &mut others)?;
+        }
+        // The driver does nothing but file operations of disks, and wakes this thread for letters.
+        others.clear();
+    }
+    let last = Rc::clone(shop);
+    host.block_on(async move { last.controller.close().await })
+}
+
+/// What tasks of the engine share.
+struct Shop {
+    runtime: Runtime,
+    controller: Rc<Controller>,
+    /// By number; numbers are never used again.
+    volumes: RefCell<Vec<Option<Rc<dyn Disk>>>>,
+    outbox: Rc<serve::Outbox>,
+}
+
+impl Shop {
+    fn new(runtime: Runtime, controller: Rc<Controller>) -> Self {
+        Self { runtime, controller, volumes: RefCell::default(), outbox: Rc::default() }
+    }
+
+    fn read(self: &Rc<Self>, letter: Letter) {
+        match letter {
+            Letter::Io(requests) => requests.into_iter().for_each(|request| self.serve(request)),
+            Letter::Introduce(workers) => self.outbox.introduce(workers),
+            // Whoever asked and did not wait for the answer does not need it.
+            Letter::Open(config, reply) => {
+                let shop = Rc::clone(self);
+                self.runtime.spawn(async move { drop(reply.send(shop.open(&config).await)) });
+            }
+            Letter::Manage(command, reply) => {
+                let shop = Rc::clone(self);
+                self.runtime.spawn(async move { drop(reply.send(shop.controller.manage(*command).await)) });
+            }
+            Letter::Status(reply) => drop(reply.send(self.controller.status())),
+            Letter::Stop => {}
+        }
+    }
+
+    fn serve(self: &Rc<Self>, request: Request) {
+        let due = serve::Due::new(&self.outbox, &request);
+        let disk = self.volumes.borrow().get(request.volume as usize).cloned().flatten();
+        // Without a disk, `due` says so when it is dropped.
+        let Some(disk) = disk else { return };
+        self.runtime.spawn(async move {
+            due.give(serve::perform(&*disk, request.operation, &request.memory).await);
+        });
+    }
+
+    async fn open(&self, config: &VolumeConfig) -> Result<Opened, StorageError> {
+        let disk = match config.kind {
+            VolumeKind::Raid => self.controller.raid_volume(config.raid_set.as_deref())?,
+            _ => {
+                let pool = config.pool.as_deref();
+                self.controller.thin_volume(pool, &config.name, config.size_bytes).await?
+            }
+        };
+        let mut volumes = self.volumes.borrow_mut();
+        let opened = Opened {
+            volume: volumes.len() as u32,
+            size_bytes: disk.size_bytes(),
+            block_bytes: disk.block_bytes(),
+        };
+        volumes.push(Some(disk));
+        Ok(opened)
+    }
+}
