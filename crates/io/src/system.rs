@@ -7,6 +7,12 @@ use rustix::{
 };
 use std::{ffi::c_int, fs, io, time::Duration};
 
+/// Seconds since 1970, by the host's wall clock: for what people read, never for intervals.
+pub fn unix_time_s() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}
+
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);

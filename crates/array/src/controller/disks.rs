@@ -1,31 +1,65 @@
 //! An array's disks.
 
 use super::{
+    check::{check_disk, check_name, value},
     config::{DiskKind, DiskSpec},
     error::{Noun, StorageError},
+    sets::Place,
     status::{DiskState, DiskStatus},
 };
 use crate::{
-    disk::{Disk, FileConfig, MemoryDisk},
+    disk::{Disk, FileConfig, MemoryDisk, ModelledDisk, modelled::drives},
     host::Files,
+    runtime::Runtime,
 };
 use std::{cell::RefCell, rc::Rc};
 
 /// All disks, in use or not.
 pub(super) struct Shelf {
-    files: Files,
+    runtime: Runtime,
+    files: Option<Files>,
     disks: RefCell<Vec<(DiskSpec, Rc<dyn Disk>)>>,
 }
 
 impl Shelf {
     /// Opens disks, and makes those in memory and the files that are not there.
-    pub(super) async fn open(files: Files, specs: Vec<DiskSpec>) -> Result<Self, StorageError> {
-        let mut disks = Vec::new();
+    pub(super) async fn open(
+        runtime: Runtime,
+        files: Option<Files>,
+        specs: Vec<DiskSpec>,
+    ) -> Result<Self, StorageError> {
+        let shelf = Self { runtime, files, disks: RefCell::default() };
         for spec in specs {
-            let disk = open(&files, &spec).await?;
-            disks.push((spec, disk));
+            let disk = shelf.make(&spec).await?;
+            shelf.disks.borrow_mut().push((spec, disk));
         }
-        Ok(Self { files, disks: RefCell::new(disks) })
+        Ok(shelf)
+    }
+
+    /// One more disk, which comes while the array serves.
+    pub(super) async fn add(&self, spec: DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
+        check_name(&spec.name)?;
+        check_disk(&spec)?;
+        if spec.count.is_some() {
+            return Err(value(Noun::Disk, &spec.name, "count", "is left out for a disk that replaces another"));
+        }
+        let taken = || StorageError::Taken { noun: Noun::Disk, name: spec.name.clone() };
+        if self.check(&spec.name).is_ok() {
+            return Err(taken());
+        }
+        let disk = self.make(&spec).await?;
+        self.disks.borrow_mut().push((spec, Rc::clone(&disk)));
+        Ok(disk)
+    }
+
+    /// Lets a disk go.
+    pub(super) fn remove(&self, name: &str) {
+        self.disks.borrow_mut().retain(|(spec, _)| spec.name != name);
+    }
+
+    /// The error of a name that no disk has.
+    pub(super) fn check(&self, name: &str) -> Result<(), StorageError> {
+        self.disk(name).map(drop)
     }
 
     /// A disk by its name.
@@ -39,21 +73,40 @@ impl Shelf {
         })
     }
 
-    pub(super) fn status(&self) -> Vec<DiskStatus> {
+    pub(super) fn status(&self, places: &[Place]) -> Vec<DiskStatus> {
         let disks = self.disks.borrow();
-        let one = |(spec, disk): &(DiskSpec, Rc<dyn Disk>)| DiskStatus {
-            name: spec.name.clone(),
-            model: spec.model.clone(),
-            state: DiskState::Online,
-            raid_set: None,
-            size_bytes: disk.size_bytes(),
-            stats: disk.stats(),
+        let one = |(spec, disk): &(DiskSpec, Rc<dyn Disk>)| {
+            let place = places.iter().find(|place| place.disk == spec.name);
+            DiskStatus {
+                name: spec.name.clone(),
+                model: spec.model.clone(),
+                state: place.map_or(DiskState::Online, |place| place.state),
+                raid_set: place.map(|place| place.set.clone()),
+                size_bytes: disk.size_bytes(),
+                stats: disk.stats(),
+            }
         };
         disks.iter().map(one).collect()
     }
+
+    async fn make(&self, spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
+        let drive = spec.model.as_deref().map(|model| {
+            drives::drive(model).ok_or_else(|| {
+                let known: Vec<_> = drives::DRIVES.iter().map(|drive| drive.name).collect();
+                value(Noun::Disk, &spec.name, "model", &format!("is one of {}", known.join(", ")))
+            })
+        });
+        let drive = drive.transpose()?;
+        let disk = bytes_of(self.files.as_ref(), spec).await?;
+        Ok(match drive {
+            Some(drive) => Rc::new(ModelledDisk::new(&self.runtime, drive, disk)),
+            None => disk,
+        })
+    }
 }
 
-async fn open(files: &Files, spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
+/// A disk as fast as its bytes.
+async fn bytes_of(files: Option<&Files>, spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
     match (spec.kind, &spec.path) {
         (DiskKind::File, Some(path)) => {
             let config = FileConfig {
@@ -64,6 +117,7 @@ async fn open(files: &Files, spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageErr
                 direct: true,
             };
             let fault = |error| StorageError::Open { name: spec.name.clone(), path: path.clone(), error };
+            let files = files.ok_or_else(|| value(Noun::Disk, &spec.name, "kind", "is \"memory\" in virtual time"))?;
             Ok(Rc::new(files.open(&config).await.map_err(fault)?))
         }
         _ => {

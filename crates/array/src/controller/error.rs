@@ -1,6 +1,6 @@
 //! Why an array's storage cannot be opened, or does not do what it is asked.
 
-use crate::disk::DiskError;
+use crate::{disk::DiskError, pool::PoolError, raid::RaidError};
 use std::io;
 use thiserror::Error;
 
@@ -126,13 +126,21 @@ pub enum StorageError {
         /// Why not.
         error: io::Error,
     },
-    /// Disks failed while it was done.
-    #[error("{doing}: {error}")]
-    Disk {
-        /// What was being done.
-        doing: String,
-        /// What happened.
-        error: DiskError,
+    /// A RAID set cannot be made, put together or changed.
+    #[error("RAID set \"{set}\": {error}")]
+    Raid {
+        /// Its name.
+        set: String,
+        /// Why not.
+        error: RaidError,
+    },
+    /// A pool cannot be opened or changed.
+    #[error("pool \"{pool}\": {error}")]
+    Pool {
+        /// Its name.
+        pool: String,
+        /// Why not.
+        error: PoolError,
     },
     /// The host lacks what the engine needs.
     #[error("the host cannot run the storage engine ({0}); raise the limits of processes, open files or memory")]
@@ -147,14 +155,19 @@ impl StorageError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::Open { .. } | Self::Memory { .. } | Self::Host(_) => Blame::Host,
-            Self::Disk { error, .. } => match error {
-                DiskError::Full(_) | DiskError::Protected(_) => Blame::User,
-                DiskError::OutOfRange { .. } => Blame::Internal,
-                _ => Blame::Host,
-            },
+            Self::Raid { error: RaidError::Disk(error), .. }
+            | Self::Pool { error: PoolError::Disk(error), .. } => of_disk(error),
             Self::Gone => Blame::Internal,
             _ => Blame::User,
         }
+    }
+}
+
+fn of_disk(error: &DiskError) -> Blame {
+    match error {
+        DiskError::Full(_) | DiskError::Protected(_) => Blame::User,
+        DiskError::OutOfRange { .. } => Blame::Internal,
+        _ => Blame::Host,
     }
 }
 

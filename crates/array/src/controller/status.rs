@@ -126,6 +126,8 @@ pub struct PoolStatus {
     pub promised_bytes: u64,
     /// More of it is in use than it should be.
     pub warning: bool,
+    /// Why nothing of it can be changed any more; none: all is well.
+    pub failure: Option<String>,
 }
 
 /// A pool's volume.
@@ -141,6 +143,10 @@ pub struct VolumeStatus {
     pub used_bytes: u64,
     /// Its snapshots, oldest first.
     pub snapshots: Vec<SnapshotStatus>,
+    /// iSCSI name of the target that shows it; none: it is not shown.
+    pub target: Option<String>,
+    /// Its logical unit number there.
+    pub lun: Option<u16>,
     /// How its replica is, if it has one.
     pub replica: Option<serde_json::Value>,
 }

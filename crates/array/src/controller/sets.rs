@@ -1,0 +1,122 @@
+//! An array's RAID sets.
+
+use super::{
+    config::{Initialise, RaidLevelName, RaidSetSpec},
+    disks::Shelf,
+    error::StorageError,
+    status::{DiskState, RaidSetState, RaidSetStatus, TaskKind, TaskStatus},
+};
+use crate::{
+    disk::Disk,
+    raid::{self, MemberState, RaidConfig, RaidError, RaidLevel, RaidSet, RaidState, RaidStatus},
+    runtime::Runtime,
+};
+use std::rc::Rc;
+
+/// A RAID set and what was asked for.
+pub(super) struct SetEntry {
+    pub(super) spec: RaidSetSpec,
+    pub(super) set: Rc<RaidSet>,
+}
+
+/// What a set says of a disk.
+pub(super) struct Place {
+    pub(super) disk: String,
+    pub(super) set: String,
+    pub(super) state: DiskState,
+}
+
+impl SetEntry {
+    /// Puts a set together, or makes it where none of its disks holds one.
+    pub(super) async fn open(runtime: &Runtime, shelf: &Shelf, spec: RaidSetSpec) -> Result<Self, StorageError> {
+        let config = config(&spec);
+        let disks = |names: &[String]| names.iter().map(|name| shelf.disk(name)).collect::<Result<Vec<_>, _>>();
+        let (members, spares) = (disks(&spec.disks)?, disks(&spec.spares)?);
+        let found =
+            RaidSet::assemble(runtime.clone(), config.clone(), members.clone(), spares.clone()).await;
+        let set = match found {
+            Err(RaidError::NotFound(_)) => RaidSet::create(runtime.clone(), config, members, spares).await,
+            found => found,
+        };
+        match set {
+            Ok(set) => Ok(Self { spec, set }),
+            Err(error) => Err(StorageError::Raid { set: spec.name, error }),
+        }
+    }
+
+    /// What went wrong, and where.
+    pub(super) fn fault(&self, error: RaidError) -> StorageError {
+        StorageError::Raid { set: self.spec.name.clone(), error }
+    }
+
+    /// Whether a disk is a member, a place for one, or a spare.
+    pub(super) fn has(&self, disk: &str) -> bool {
+        let RaidStatus { members, spares, .. } = self.set.status();
+        members.iter().any(|member| member.name == disk) || spares.iter().any(|spare| spare == disk)
+    }
+
+    pub(super) fn places(&self) -> Vec<Place> {
+        let RaidStatus { members, spares, .. } = self.set.status();
+        let place = |disk: &str, state| Place { disk: disk.to_owned(), set: self.spec.name.clone(), state };
+        let state = |state| match state {
+            MemberState::Online => DiskState::Online,
+            MemberState::Rebuilding => DiskState::Rebuilding,
+            MemberState::Failed => DiskState::Failed,
+            MemberState::Missing => DiskState::Missing,
+        };
+        let members = members.iter().map(|member| place(&member.name, state(member.state)));
+        members.chain(spares.iter().map(|spare| place(spare, DiskState::Spare))).collect()
+    }
+
+    pub(super) fn status(&self) -> RaidSetStatus {
+        let RaidStatus { state, raw_bytes, task, counters, .. } = self.set.status();
+        RaidSetStatus {
+            name: self.spec.name.clone(),
+            level: self.spec.level,
+            state: match state {
+                RaidState::Optimal => RaidSetState::Optimal,
+                RaidState::Degraded => RaidSetState::Degraded,
+                RaidState::Failed => RaidSetState::Failed,
+            },
+            size_bytes: self.set.size_bytes(),
+            raw_bytes,
+            task: task.map(|task| TaskStatus {
+                kind: match task.kind {
+                    raid::TaskKind::Initialise => TaskKind::Initialise,
+                    raid::TaskKind::Rebuild => TaskKind::Rebuild,
+                    raid::TaskKind::Scrub => TaskKind::Scrub,
+                },
+                done: task.done,
+            }),
+            full_stripe_writes: counters.full_stripe_writes,
+            read_modify_writes: counters.read_modify_writes,
+            reconstruct_writes: counters.reconstruct_writes,
+            degraded_reads: counters.degraded_reads,
+            mismatches_found: counters.mismatches_found,
+            mismatches_mended: counters.mismatches_mended,
+        }
+    }
+}
+
+fn config(spec: &RaidSetSpec) -> RaidConfig {
+    RaidConfig {
+        name: spec.name.clone(),
+        level: match spec.level {
+            RaidLevelName::Raid0 => RaidLevel::Raid0,
+            RaidLevelName::Raid1 => RaidLevel::Raid1,
+            RaidLevelName::Raid5 => RaidLevel::Raid5,
+            RaidLevelName::Raid6 => RaidLevel::Raid6,
+            RaidLevelName::Raid10 => RaidLevel::Raid10,
+            RaidLevelName::Raid50 => RaidLevel::Raid50,
+            RaidLevelName::Raid60 => RaidLevel::Raid60,
+        },
+        chunk_bytes: spec.chunk_bytes,
+        groups: spec.groups as usize,
+        initialise: match spec.initialise {
+            Initialise::Background => raid::Initialise::Background,
+            Initialise::AssumeClean => raid::Initialise::AssumeClean,
+        },
+        rebuild_bytes_per_s: spec.rebuild_bytes_per_s,
+        checksums: spec.checksums,
+    }
+}

@@ -1,0 +1,149 @@
+//! Volumes of pools: found, made, changed and ended. A volume's name says which pool it is in.
+
+use super::{
+    Controller,
+    check::check_name,
+    error::{Noun, StorageError},
+    named,
+    pools::PoolEntry,
+};
+use crate::pool::Volume;
+use bytes::Bytes;
+use std::rc::Rc;
+
+/// Settings of the pool in which it is kept what the owner of the controller wants kept with a volume.
+const KEPT: &str = "volume/";
+
+impl Controller {
+    /// A thin volume of the configuration, made if it is not there and a size is given. `pool: None`: the only one.
+    pub async fn thin_volume(
+        &self,
+        pool: Option<&str>,
+        name: &str,
+        size_bytes: Option<u64>,
+    ) -> Result<Rc<Volume>, StorageError> {
+        let entry = named(Noun::Pool, pool, &self.pools, |entry| &entry.spec.name)?;
+        match (entry.pool.volume(name), size_bytes) {
+            (Some(volume), _) => Ok(volume),
+            (None, Some(size_bytes)) => self.create_volume(pool, name, size_bytes).await,
+            (None, None) => Err(StorageError::Value {
+                noun: Noun::Volume,
+                name: name.to_owned(),
+                key: "size_bytes",
+                rule: format!("is missing, and pool \"{}\" has no such volume", entry.spec.name),
+            }),
+        }
+    }
+
+    /// Makes a volume.
+    pub async fn create_volume(
+        &self,
+        pool: Option<&str>,
+        name: &str,
+        size_bytes: u64,
+    ) -> Result<Rc<Volume>, StorageError> {
+        check_name(name)?;
+        let entry = named(Noun::Pool, pool, &self.pools, |entry| &entry.spec.name)?;
+        self.check_free(name)?;
+        entry.pool.create_volume(name, size_bytes).await.map_err(entry.fault())
+    }
+
+    /// Makes a volume that begins as a snapshot of another.
+    pub async fn clone_volume(
+        &self,
+        volume: &str,
+        snapshot: &str,
+        name: &str,
+    ) -> Result<Rc<Volume>, StorageError> {
+        check_name(name)?;
+        let entry = self.pool_of(volume)?;
+        self.check_free(name)?;
+        entry.pool.clone_snapshot(volume, snapshot, name).await.map_err(entry.fault())
+    }
+
+    /// A volume by its name.
+    pub fn volume(&self, name: &str) -> Result<Rc<Volume>, StorageError> {
+        let found = self.pools.iter().find_map(|entry| entry.pool.volume(name));
+        found.ok_or_else(|| self.unknown(name))
+    }
+
+    /// Changes a volume's capacity.
+    pub async fn resize_volume(&self, name: &str, size_bytes: u64) -> Result<(), StorageError> {
+        let entry = self.pool_of(name)?;
+        entry.pool.resize(name, size_bytes).await.map_err(entry.fault())
+    }
+
+    /// Whether [`Controller::delete_volume`] would do it.
+    pub fn check_delete(&self, name: &str, with_snapshots: bool) -> Result<(), StorageError> {
+        let snapshots = self.snapshots_of(name)?;
+        if with_snapshots || snapshots.is_empty() {
+            return Ok(());
+        }
+        Err(StorageError::Refused(format!(
+            "volume \"{name}\" has snapshots ({}); delete them first, or with it: `with_snapshots`",
+            snapshots.join(", ")
+        )))
+    }
+
+    /// Ends a volume, and its snapshots if that is wanted; a volume that has some is not ended otherwise.
+    pub async fn delete_volume(&self, name: &str, with_snapshots: bool) -> Result<(), StorageError> {
+        self.check_delete(name, with_snapshots)?;
+        let entry = self.pool_of(name)?;
+        for snapshot in self.snapshots_of(name)? {
+            entry.pool.delete_snapshot(name, &snapshot).await.map_err(entry.fault())?;
+        }
+        entry.pool.delete(name).await.map_err(entry.fault())
+    }
+
+    /// What is kept with volumes: pool, name of the volume, text.
+    pub fn kept(&self) -> Vec<(String, String, String)> {
+        let of_pool = |entry: &PoolEntry| {
+            let keys = entry.pool.setting_keys(KEPT).into_iter();
+            let texts = keys.filter_map(|key| {
+                let text = String::from_utf8(entry.pool.setting(&key)?.to_vec()).ok()?;
+                Some((entry.spec.name.clone(), key.strip_prefix(KEPT)?.to_owned(), text))
+            });
+            texts.collect::<Vec<_>>()
+        };
+        self.pools.iter().flat_map(of_pool).collect()
+    }
+
+    /// Keeps a text with a volume of a pool, durably, whether there is such a volume now or not; `None` forgets it.
+    pub async fn keep(&self, pool: &str, volume: &str, text: Option<String>) -> Result<(), StorageError> {
+        let entry = named(Noun::Pool, Some(pool), &self.pools, |entry| &entry.spec.name)?;
+        let value = text.map(|text| Bytes::from(text.into_bytes()));
+        entry.pool.put_setting(&format!("{KEPT}{volume}"), value).await.map_err(entry.fault())
+    }
+
+    /// Name of the pool that a volume is in.
+    pub fn pool_name_of(&self, volume: &str) -> Result<&str, StorageError> {
+        Ok(&self.pool_of(volume)?.spec.name)
+    }
+
+    pub(super) fn pool_of(&self, volume: &str) -> Result<&PoolEntry, StorageError> {
+        let found = self.pools.iter().find(|entry| entry.pool.volume(volume).is_some());
+        found.ok_or_else(|| self.unknown(volume))
+    }
+
+    pub(super) fn volume_names(&self) -> Vec<String> {
+        let of_pool = |entry: &PoolEntry| entry.pool.status().volumes;
+        self.pools.iter().flat_map(of_pool).map(|volume| volume.name).collect()
+    }
+
+    fn snapshots_of(&self, volume: &str) -> Result<Vec<String>, StorageError> {
+        let volumes = self.pool_of(volume)?.pool.status().volumes;
+        let found = volumes.into_iter().find(|one| one.name == volume);
+        Ok(found.into_iter().flat_map(|one| one.snapshots).map(|snapshot| snapshot.name).collect())
+    }
+
+    fn check_free(&self, name: &str) -> Result<(), StorageError> {
+        match self.pools.iter().any(|entry| entry.pool.volume(name).is_some()) {
+            true => Err(StorageError::Taken { noun: Noun::Volume, name: name.to_owned() }),
+            false => Ok(()),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> StorageError {
+        StorageError::Unknown { noun: Noun::Volume, name: name.to_owned(), known: self.volume_names() }
+    }
+}
