@@ -5,7 +5,11 @@ use rustix::{
     thread::CpuSet,
     time::{ClockId, clock_gettime},
 };
-use std::{ffi::c_int, fs, io, time::Duration};
+use std::{
+    ffi::c_int,
+    fs, io,
+    time::{Duration, SystemTime},
+};
 
 /// Seconds since 1970, by the host's wall clock: for what people read, never for intervals.
 pub fn unix_time_s() -> f64 {

@@ -99,7 +99,7 @@ impl Shelf {
         let drive = drive.transpose()?;
         let disk = bytes_of(self.files.as_ref(), spec).await?;
         Ok(match drive {
-            Some(drive) => Rc::new(ModelledDisk::new(&self.runtime, drive, disk)),
+            Some(drive) => Rc::new(ModelledDisk::new(self.runtime.clone(), drive, disk)),
             None => disk,
         })
     }

@@ -2,7 +2,11 @@
 
 use super::{Answer, Deliver, Fault, Finished, Operation, Outcome, Piece, Request};
 use bytes::{Bytes, BytesMut};
-use linerate_array::Disk;
+use linerate_array::{
+    Disk, DiskError,
+    pool::Volume,
+    raid::RaidSet,
+};
 use std::{cell::RefCell, rc::Rc};
 
 /// Answers that wait for the end of a turn, so that a worker is woken once for all of them.
@@ -68,12 +72,39 @@ impl Drop for Due {
     }
 }
 
+/// A volume, by what it is.
+#[derive(Clone)]
+pub(super) enum Served {
+    /// A RAID set.
+    Whole(Rc<RaidSet>),
+    /// A pool's volume.
+    Thin(Rc<Volume>),
+}
+
+impl Served {
+    pub(super) fn disk(&self) -> &dyn Disk {
+        match self {
+            Self::Whole(set) => &**set,
+            Self::Thin(volume) => &**volume,
+        }
+    }
+
+    /// Whether the run from a place on has pages, and how far it goes.
+    fn mapped(&self, offset_bytes: u64, len_bytes: u64) -> Result<Answer, DiskError> {
+        let Self::Thin(volume) = self else { return Ok(Answer::Mapped { mapped: true, len_bytes }) };
+        let run = volume.allocated(offset_bytes)?;
+        let ends = run.offset_bytes + run.len_bytes;
+        Ok(Answer::Mapped { mapped: run.is_mapped, len_bytes: len_bytes.min(ends - offset_bytes) })
+    }
+}
+
 /// Does what a worker asks for.
 pub(super) async fn perform(
-    disk: &dyn Disk,
+    volume: &Served,
     operation: Operation,
     memory: &[Piece],
 ) -> Result<Answer, Fault> {
+    let disk = volume.disk();
     let len: usize = memory.iter().map(|piece| piece.len as usize).sum();
     let done = match operation {
         Operation::Read { offset_bytes } => {
@@ -85,7 +116,9 @@ pub(super) async fn perform(
         }
         Operation::Discard { offset_bytes, len_bytes } => disk.discard(offset_bytes, len_bytes).await,
         Operation::Sync => disk.flush().await,
-        Operation::Mapped { len_bytes, .. } => return Ok(Answer::Mapped { mapped: true, len_bytes }),
+        Operation::Mapped { offset_bytes, len_bytes } => {
+            return volume.mapped(offset_bytes, len_bytes).map_err(Fault::Disk);
+        }
     };
     done.map(|()| Answer::Moved(len)).map_err(Fault::Disk)
 }

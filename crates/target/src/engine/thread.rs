@@ -1,9 +1,12 @@
 //! The engine's thread: letters in, tasks run, answers out.
 
-use super::{Inbox, Letter, Opened, Request, lock, serve};
+use super::{
+    Inbox, Letter, Opened, Request, lock,
+    serve::{self, Served},
+};
 use crate::config::{VolumeConfig, VolumeKind};
 use linerate_array::{
-    Disk, Host, Runtime,
+    Host, Runtime,
     controller::{Controller, StorageConfig, StorageError},
 };
 use linerate_io::{Driver, Preference, Wait, open_driver, with_driver};
@@ -56,7 +59,7 @@ fn run<D: Driver>(driver: D, config: StorageConfig, inbox: &Arc<Inbox>, ready: &
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
     let mut host = Host::new(driver);
     let (runtime, files) = (host.runtime(), host.files());
-    let opening = Controller::open(runtime.clone(), files, config);
+    let opening = Controller::open(runtime.clone(), Some(files), config);
     let shop = match host.block_on(opening) {
         Ok(Ok(controller)) => Rc::new(Shop::new(runtime, controller)),
         Ok(Err(error)) => return drop(ready.send(Err(error))),
@@ -96,7 +99,7 @@ struct Shop {
     runtime: Runtime,
     controller: Rc<Controller>,
     /// By number; numbers are never used again.
-    volumes: RefCell<Vec<Option<Rc<dyn Disk>>>>,
+    volumes: RefCell<Vec<Option<Served>>>,
     outbox: Rc<serve::Outbox>,
 }
 
@@ -125,29 +128,35 @@ impl Shop {
 
     fn serve(self: &Rc<Self>, request: Request) {
         let due = serve::Due::new(&self.outbox, &request);
-        let disk = self.volumes.borrow().get(request.volume as usize).cloned().flatten();
-        // Without a disk, `due` says so when it is dropped.
-        let Some(disk) = disk else { return };
+        let volume = self.volumes.borrow().get(request.volume as usize).cloned().flatten();
+        // Without a volume, `due` says so when it is dropped.
+        let Some(volume) = volume else { return };
         self.runtime.spawn(async move {
-            due.give(serve::perform(&*disk, request.operation, &request.memory).await);
+            due.give(serve::perform(&volume, request.operation, &request.memory).await);
         });
     }
 
     async fn open(&self, config: &VolumeConfig) -> Result<Opened, StorageError> {
-        let disk = match config.kind {
-            VolumeKind::Raid => self.controller.raid_volume(config.raid_set.as_deref())?,
+        let volume = match config.kind {
+            VolumeKind::Raid => Served::Whole(self.controller.raid_volume(config.raid_set.as_deref())?),
             _ => {
                 let pool = config.pool.as_deref();
-                self.controller.thin_volume(pool, &config.name, config.size_bytes).await?
+                Served::Thin(self.controller.thin_volume(pool, &config.name, config.size_bytes).await?)
             }
         };
+        Ok(self.add(volume))
+    }
+
+    /// Gives a volume a number.
+    fn add(&self, volume: Served) -> Opened {
         let mut volumes = self.volumes.borrow_mut();
+        let disk = volume.disk();
         let opened = Opened {
             volume: volumes.len() as u32,
             size_bytes: disk.size_bytes(),
             block_bytes: disk.block_bytes(),
         };
-        volumes.push(Some(disk));
-        Ok(opened)
+        volumes.push(Some(volume));
+        opened
     }
 }
