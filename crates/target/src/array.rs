@@ -315,7 +315,8 @@ pub(crate) fn open_targets<D: Driver>(
     let mut targets: Vec<Arc<Target>> = Vec::new();
     for target in &config.targets {
         let fault = |error| ArrayError::Target { name: target.name.clone(), error: Box::new(error) };
-        let opened = Target::open(target, &config.name, &groups, driver, engine, &mut volumes).map_err(fault)?;
+        let opened =
+            Target::open(target, &config.name, &groups, driver, engine, &mut volumes).map_err(fault)?;
         if targets.iter().any(|other| other.name == opened.name) {
             return Err(ArrayError::TwoTargets(opened.name));
         }

@@ -19,7 +19,10 @@ pub(crate) struct Volume {
 #[derive(Debug)]
 enum Backing {
     Memory(Arc<Region>),
-    File { path: PathBuf, options: FileOptions },
+    File {
+        path: PathBuf,
+        options: FileOptions,
+    },
     /// Number of the volume at the engine.
     Managed(u32),
 }
@@ -39,7 +42,10 @@ pub(crate) struct Media(Vec<Attached>);
 
 #[derive(Debug)]
 enum Attached {
-    Memory { region: Arc<Region>, id: RegionId },
+    Memory {
+        region: Arc<Region>,
+        id: RegionId,
+    },
     File(Handle),
     /// Not by its driver.
     Elsewhere,
@@ -219,7 +225,7 @@ enum Reason {
     #[error("kinds \"pool\" and \"raid\" have no `path`; their disks have")]
     ManagedHasNoPath,
     #[error(
-        "`write_cache` on a RAID set or in a pool loses acknowledged writes in a power cut; say `power_protected` if it cannot"
+        "`write_cache` on a RAID set or in a pool loses writes in a power cut; say `power_protected` if it cannot"
     )]
     PowerUnprotected,
     #[error("`sector_bytes` is smaller than the blocks of its disks; make it {0}")]

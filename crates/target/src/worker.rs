@@ -8,11 +8,11 @@ use crate::{
     change::{ChangeError, change},
     config::{ArrayChange, ArrayConfig, Limits},
     connection::{Connection, Ends},
+    engine::{Answer, Fault, Finished, Operation, Outcome, Piece, Request},
     pool::ChunkPool,
     portals::{ListenOn, Portal, can_serve},
     service::{ConnectionKey, Mailbox, Message, Service},
     stats::{ArrayStats, Counters, SessionStats},
-    engine::{Answer, Fault, Finished, Operation, Outcome, Piece, Request},
     volume::Media,
 };
 use linerate_io::{Buffer, Completion, Driver, Handle, Nanos, Seg, SocketOptions, Wait, net::NetEvent};

@@ -61,7 +61,9 @@ pub(super) fn check_disk(disk: &DiskSpec) -> Result<(), StorageError> {
         return wrong("size_bytes", "is a multiple of the sector size, and not 0");
     }
     match disk.kind {
-        Memory if disk.path.is_some() => wrong("path", "is for kind \"file\"; leave it out, or change the kind"),
+        Memory if disk.path.is_some() => {
+            wrong("path", "is for kind \"file\"; leave it out, or change the kind")
+        }
         Memory if disk.size_bytes.is_none() => wrong("size_bytes", "is missing; a disk in memory needs it"),
         File if disk.path.is_none() => wrong("path", "is missing; a disk of kind \"file\" needs it"),
         Memory | File => Ok(()),
@@ -72,10 +74,7 @@ pub(super) fn value(noun: Noun, name: &str, key: &'static str, rule: &str) -> St
     StorageError::Value { noun, name: name.to_owned(), key, rule: rule.to_owned() }
 }
 
-fn names<'a>(
-    noun: Noun,
-    names: impl Iterator<Item = &'a String>,
-) -> Result<Vec<String>, StorageError> {
+fn names<'a>(noun: Noun, names: impl Iterator<Item = &'a String>) -> Result<Vec<String>, StorageError> {
     let mut seen: Vec<String> = Vec::new();
     for name in names {
         check_name(name)?;
@@ -99,12 +98,9 @@ fn own(
         return Err(StorageError::Unknown { noun, name: name.to_owned(), known: known.to_vec() });
     }
     match owners.insert(name.to_owned(), owner.to_owned()) {
-        Some(first) => Err(StorageError::UsedTwice {
-            noun,
-            name: name.to_owned(),
-            first,
-            second: owner.to_owned(),
-        }),
+        Some(first) => {
+            Err(StorageError::UsedTwice { noun, name: name.to_owned(), first, second: owner.to_owned() })
+        }
         None => Ok(()),
     }
 }
@@ -126,7 +122,9 @@ mod tests {
                 "there is no disk \"d2\"; there are: d0, d1",
             ),
             (
-                format!(r#"{{{disks}, "raid_sets": [{{"name": "r", "level": "raid0", "disks": ["d1", "d1"]}}]}}"#),
+                format!(
+                    r#"{{{disks}, "raid_sets": [{{"name": "r", "level": "raid0", "disks": ["d1", "d1"]}}]}}"#
+                ),
                 "disk \"d1\" is used by \"r\" and by \"r\"",
             ),
             (r#"{"disks": [{"name": "a b", "size_bytes": 512}]}"#.into(), "\"a b\" is no name"),

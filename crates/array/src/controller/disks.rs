@@ -41,7 +41,12 @@ impl Shelf {
         check_name(&spec.name)?;
         check_disk(&spec)?;
         if spec.count.is_some() {
-            return Err(value(Noun::Disk, &spec.name, "count", "is left out for a disk that replaces another"));
+            return Err(value(
+                Noun::Disk,
+                &spec.name,
+                "count",
+                "is left out for a disk that replaces another",
+            ));
         }
         let taken = || StorageError::Taken { noun: Noun::Disk, name: spec.name.clone() };
         if self.check(&spec.name).is_ok() {
@@ -107,23 +112,20 @@ impl Shelf {
 
 /// A disk as fast as its bytes.
 async fn bytes_of(files: Option<&Files>, spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
-    match (spec.kind, &spec.path) {
-        (DiskKind::File, Some(path)) => {
-            let config = FileConfig {
-                name: spec.name.clone(),
-                path: path.into(),
-                size_bytes: spec.size_bytes,
-                block_bytes: spec.sector_bytes,
-                direct: true,
-            };
-            let fault = |error| StorageError::Open { name: spec.name.clone(), path: path.clone(), error };
-            let files = files.ok_or_else(|| value(Noun::Disk, &spec.name, "kind", "is \"memory\" in virtual time"))?;
-            Ok(Rc::new(files.open(&config).await.map_err(fault)?))
-        }
-        _ => {
-            let size_bytes = spec.size_bytes.unwrap_or(0);
-            let fault = |error| StorageError::Memory { name: spec.name.clone(), size_bytes, error };
-            Ok(Rc::new(MemoryDisk::new(&spec.name, size_bytes, spec.sector_bytes).map_err(fault)?))
-        }
-    }
+    let (DiskKind::File, Some(path)) = (spec.kind, &spec.path) else {
+        let size_bytes = spec.size_bytes.unwrap_or(0);
+        let fault = |error| StorageError::Memory { name: spec.name.clone(), size_bytes, error };
+        return Ok(Rc::new(MemoryDisk::new(&spec.name, size_bytes, spec.sector_bytes).map_err(fault)?));
+    };
+    let files =
+        files.ok_or_else(|| value(Noun::Disk, &spec.name, "kind", "is \"memory\" in virtual time"))?;
+    let config = FileConfig {
+        name: spec.name.clone(),
+        path: path.into(),
+        size_bytes: spec.size_bytes,
+        block_bytes: spec.sector_bytes,
+        direct: true,
+    };
+    let fault = |error| StorageError::Open { name: spec.name.clone(), path: path.clone(), error };
+    Ok(Rc::new(files.open(&config).await.map_err(fault)?))
 }

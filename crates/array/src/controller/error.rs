@@ -143,7 +143,9 @@ pub enum StorageError {
         error: PoolError,
     },
     /// The host lacks what the engine needs.
-    #[error("the host cannot run the storage engine ({0}); raise the limits of processes, open files or memory")]
+    #[error(
+        "the host cannot run the storage engine ({0}); raise the limits of processes, open files or memory"
+    )]
     Host(String),
     /// The thread that looks after storage is gone.
     #[error("the storage engine has ended; this is a mistake in the program")]

@@ -194,9 +194,10 @@ fn named<'a, T>(
     match (name, all) {
         (None, [only]) => Ok(only),
         (None, _) => Err(StorageError::Unnamed { noun, known: known() }),
-        (Some(name), _) => all
-            .iter()
-            .find(|one| name_of(one) == name)
-            .ok_or_else(|| StorageError::Unknown { noun, name: name.to_owned(), known: known() }),
+        (Some(name), _) => all.iter().find(|one| name_of(one) == name).ok_or_else(|| StorageError::Unknown {
+            noun,
+            name: name.to_owned(),
+            known: known(),
+        }),
     }
 }

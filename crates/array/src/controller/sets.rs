@@ -28,12 +28,16 @@ pub(super) struct Place {
 
 impl SetEntry {
     /// Puts a set together, or makes it where none of its disks holds one.
-    pub(super) async fn open(runtime: &Runtime, shelf: &Shelf, spec: RaidSetSpec) -> Result<Self, StorageError> {
+    pub(super) async fn open(
+        runtime: &Runtime,
+        shelf: &Shelf,
+        spec: RaidSetSpec,
+    ) -> Result<Self, StorageError> {
         let config = config(&spec);
-        let disks = |names: &[String]| names.iter().map(|name| shelf.disk(name)).collect::<Result<Vec<_>, _>>();
+        let disks =
+            |names: &[String]| names.iter().map(|name| shelf.disk(name)).collect::<Result<Vec<_>, _>>();
         let (members, spares) = (disks(&spec.disks)?, disks(&spec.spares)?);
-        let found =
-            RaidSet::assemble(runtime.clone(), config.clone(), members.clone(), spares.clone()).await;
+        let found = RaidSet::assemble(runtime.clone(), config.clone(), members.clone(), spares.clone()).await;
         let set = match found {
             Err(RaidError::NotFound(_)) => RaidSet::create(runtime.clone(), config, members, spares).await,
             found => found,

@@ -137,10 +137,10 @@ impl Controller {
     }
 
     fn check_free(&self, name: &str) -> Result<(), StorageError> {
-        match self.pools.iter().any(|entry| entry.pool.volume(name).is_some()) {
-            true => Err(StorageError::Taken { noun: Noun::Volume, name: name.to_owned() }),
-            false => Ok(()),
+        if self.pools.iter().any(|entry| entry.pool.volume(name).is_some()) {
+            return Err(StorageError::Taken { noun: Noun::Volume, name: name.to_owned() });
         }
+        Ok(())
     }
 
     fn unknown(&self, name: &str) -> StorageError {

@@ -110,11 +110,13 @@ impl Connection {
                     direct.extend((len > 0).then_some(Seg { region: id, offset, len }));
                 }
             }
-            Work::BufferedWrite(_) => direct.extend(pieces(&entry.segs, at, len).map(|(seg, start, len)| Seg {
-                offset: seg.offset + u64::from(start),
-                len,
-                ..seg
-            })),
+            Work::BufferedWrite(_) => {
+                direct.extend(pieces(&entry.segs, at, len).map(|(seg, start, len)| Seg {
+                    offset: seg.offset + u64::from(start),
+                    len,
+                    ..seg
+                }));
+            }
             _ => {}
         }
         direct

@@ -205,12 +205,7 @@ impl Connection {
     }
 
     /// A volume operation of a task has come back.
-    pub(crate) fn medium_done<D: Driver>(
-        &mut self,
-        core: &mut Core<D>,
-        slot: u32,
-        result: Outcome,
-    ) {
+    pub(crate) fn medium_done<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, result: Outcome) {
         self.operations -= 1;
         let Some(entry) = self.tasks.get_mut(slot) else { return };
         entry.operating = false;

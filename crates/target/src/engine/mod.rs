@@ -1,8 +1,8 @@
 //! The engine: the thread behind volumes of kind "raid" and "pool".
 //!
-//! Everything of [`linerate_array`] runs on one thread of its own, with a driver of its own. Workers never wait for it: they
-//! leave requests in its inbox, once per turn, and find the answers in their mailboxes, just as they find completions of
-//! file operations in their drivers. The bytes pass through the workers' I/O buffers and are copied once on the way.
+//! Everything of [`linerate_array`] runs on one thread of its own, with a driver of its own. Workers never wait for it:
+//! they leave requests in its inbox, once per turn, and find the answers in their mailboxes, just as they find completions
+//! of file operations in their drivers. The bytes pass through the workers' I/O buffers and are copied once on the way.
 //!
 //! - `mod.rs`: [`Engine`], as the rest of the array sees it.
 //! - `request.rs`: what passes between workers and engine.
@@ -103,7 +103,10 @@ impl EngineDoor {
 
 impl Engine {
     /// Opens the storage that a configuration describes.
-    pub(crate) fn start(config: StorageConfig, driver: linerate_io::Preference) -> Result<Self, StorageError> {
+    pub(crate) fn start(
+        config: StorageConfig,
+        driver: linerate_io::Preference,
+    ) -> Result<Self, StorageError> {
         let inbox = Arc::new(Inbox::default());
         let thread = thread::spawn(config, driver, Arc::clone(&inbox))?;
         Ok(Self { inbox, thread: Some(thread) })

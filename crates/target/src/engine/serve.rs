@@ -2,11 +2,7 @@
 
 use super::{Answer, Deliver, Fault, Finished, Operation, Outcome, Piece, Request};
 use bytes::{Bytes, BytesMut};
-use linerate_array::{
-    Disk, DiskError,
-    pool::Volume,
-    raid::RaidSet,
-};
+use linerate_array::{Disk, DiskError, pool::Volume, raid::RaidSet};
 use std::{cell::RefCell, rc::Rc};
 
 /// Answers that wait for the end of a turn, so that a worker is woken once for all of them.

@@ -137,12 +137,11 @@ impl Shop {
     }
 
     async fn open(&self, config: &VolumeConfig) -> Result<Opened, StorageError> {
-        let volume = match config.kind {
-            VolumeKind::Raid => Served::Whole(self.controller.raid_volume(config.raid_set.as_deref())?),
-            _ => {
-                let pool = config.pool.as_deref();
-                Served::Thin(self.controller.thin_volume(pool, &config.name, config.size_bytes).await?)
-            }
+        let volume = if config.kind == VolumeKind::Raid {
+            Served::Whole(self.controller.raid_volume(config.raid_set.as_deref())?)
+        } else {
+            let pool = config.pool.as_deref();
+            Served::Thin(self.controller.thin_volume(pool, &config.name, config.size_bytes).await?)
         };
         Ok(self.add(volume))
     }
