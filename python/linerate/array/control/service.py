@@ -11,6 +11,9 @@ from linerate.array.config import ArrayConfig
 from linerate.array.control.commands import PARTNER_VERBS, Command, Promote, Replicate, parse_command
 from linerate.errors import UserError
 
+YIELD_VERB = "replica_yield"
+"""A partner wants to take over: the one verb of partners that the data plane does not know."""
+
 STATUS_SCHEMA = "linerate.array-status/1"
 
 
@@ -46,6 +49,9 @@ class Replicating(Protocol):
 
     def promote(self, replication: str, force: bool) -> dict[str, Any]:
         """Makes this array's copy the one that hosts write to."""
+
+    def yield_to(self, partner: str, replication: str) -> dict[str, Any]:
+        """A partner wants to take a replication over."""
 
     def status(self) -> list[dict[str, Any]]:
         """Each replication, as `ReplicationReport` has it."""
@@ -110,6 +116,8 @@ class Service:
     def _for_partner(self, verb: str, fields: object, caller: Caller) -> dict[str, Any]:
         if not isinstance(fields, dict):
             raise UserError(f"{verb}: the fields are no JSON object", 'send an object: {"group": "mail"}')
+        if verb == YIELD_VERB and caller.partner is not None:
+            return self._replicates().yield_to(caller.partner, str(fields.get("group")))
         asked = {**fields, "verb": verb} | ({"partner": caller.partner} if caller.partner else {})
         reply: dict[str, Any] = json.loads(self._array.manage(json.dumps(asked)))
         return reply

@@ -30,7 +30,7 @@ def replicate(
     made = carried_out(client, "replicate", {"replication": replication})
     tell(made, json, f"{replication} is being copied")
     if wait and not json:
-        _await(client, replication)
+        _await(client, replication, f"{replication}: the partner has it all")
 
 
 def promote(
@@ -44,28 +44,35 @@ def promote(
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Make this array's copy the one that hosts write to; the partner's becomes the copy."""
-    lost = " What the partner has not sent yet is lost." if force else ""
-    confirm(f"Hosts will write to this array's copy of {replication}.{lost} Promote it?", yes)
-    made = carried_out(reach(array, token_file), "promote", {"replication": replication, "force": force})
-    tell(made, json, f"{replication}: hosts write here now")
+    """Make this array's copy the one that hosts use; the partner's becomes the copy.
+
+    The partner sends what is missing and keeps its hosts out before hosts are let in here.
+    """
+    lost = "What the partner has not sent yet is lost" if force else "The partner's hosts lose it"
+    confirm(f"Hosts will use {replication} here. {lost}. Promote it?", yes)
+    client = reach(array, token_file)
+    made = carried_out(client, "promote", {"replication": replication, "force": force})
+    if json:
+        tell(made, json, "")
+        return
+    _await(client, replication, f"{replication}: hosts use it here now")
 
 
-def _await(client: ControlClient, name: str) -> None:
-    """Tells how far the copy is. Raises PeerError when it fails."""
+def _await(client: ControlClient, name: str, done: str) -> None:
+    """Tells how far the work on a replication is. Raises PeerError when it fails."""
     from linerate.cli.array.follow import follow
 
     def look() -> tuple[ReplicationReport | None, tuple[str, float] | None]:
         found = next((one for one in client.report().replications if one.name == name), None)
         if found is None or found.state in ("idle", "failed"):
             return found, None
-        rate = f" at {found.rate_bytes_per_s / (1 << 20):.1f} MB/s" if found.rate_bytes_per_s else ""
-        return found, (f"{found.state} {name}{rate}", found.done or 0.0)
+        rate = f", {found.rate_bytes_per_s / (1 << 20):.1f} MB/s" if found.rate_bytes_per_s else ""
+        why = f": {found.error}" if found.error else ""
+        return found, (f"{found.state} {name}{rate}{why}", found.done or 0.0)
 
     ended = follow(look)
     if ended is not None and ended.state == "failed":
         raise PeerError(
-            f"{name}: {ended.error or 'the copy failed'}",
-            "it goes on where it stopped: linerate array replicate",
+            f"{name}: {ended.error}", "what was copied counts: linerate array replicate goes on there"
         )
-    typer.echo(f"{name}: the partner has it all")
+    typer.echo(done)

@@ -50,7 +50,7 @@ def serve(
     array = _core.Array.start(config.seam_json())
     stats: dict[str, Any] = {}
     try:
-        with _controlled(array, config, control) as (url, warning):
+        with _managed(array, config, control) as (url, warning):
             _tell_start(config, array.portals, url, warning, json)
             while not ended.wait(0.2):
                 pass
@@ -61,17 +61,21 @@ def serve(
 
 
 @contextlib.contextmanager
-def _controlled(array: _core.Array, config: ArrayConfig, wanted: bool) -> Iterator[tuple[str, str]]:
-    """URL of the control API and what to warn of, while the array can be managed."""
-    if not wanted:
-        yield "", ""
-        return
+def _managed(array: _core.Array, config: ArrayConfig, control: bool) -> Iterator[tuple[str, str]]:
+    """Replicates, and answers the control API if that is wanted: its URL, and what to warn of."""
     from linerate.array.control import Service
-    from linerate.array.control.server import ControlServer
     from linerate.array.control.service import ServingArray
+    from linerate.array.replication import Replicating
 
-    with ControlServer(Service(cast(ServingArray, array), config), config) as server:
-        yield server.url, server.warning
+    served = cast(ServingArray, array)
+    with Replicating(served, config) as replicating:
+        if not control:
+            yield "", ""
+            return
+        from linerate.array.control.server import ControlServer
+
+        with ControlServer(Service(served, config, replicating), config) as server:
+            yield server.url, server.warning
 
 
 def _tell_start(
