@@ -258,8 +258,8 @@ class Array:
     def manage(self, command_json: str, /) -> str:
         """Carries out a command on the array's storage while it serves, and gives its reply: an object as JSON.
 
-        `{"verb": "resize", "volume": name, "size_bytes": n}` and so on; docs/array.md lists the verbs. Waits until it is
-        done. Raises UserError, HostError or InternalError; then nothing has changed.
+        `{"verb": "resize", "volume": name, "size_bytes": n}` and so on; docs/array.md lists the verbs. Waits until it
+        is done. Raises UserError, HostError or InternalError; then nothing has changed.
         """
 
     def stop(self) -> None:

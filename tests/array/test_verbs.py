@@ -58,6 +58,7 @@ def test_a_snapshot_without_a_name_is_named_after_the_time(served: Served) -> No
         ("resize", "v1", "1g"),
         ("fail-disk", "d0"),
         ("promote", "mail"),
+        ("demote", "mail"),
     ],
 )
 def test_nothing_is_lost_unasked(served: Served, words: tuple[str, ...]) -> None:

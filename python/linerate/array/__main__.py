@@ -1,7 +1,8 @@
 """The process behind `EmbeddedArray`: a line of configuration in, a line of portals out; then requests and answers.
 
-It serves until its input ends. A line is `{"change": ArrayChange}`, answered with `{"changed": true}`, or
-`{"stats": true}`, answered with `{"stats": {...}}`; what cannot be done is answered with `{"error": ..., "hint": ...}`.
+It serves until its input ends. A line is `{"change": ArrayChange}`, answered with `{"changed": true}`, `{"stats":
+true}`, answered with `{"stats": {...}}`, or `{"manage": command}`, answered with `{"reply": {...}}`; what cannot be
+done is answered with `{"error": ..., "hint": ..., "blame": ...}`.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ def _answer(array: _core.Array, asked: dict[str, Any]) -> dict[str, Any]:
         if "change" in asked:
             array.change(json.dumps(asked["change"]))
             return {"changed": True}
+        if "manage" in asked:
+            return {"reply": json.loads(array.manage(json.dumps(asked["manage"])))}
         return {"stats": array.stats()}
     except LinerateError as error:
-        return {"error": error.message, "hint": error.hint}
+        return {"error": error.message, "hint": error.hint, "blame": error.blame}
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from linerate.array.config import ArrayChange, ArrayConfig, Target, Volume
-from linerate.errors import HostError, InternalError, UserError
+from linerate.errors import BY_BLAME, HostError, InternalError, UserError
 
 START_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 10.0
@@ -96,6 +96,11 @@ class EmbeddedArray:
         """Changes access states while the array serves; initiators are told. Raises UserError: then nothing changes."""
         self._ask({"change": change.model_dump(mode="json")})
 
+    def manage(self, verb: str, **fields: Any) -> dict[str, Any]:
+        """Carries a command out (`linerate.array.control.COMMANDS`) and gives its reply. Raises LinerateError."""
+        reply: dict[str, Any] = self._ask({"manage": {"verb": verb, **fields}})["reply"]
+        return reply
+
     def stats(self) -> dict[str, Any]:
         """Counters since the start, `by_portal` and `by_session`; see `_core.Array.stats`."""
         stats: dict[str, Any] = self._ask({"stats": True})["stats"]
@@ -119,7 +124,7 @@ class EmbeddedArray:
             raise HostError("the embedded array does not answer", "see whether its process still runs")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise UserError(answer["error"], answer["hint"])
+            raise BY_BLAME[answer["blame"]](answer["error"], answer["hint"])
         return answer
 
     def kill(self) -> None:

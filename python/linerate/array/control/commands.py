@@ -171,12 +171,19 @@ class Replicate(Command):
 
 
 class Promote(Command):
-    """Makes this array's copy of a replication the one that hosts write to."""
+    """Makes this array's copy of a replication the one that hosts use."""
 
     verb: Literal["promote"] = "promote"
     replication: Name
     force: bool = False
     """Although the partner cannot be asked: what it holds that has not arrived here is lost."""
+
+
+class Demote(Command):
+    """Makes this array's volumes the copy, after the partner was promoted by force."""
+
+    verb: Literal["demote"] = "demote"
+    replication: Name
 
 
 AnyCommand = (
@@ -192,6 +199,7 @@ AnyCommand = (
     | Scrub
     | Replicate
     | Promote
+    | Demote
 )
 
 COMMANDS: dict[str, type[Command]] = {

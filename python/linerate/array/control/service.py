@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from linerate.array.config import ArrayConfig
-from linerate.array.control.commands import PARTNER_VERBS, Command, Promote, Replicate, parse_command
+from linerate.array.control.commands import PARTNER_VERBS, Command, Demote, Promote, Replicate, parse_command
 from linerate.errors import UserError
 
 YIELD_VERB = "replica_yield"
@@ -49,6 +49,9 @@ class Replicating(Protocol):
 
     def promote(self, replication: str, force: bool) -> dict[str, Any]:
         """Makes this array's copy the one that hosts write to."""
+
+    def demote(self, replication: str) -> dict[str, Any]:
+        """Makes this array's volumes the copy."""
 
     def yield_to(self, partner: str, replication: str) -> dict[str, Any]:
         """A partner wants to take a replication over."""
@@ -99,6 +102,8 @@ class Service:
                     return self._replicates().replicate(command.replication)
                 case Promote():
                     return self._replicates().promote(command.replication, command.force)
+                case Demote():
+                    return self._replicates().demote(command.replication)
                 case _:
                     return self._manage(command)
 

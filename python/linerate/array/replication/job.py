@@ -24,9 +24,18 @@ class Job:
     """A replication with its thread. `here` and `there` have a verb carried out by this array and by the partner."""
 
     def __init__(
-        self, replication: Replication, partner: Partner, here: Ask, there: Ask, ended: threading.Event
+        self,
+        replication: Replication,
+        partner: Partner,
+        here: Ask,
+        there: Ask,
+        ended: threading.Event,
+        *,
+        is_origin: bool,
     ) -> None:
+        """`is_origin`: the volumes are this array's, so that its schedule makes the first copy."""
         self.replication = replication
+        self._is_origin = is_origin
         self._partner = partner
         self._here = here
         self._there = there
@@ -124,7 +133,7 @@ class Job:
         if interval_s is None:
             return None
         group = self._group()
-        if _role(group) == "replica":
+        if _role(group) == "replica" or (group is None and not self._is_origin):
             return interval_s
         last_s = group["points"][-1]["at_s"] if group and group["points"] else 0.0
         return max(0.0, last_s + interval_s - time.time(), self._not_before - time.monotonic())
@@ -136,9 +145,11 @@ class Job:
             try:
                 self._take_over() if self._takes_over else self._copy()
             except LinerateError as error:
-                if self._takes_over or not isinstance(error, PeerError | HostError):
+                is_away = isinstance(error, PeerError | HostError)
+                if not is_away or self._takes_over:
+                    hint = FORCE if is_away else error.hint
                     self._not_before = time.monotonic() + (self.replication.interval_s or 0.0)
-                    self._now("failed", f"{error.message} -> {error.hint}" if error.hint else error.message)
+                    self._now("failed", f"{error.message} -> {hint}" if hint else error.message)
                     return
                 self._now("waiting", error.message)
             else:
@@ -154,11 +165,22 @@ class Job:
     def _copy(self) -> None:
         self._transfer()
         if time.monotonic() < self._yields_until:
-            self._transfer()  # what hosts wrote meanwhile
-            self._here("replica_demote", {"group": self.replication.name})
+            self._give_up()
 
-    def _transfer(self) -> None:
-        transfer(self.replication, self._partner, self._here, self._there, self._ended, self._heard)
+    def _give_up(self) -> None:
+        """Sends what hosts wrote meanwhile, while they are kept out; after that they go to the partner."""
+        group = {"group": self.replication.name}
+        try:
+            self._transfer(last=True)
+            self._here("replica_demote", group)
+        except BaseException:
+            self._here("replica_stop", group)  # lets them in again
+            raise
+
+    def _transfer(self, *, last: bool = False) -> None:
+        transfer(
+            self.replication, self._partner, self._here, self._there, self._ended, self._heard, last=last
+        )
 
     def _take_over(self) -> None:
         """Waits until the partner has sent everything and keeps hosts out, and lets them in here."""

@@ -34,6 +34,7 @@ class Replicating:
         self._array = array
         self._ended = threading.Event()
         known = {partner.name: partner for partner in config.partners}
+        own = {volume.name for target in config.targets for volume in target.volumes}
         asks = dict(partners or {})
         self._jobs = {
             one.name: Job(
@@ -42,6 +43,7 @@ class Replicating:
                 self._here,
                 asks.get(one.partner) or _over_http(known[one.partner]),
                 self._ended,
+                is_origin=own.issuperset(one.volumes),
             )
             for one in config.replications
         }
@@ -83,6 +85,12 @@ class Replicating:
             self._here("replica_promote", {"group": replication})
         else:
             job.ask(take_over=True)
+        return {"replication": replication}
+
+    def demote(self, replication: str) -> dict[str, Any]:
+        """Makes this array's volumes the copy: hosts lose them, and the next copy takes back what only they have."""
+        self._job(replication)
+        self._here("replica_demote", {"group": replication})
         return {"replication": replication}
 
     def yield_to(self, partner: str, replication: str) -> dict[str, Any]:

@@ -37,14 +37,17 @@ def transfer(
     there: Ask,
     ended: threading.Event,
     told: Callable[[dict[str, Any]], None],
+    *,
+    last: bool = False,
 ) -> None:
     """Copies the volumes as they are now, or goes on with a copy that stopped. `told` hears the progress.
 
+    `last`: hosts are kept out before the point is taken, until `replica_stop` or a copy that is not the last.
     Raises LinerateError for what failed at either end, and CutOffError once `ended` is set.
     """
     group, volumes = replication.name, list(replication.volumes)
     asked = {"group": group, "volumes": volumes, "to": partner.name, "keep": replication.keep}
-    offer = here("replica_prepare", asked)
+    offer = here("replica_prepare", asked | ({"last": True} if last else {}))
     begun = there("replica_begin", {"offer": offer, "pool": replication.pool})
     answer = begun["answer"]
     if not answer["is_complete"]:

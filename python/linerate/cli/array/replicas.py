@@ -58,6 +58,23 @@ def promote(
     _await(client, replication, f"{replication}: hosts use it here now")
 
 
+def demote(
+    replication: _Name,
+    yes: Yes = False,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Make this array's volumes the copy again, after the partner was promoted by force.
+
+    What hosts wrote here since the last point that both arrays have is lost with the partner's next copy.
+    """
+    lost = "Hosts lose it here, and what they wrote here since the last common point will be lost"
+    confirm(f"{replication} becomes the copy. {lost}. Demote it?", yes)
+    made = carried_out(reach(array, token_file), "demote", {"replication": replication})
+    tell(made, json, f"{replication}: this array holds the copy now")
+
+
 def _await(client: ControlClient, name: str, done: str) -> None:
     """Tells how far the work on a replication is. Raises PeerError when it fails."""
     from linerate.cli.array.follow import follow

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from json import dumps
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -64,17 +64,15 @@ def serve(
 def _managed(array: _core.Array, config: ArrayConfig, control: bool) -> Iterator[tuple[str, str]]:
     """Replicates, and answers the control API if that is wanted: its URL, and what to warn of."""
     from linerate.array.control import Service
-    from linerate.array.control.service import ServingArray
     from linerate.array.replication import Replicating
 
-    served = cast(ServingArray, array)
-    with Replicating(served, config) as replicating:
+    with Replicating(array, config) as replicating:
         if not control:
             yield "", ""
             return
         from linerate.array.control.server import ControlServer
 
-        with ControlServer(Service(served, config, replicating), config) as server:
+        with ControlServer(Service(array, config, replicating), config) as server:
             yield server.url, server.warning
 
 

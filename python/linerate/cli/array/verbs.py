@@ -217,5 +217,12 @@ def clone(
     tell(made, json, f"volume {made['volume']} is LUN {made['lun']} of {made['target']}")
 
 
-for verb in (disks.fail_disk, disks.replace_disk, disks.scrub, replicas.replicate, replicas.promote):
+for verb in (
+    disks.fail_disk,
+    disks.replace_disk,
+    disks.scrub,
+    replicas.replicate,
+    replicas.promote,
+    replicas.demote,
+):
     app.command()(verb)

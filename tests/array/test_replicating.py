@@ -1,0 +1,289 @@
+"""Replication as it is led: steps, schedules, broken ways, and a change of sides, between two arrays that pretend."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from linerate.array import parse_array_text
+from linerate.array.control import Service
+from linerate.array.control.service import Caller
+from linerate.array.replication import Replicating, job
+from linerate.errors import PeerError, UserError
+
+TIMEOUT_S = 10.0
+
+
+VOLUME = '[[targets.volumes]]\nlun = 0\nname = "v"\nsize = "1m"\n'
+
+
+def _file(interval: str, volumes: str) -> str:
+    return f"""\
+[[targets]]
+name = "iqn.2026-11.lab.linerate:t"
+{volumes}
+[[partners]]
+name = "pair"
+secret = "a secret of two arrays"
+control = "http://127.0.0.1:1"
+portal = "127.0.0.1:2"
+[[replications]]
+name = "mail"
+partner = "pair"
+volumes = ["v"]
+pool = "p0"
+rate = "1m"
+{interval}
+"""
+
+
+class PretendReplica:
+    """One end: what the data plane's replica verbs do, with a number for the contents of all volumes."""
+
+    def __init__(self) -> None:
+        self.role: str | None = None
+        self.contents = 0
+        self.points: list[dict[str, Any]] = []
+        self.outgoing: dict[str, Any] | None = None
+        self.copied: tuple[PretendReplica, int] | None = None
+        self.verbs: list[str] = []
+        self.fails: list[Exception] = []
+        self.hosts_are_in = True
+        self.portals: list[tuple[str, int]] = []
+
+    def stats(self) -> dict[str, Any]:
+        return {}
+
+    def manage(self, command_json: str, /) -> str:
+        asked = json.loads(command_json)
+        verb = asked.pop("verb")
+        if verb != "replica_status":
+            self.verbs.append(verb)
+        return json.dumps(getattr(self, verb)(asked) or {})
+
+    def replica_status(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if self.role is None:
+            raise UserError(f'there is no replication group "{asked["group"]}" on this array', "")
+        progress = {"total_bytes": 10, "done_bytes": 10, "sent_bytes": 10, "elapsed_s": 1.0}
+        return {
+            "role": self.role,
+            "points": self.points,
+            "progress": progress | {"is_running": False, "error": None},
+        }
+
+    def replica_prepare(self, asked: dict[str, Any]) -> dict[str, Any]:
+        assert asked["to"] == "pair"
+        self.role = self.role or "primary"
+        self.hosts_are_in = not asked.get("last", False)
+        if self.outgoing is None:
+            self.outgoing = {
+                "name": f"replica-{len(self.verbs):016x}",
+                "at_s": time.time(),
+                "holds": self.contents,
+            }
+        return {"group": asked["group"], "point": self.outgoing, "keep": asked["keep"]}
+
+    def replica_begin(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if self.fails:
+            raise self.fails.pop()
+        self.role = self.role or "replica"
+        point = asked["offer"]["point"]
+        answer = {
+            "group": "mail",
+            "point": point["name"],
+            "incarnation": 1,
+            "is_complete": False,
+            "what": point,
+        }
+        return {"answer": answer, "access": {"target": "t", "luns": [1]}}
+
+    def replica_copy(self, asked: dict[str, Any]) -> None:
+        assert asked["link"] == {"portal": "127.0.0.1:2", "chap_user": None, "chap_secret": None}
+        assert asked["options"] == {"rate_bytes_per_s": 1 << 20}
+        self.sent = asked["answer"]["what"]
+
+    def replica_commit(self, asked: dict[str, Any]) -> None:
+        self.points.append({"name": asked["commit"]["point"], "at_s": time.time()})
+
+    def replica_confirm(self, asked: dict[str, Any]) -> None:
+        assert self.outgoing is not None
+        self.points.append(self.outgoing)
+        self.outgoing = None
+
+    def replica_demote(self, asked: dict[str, Any]) -> None:
+        assert not self.hosts_are_in
+        self.role = "replica"
+
+    def replica_stop(self, asked: dict[str, Any]) -> None:
+        self.hosts_are_in = True
+
+    def replica_promote(self, asked: dict[str, Any]) -> None:
+        if not self.points:
+            raise UserError('group "mail" has no complete point to promote to', "")
+        self.role = "primary"
+
+
+class Site:
+    """An array that pretends, with its replications and its service."""
+
+    def __init__(self, interval: str, volumes: str) -> None:
+        self.config = parse_array_text(_file(interval, volumes))
+        self.replica = PretendReplica()
+        self.other: Site | None = None
+        self.is_reached = True
+        self.replicating = Replicating(self.replica, self.config, {"pair": self._ask})
+        self.service = Service(self.replica, self.config, self.replicating)
+
+    def _ask(self, verb: str, fields: dict[str, Any]) -> dict[str, Any]:
+        assert self.other is not None
+        if not self.other.is_reached:
+            raise PeerError("http://127.0.0.1:1: Connection refused", "see whether the array serves there")
+        fields = json.loads(json.dumps(fields))
+        if verb == "replica_yield":
+            return self.other.service.do(verb, fields, Caller("pair"))
+        reply: dict[str, Any] = json.loads(self.other.replica.manage(json.dumps({"verb": verb, **fields})))
+        return reply
+
+    def state(self) -> dict[str, Any]:
+        (one,) = self.replicating.status()
+        return one
+
+
+@contextmanager
+def two_sites(interval: str = "") -> Iterator[tuple[Site, Site]]:
+    a, b = Site(interval, VOLUME), Site(interval, "")
+    a.other, b.other = b, a
+    with a.replicating, b.replicating:
+        yield a, b
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    ends = time.monotonic() + TIMEOUT_S
+    waiting = threading.Event()
+    while not holds():
+        assert time.monotonic() < ends, "it never came to that"
+        waiting.wait(0.01)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "RETRY_FIRST_S", 0.02)
+    monkeypatch.setattr(job, "YIELD_PERIOD_S", 0.02)
+
+
+def test_a_copy_takes_all_steps_in_order() -> None:
+    with two_sites() as (a, b):
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: a.state()["state"] == "idle")
+        assert a.replica.verbs == ["replica_prepare", "replica_copy", "replica_confirm"]
+        assert b.replica.verbs == ["replica_begin", "replica_commit"]
+        told = a.state()
+        assert (told["role"], told["error"]) == ("primary", None)
+        assert told["lag_s"] < TIMEOUT_S
+        assert b.state()["role"] == "replica"
+
+
+def test_a_partner_that_does_not_answer_is_asked_again() -> None:
+    with two_sites() as (a, b):
+        b.is_reached = False
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: a.state()["state"] == "waiting")
+        assert "Connection refused" in a.state()["error"]
+        assert a.state()["lag_s"] is None
+        b.is_reached = True
+        _until(lambda: a.state()["state"] == "idle")
+        assert len(b.replica.points) == 1
+
+
+def test_what_the_partner_refuses_is_not_tried_again() -> None:
+    with two_sites() as (a, b):
+        b.replica.fails.append(UserError('a volume "v" exists here and is no replica', "rename it"))
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: a.state()["state"] == "failed")
+        assert a.state()["error"] == 'a volume "v" exists here and is no replica -> rename it'
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: a.state()["state"] == "idle")
+
+
+def test_a_schedule_copies_by_itself_and_the_replica_does_not() -> None:
+    with two_sites('interval = "1s"') as (_, b):
+        _until(lambda: len(b.replica.points) >= 2)
+        assert "replica_prepare" not in b.replica.verbs
+
+
+def test_sides_change_without_loss_while_both_answer() -> None:
+    with two_sites() as (a, b):
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: len(b.replica.points) == 1)
+        a.replica.contents = 7
+        b.service.do("promote", {"replication": "mail"})
+        _until(lambda: b.state()["role"] == "primary")
+        assert a.replica.role == "replica"
+        assert a.replica.sent["holds"] == 7, "what hosts wrote last was copied before they were kept out"
+        assert a.replica.verbs[-1] == "replica_demote"
+        with pytest.raises(UserError, match="mail is a copy on this array"):
+            a.service.do("replicate", {"replication": "mail"})
+        b.service.do("replicate", {"replication": "mail"})
+        _until(lambda: b.state()["state"] == "idle" and "replica_confirm" in b.replica.verbs)
+
+
+def test_hosts_are_let_in_again_when_the_change_of_sides_fails() -> None:
+    with two_sites() as (a, b):
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: len(b.replica.points) == 1)
+        plain = b.replica.replica_begin
+
+        def refuses_the_last(asked: dict[str, Any]) -> dict[str, Any]:
+            if not a.replica.hosts_are_in:
+                raise UserError("the pool is full", "")
+            return plain(asked)
+
+        b.replica.replica_begin = refuses_the_last  # type: ignore[method-assign]
+        b.service.do("promote", {"replication": "mail"})
+        _until(lambda: b.state()["state"] == "failed")
+        assert "the partner cannot send the rest: the pool is full" in b.state()["error"]
+        assert (a.replica.role, a.replica.hosts_are_in, b.replica.role) == ("primary", True, "replica")
+
+
+def test_a_lost_partner_is_promoted_over_by_force_only() -> None:
+    with two_sites() as (a, b):
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: len(b.replica.points) == 1)
+        a.is_reached = False
+        b.service.do("promote", {"replication": "mail"})
+        _until(lambda: b.state()["state"] == "failed")
+        assert "--force" in b.state()["error"]
+        assert b.replica.role == "replica"
+        b.service.do("promote", {"replication": "mail", "force": True})
+        assert b.state()["role"] == "primary"
+        with pytest.raises(UserError, match="hosts use mail here already"):
+            b.service.do("promote", {"replication": "mail"})
+        a.is_reached, a.replica.hosts_are_in = True, False
+        a.service.do("demote", {"replication": "mail"})
+        b.service.do("replicate", {"replication": "mail"})
+        _until(lambda: b.state()["state"] == "idle" and "replica_confirm" in b.replica.verbs)
+
+
+def test_another_partner_may_not_take_over() -> None:
+    with two_sites() as (a, _), pytest.raises(UserError, match="mail is not replicated with other"):
+        a.service.do("replica_yield", {"group": "mail"}, Caller("other"))
+
+
+def test_unknown_replications_are_named() -> None:
+    with two_sites() as (a, _), pytest.raises(UserError, match="there is no replication post") as caught:
+        a.service.do("replicate", {"replication": "post"})
+    assert caught.value.hint == "replications of the array file: mail"
+
+
+def test_an_array_that_ends_waits_for_no_partner() -> None:
+    began = time.monotonic()
+    with two_sites() as (a, b):
+        b.is_reached = False
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: a.state()["state"] == "waiting")
+    assert time.monotonic() - began < TIMEOUT_S
