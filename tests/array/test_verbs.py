@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from linerate.array.control.report import DiskReport
+from linerate.array.control import ControlClient, find
+from linerate.array.control.report import DiskReport, ReplicationReport
 from linerate.array.control.server import ControlServer
+from linerate.cli.array.picture import picture
 from linerate.cli.array.rates import rates
+from rich.console import Console
 
 from tests.array.fake import IQN, PretendArray
 from tests.cli.conftest import Done, linerate
@@ -90,8 +93,6 @@ def test_mistakes_name_what_is_wrong(served: Served, words: tuple[str, ...], mes
 
 
 def test_an_array_elsewhere_is_reached_by_url_and_token_file(served: Served, tmp_path: Path) -> None:
-    from linerate.array.control import find
-
     token = tmp_path / "t"
     token.write_text(find(None).token, "ascii")
     token.chmod(0o600)
@@ -158,6 +159,24 @@ def test_show_has_everything(served: Served) -> None:
 def test_an_over_committed_pool_and_a_full_one_are_pointed_out(served: Served) -> None:
     served[0].volumes["v1"] |= {"size_bytes": 60 << 30, "used_bytes": 22 << 30}
     assert "60 GiB promised, 2.5 times its size  nearly full" in _fine("show", "--seconds", "0.1")
+
+
+def test_replications_are_shown(served: Served) -> None:
+    told = ReplicationReport(
+        name="mail",
+        partner="pair",
+        role="primary",
+        state="copying",
+        done=0.5,
+        rate_bytes_per_s=2e7,
+        lag_s=600,
+    )
+    report = ControlClient.at(find(None)).report()
+    out = Console(width=120, color_system=None)
+    with out.capture() as drawn:
+        out.print(picture(report, report.model_copy(update={"replications": (told,)}), 1.0))
+    assert "replication mail  to pair  newest copy 10 min old  copying" in drawn.get()
+    assert "50%, 19.1 MB/s" in drawn.get()
 
 
 def test_rates_are_differences() -> None:

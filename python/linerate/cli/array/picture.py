@@ -19,7 +19,13 @@ from linerate.cli.discover import size_text
 
 if TYPE_CHECKING:
     from linerate.array.control import ArrayReport, ControlClient
-    from linerate.array.control.report import DiskReport, PoolReport, RaidSetReport, VolumeReport
+    from linerate.array.control.report import (
+        DiskReport,
+        PoolReport,
+        RaidSetReport,
+        ReplicationReport,
+        VolumeReport,
+    )
 
 _FULL, _EMPTY = "\u2588", "\u2591"
 _BAR = 20
@@ -88,6 +94,8 @@ def picture(
             )
         )
     parts.append(_volumes(now))
+    if now.replications:
+        parts.append(_replications(now.replications))
     return Group(*[Padding(part, (0, 0, 1, 0)) for part in parts[:-1]], parts[-1])
 
 
@@ -227,6 +235,26 @@ def _volumes(report: ArrayReport) -> Group:
         )
     targets = ", ".join(f"{one.name}{' (CHAP)' if one.chap else ''}" for one in report.targets)
     return Group(Text.assemble(("target ", "dim"), targets), grid)
+
+
+def _replications(replications: tuple[ReplicationReport, ...]) -> Table:
+    grid = _grid(4)
+    for one in replications:
+        way = f"to {one.partner}" if one.role == "primary" else f"from {one.partner}"
+        state = Text(one.state, style=_REPLICATION_STYLE[one.state])
+        if one.done is not None:
+            state.append(f" {_bar(one.done)} {one.done:.0%}")
+        if one.rate_bytes_per_s:
+            state.append(f", {one.rate_bytes_per_s / (1 << 20):.1f} MB/s")
+        if one.error:
+            state.append(f": {one.error}")
+        newest = "no whole copy yet" if one.lag_s is None else f"newest copy {_age(one.lag_s)}"
+        name = Text.assemble(("replication ", "dim"), (one.name, "bold"))
+        grid.add_row(name, way, newest, state)
+    return grid
+
+
+_REPLICATION_STYLE = {"idle": "green", "copying": "yellow", "waiting": "bold yellow", "failed": "bold red"}
 
 
 def _snapshots(volume: VolumeReport) -> str:
