@@ -8,4 +8,5 @@ mod clients;
 mod drives;
 mod oracle;
 mod pool;
+mod raid;
 mod rig;

@@ -1,0 +1,352 @@
+//! A RAID set under random work, failing disks, bad sectors, rot and power cuts.
+//!
+//! As long as the level bears it no operation fails and no byte is wrong; beyond that there are honest errors, and still no
+//! wrong byte. At the end everything is made whole again, a scrub finds nothing, and the redundancy that there should be is
+//! proved by taking it away.
+
+use crate::{
+    clients::Volume,
+    oracle::Oracle,
+    rig::{Drive, oracle, pass, run, start_clients},
+};
+use fastrand::Rng;
+use linerate_array::{
+    Disk, DiskError, Executor, Runtime,
+    raid::{Initialise, MemberState, RaidConfig, RaidLevel, RaidSet, RaidState, TaskKind},
+};
+use linerate_io::Nanos;
+use linerate_sim::for_each_seed;
+use std::{cell::RefCell, future::Future, rc::Rc};
+
+/// Blocks of the set that are worked on: a window somewhere in it.
+const BLOCKS: usize = 192;
+const DRIVE_BYTES: u64 = 5 << 20;
+/// Longest time that making a set whole may take.
+const PATIENCE_NS: Nanos = 3_600_000_000_000;
+
+/// The drives in their bays, whoever uses them.
+pub(crate) struct Bays {
+    pub(crate) drives: Vec<Drive>,
+    block_bytes: u32,
+    made: usize,
+    /// Drives that fail, or soon will.
+    doomed: Vec<String>,
+}
+
+/// A set at work.
+#[derive(Clone)]
+pub(crate) struct World {
+    runtime: Runtime,
+    pub(crate) set: Rc<RaidSet>,
+    bays: Rc<RefCell<Bays>>,
+    config: RaidConfig,
+    /// Whether disks may rot: not when a power cut may come before that is found. What was being written then is without
+    /// checksums, and rot among it is beyond redundancy.
+    may_rot: bool,
+}
+
+impl Bays {
+    pub(crate) fn new(runtime: &Runtime, count: usize, block_bytes: u32, rng: &mut Rng) -> Self {
+        let mut bays = Self { drives: Vec::new(), block_bytes, made: 0, doomed: Vec::new() };
+        for _ in 0..count {
+            bays.add(runtime, rng);
+        }
+        bays
+    }
+
+    /// A new drive in a free bay.
+    fn add(&mut self, runtime: &Runtime, rng: &mut Rng) -> Rc<dyn Disk> {
+        self.made += 1;
+        let drive = Drive::new(runtime, &format!("d{}", self.made), DRIVE_BYTES, self.block_bytes, rng);
+        self.drives.push(drive.clone());
+        drive.disk()
+    }
+
+    pub(crate) fn disks(&self) -> Vec<Rc<dyn Disk>> {
+        self.drives.iter().map(Drive::disk).collect()
+    }
+
+    fn drive(&self, name: &str) -> Option<&Drive> {
+        self.drives.iter().find(|drive| drive.faulty.name() == name)
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.drives.retain(|drive| drive.faulty.name() != name);
+        self.doomed.retain(|doomed| doomed != name);
+    }
+
+    pub(crate) fn after_power_cut(&self, runtime: &Runtime, rng: &mut Rng) -> Self {
+        let drives: Vec<_> = self.drives.iter().map(|drive| drive.after_power_cut(runtime, rng)).collect();
+        let failed = drives.iter().filter(|drive| drive.faulty.has_failed());
+        let doomed = failed.map(|drive| drive.faulty.name().to_owned()).collect();
+        Self { drives, doomed, ..*self }
+    }
+}
+
+impl World {
+    pub(crate) fn new(
+        runtime: Runtime,
+        set: Rc<RaidSet>,
+        bays: Rc<RefCell<Bays>>,
+        config: RaidConfig,
+    ) -> Self {
+        Self { runtime, set, bays, config, may_rot: false }
+    }
+
+    /// Names of members that serve in full, as far as anybody could know.
+    fn sound(&self) -> Vec<String> {
+        let (status, bays) = (self.set.status(), self.bays.borrow());
+        let online = status.members.into_iter().filter(|member| member.state == MemberState::Online);
+        online.map(|member| member.name).filter(|name| !bays.doomed.contains(name)).collect()
+    }
+
+    /// How many more members may fail now without a loss, whichever they are. None while a power cut's traces, or those of
+    /// making the set, are being removed: until then there is less redundancy than disks.
+    fn headroom(&self) -> usize {
+        let (status, sound) = (self.set.status(), self.sound().len());
+        let is_initialising = status.task.is_some_and(|task| task.kind == TaskKind::Initialise);
+        if is_initialising {
+            return 0;
+        }
+        let members = status.members.len();
+        self.config.level.tolerance(members).saturating_sub(members - sound)
+    }
+
+    /// A member fails: now, or after some more operations.
+    fn fail_one(&self, rng: &mut Rng) {
+        let Some(name) = rng.choice(self.sound()) else { return };
+        let mut bays = self.bays.borrow_mut();
+        bays.doomed.push(name.clone());
+        let drive = bays.drive(&name).unwrap();
+        if rng.bool() { drive.faulty.fail() } else { drive.faulty.fail_after(rng.u64(0..20)) }
+    }
+
+    /// Puts new drives where members are missing.
+    async fn replace(&self, rng: &mut Rng) {
+        let states = [MemberState::Failed, MemberState::Missing];
+        let status = self.set.status();
+        for member in status.members.into_iter().filter(|member| states.contains(&member.state)) {
+            self.bays.borrow_mut().remove(&member.name);
+            let disk = self.bays.borrow_mut().add(&self.runtime, rng);
+            let replaced = self.set.replace_disk(&member.name, disk).await;
+            replaced.unwrap_or_else(|error| panic!("replace {}: {error}", member.name));
+        }
+    }
+
+    /// A few blocks of one disk rot, or cannot be read; then a scrub finds and mends that. Nothing else may be wrong.
+    async fn spoil(&self, rng: &mut Rng) {
+        let Some(name) = rng.choice(self.sound()) else { return };
+        let drive = self.bays.borrow().drive(&name).unwrap().clone();
+        let at = rng.u64(DRIVE_BYTES / 8192 / 2..DRIVE_BYTES / 4096 - 16) * 4096;
+        let len = rng.u64(1..8) * 4096;
+        if self.config.checksums && rng.bool() {
+            drive.faulty.corrupt(at, len).await.unwrap();
+        } else {
+            drive.faulty.make_unreadable(at, len);
+        }
+        self.scrub().await;
+    }
+
+    async fn scrub(&self) {
+        let report = self.set.scrub().await.unwrap_or_else(|error| panic!("scrub: {error}"));
+        assert_eq!(report.lost, 0, "{report:?}");
+    }
+
+    /// Things happen that the level bears.
+    async fn suffer(&self, rng: &mut Rng, events: usize) {
+        for _ in 0..events {
+            self.runtime.sleep(rng.u64(0..50_000_000)).await;
+            match rng.u8(0..8) {
+                0..3 if self.headroom() > 0 => self.fail_one(rng),
+                3..5 => self.replace(rng).await,
+                5 if self.may_rot && self.is_whole() => self.spoil(rng).await,
+                6 if self.is_whole() => self.scrub().await,
+                7 if self.set.status().spares.is_empty() => {
+                    let spare = self.bays.borrow_mut().add(&self.runtime, rng);
+                    self.set.add_spare(spare).await.unwrap_or_else(|error| panic!("add_spare: {error}"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether all the redundancy is there.
+    fn is_whole(&self) -> bool {
+        let status = self.set.status();
+        status.state == RaidState::Optimal
+            && status.task.is_none()
+            && self.sound().len() == status.members.len()
+    }
+
+    /// Makes the set whole again.
+    async fn mend(&self, rng: &mut Rng) {
+        let deadline = self.runtime.now() + PATIENCE_NS;
+        while !self.is_whole() {
+            assert!(self.runtime.now() < deadline, "never whole again: {:?}", self.set.status());
+            // A disk is known to have failed when somebody asks it.
+            let names = self.bays.borrow().doomed.clone();
+            for name in names {
+                _ = self.set.fail_disk(&name).await;
+            }
+            self.replace(rng).await;
+            self.runtime.sleep(100_000_000).await;
+        }
+    }
+
+    /// Works for so many rounds.
+    pub(crate) async fn live(self, volume: Volume, mut rng: Rng, rounds: usize) {
+        for _ in 0..rounds {
+            let (clients, operations) = (rng.usize(0..6), rng.usize(1..30));
+            let done = start_clients(&self.runtime, &volume, &mut rng, clients, operations);
+            let events = rng.usize(0..4);
+            self.suffer(&mut rng, events).await;
+            done.await;
+        }
+    }
+
+    /// Proves the redundancy: whole again, clean, and then without as many disks as it bears to lose.
+    pub(crate) async fn prove(self, volume: Volume, mut rng: Rng) {
+        self.mend(&mut rng).await;
+        volume.read_all().await;
+        let report = self.set.scrub().await.unwrap();
+        assert_eq!((report.mismatches_found, report.lost), (0, 0), "a scrub of a clean set: {report:?}");
+        while self.headroom() > 0 {
+            self.fail_one(&mut rng);
+        }
+        volume.read_all().await;
+    }
+}
+
+fn config(rng: &mut Rng) -> (RaidConfig, usize) {
+    use RaidLevel::{Raid1, Raid5, Raid6, Raid10, Raid50, Raid60};
+    let level = rng.choice([Raid1, Raid5, Raid5, Raid6, Raid6, Raid10, Raid50, Raid60]).unwrap();
+    let disks = match level {
+        Raid1 => rng.usize(2..=3),
+        Raid6 => rng.usize(4..=6),
+        Raid10 => 2 * rng.usize(2..=3),
+        Raid50 => 6,
+        Raid60 => 8,
+        _ => rng.usize(3..=5),
+    };
+    let config = RaidConfig {
+        chunk_bytes: rng.choice([4096, 8192, 65_536]).unwrap(),
+        initialise: if rng.bool() { Initialise::Background } else { Initialise::AssumeClean },
+        rebuild_bytes_per_s: rng.choice([None, Some(1 << 20)]).unwrap(),
+        checksums: rng.u8(0..4) > 0,
+        ..RaidConfig::new("r0", level)
+    };
+    (config, disks)
+}
+
+/// A set, the window that is worked on, and its oracle.
+struct Rig {
+    rng: Rng,
+    executor: Executor,
+    config: RaidConfig,
+    bays: Rc<RefCell<Bays>>,
+    world: World,
+    offset: u64,
+    oracle: Rc<RefCell<Oracle>>,
+}
+
+impl Rig {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let mut executor = Executor::new();
+        let runtime = executor.runtime();
+        let (config, disks) = config(&mut rng);
+        let block_bytes = rng.choice([512, 4096]).unwrap();
+        let mut bays = Bays::new(&runtime, disks, block_bytes, &mut rng);
+        let members = bays.disks();
+        let spares = if rng.bool() { vec![bays.add(&runtime, &mut rng)] } else { Vec::new() };
+        let creating = RaidSet::create(runtime.clone(), config.clone(), members, spares);
+        let set = run(&mut executor, creating).unwrap();
+        let blocks = set.size_bytes() / u64::from(block_bytes);
+        let offset = rng.u64(0..=blocks - BLOCKS as u64) * u64::from(block_bytes);
+        let oracle = oracle(BLOCKS, block_bytes as usize);
+        let bays = Rc::new(RefCell::new(bays));
+        let world = World::new(runtime, set, Rc::clone(&bays), config.clone());
+        Self { rng, executor, config, bays, world, offset, oracle }
+    }
+
+    fn volume(&self) -> Volume {
+        let disk = Rc::clone(&self.world.set) as Rc<dyn Disk>;
+        Volume { offset: self.offset, ..Volume::new(disk, Rc::clone(&self.oracle)) }
+    }
+
+    fn run<T: 'static>(&mut self, future: impl Future<Output = T> + 'static) -> T {
+        run(&mut self.executor, future)
+    }
+
+    /// Cuts the power in the middle of everything. A disk may not fail in that moment too: who has lost a disk, and with it
+    /// what was being written, has more to mend than one parity can. So either the set knows, durably, who has failed, or
+    /// those disks come back and know nothing of what happened since.
+    fn cut_power(&mut self) {
+        if self.rng.bool() {
+            self.bays.borrow().drives.iter().for_each(|drive| drive.faulty.revive());
+        } else {
+            let (set, doomed) = (Rc::clone(&self.world.set), self.bays.borrow().doomed.clone());
+            self.run(async move {
+                for name in doomed {
+                    // One that a spare has replaced is no member any more.
+                    _ = set.fail_disk(&name).await;
+                }
+            });
+        }
+        self.oracle.borrow_mut().cut_power();
+        let next = Executor::new();
+        let bays = self.bays.borrow().after_power_cut(&next.runtime(), &mut self.rng);
+        (self.executor, self.bays) = (next, Rc::new(RefCell::new(bays)));
+        let (runtime, mut disks) = (self.executor.runtime(), self.bays.borrow().disks());
+        self.rng.shuffle(&mut disks);
+        let assembling = RaidSet::assemble(runtime.clone(), self.config.clone(), disks, Vec::new());
+        let set = self.run(assembling).unwrap_or_else(|error| panic!("assemble: {error}"));
+        self.world = World::new(runtime, set, Rc::clone(&self.bays), self.config.clone());
+    }
+}
+
+fn within_redundancy(seed: u64) {
+    let mut rig = Rig::new(seed);
+    for _ in 0..rig.rng.usize(0..4) {
+        let living = rig.world.clone().live(rig.volume(), rig.rng.fork(), usize::MAX);
+        rig.executor.runtime().spawn(living);
+        let len = rig.rng.u64(0..400_000_000);
+        pass(&mut rig.executor, len);
+        rig.cut_power();
+        let volume = rig.volume();
+        rig.run(async move { volume.read_all().await });
+    }
+    let (living, volume) = (rig.rng.fork(), rig.volume());
+    rig.world.may_rot = true;
+    rig.run(rig.world.clone().live(volume.clone(), living, 3));
+    let proving = rig.rng.fork();
+    rig.run(rig.world.clone().prove(volume, proving));
+}
+
+/// More disks fail than the level bears: errors, as honest as they must be, and whatever is read is right.
+fn beyond_redundancy(seed: u64) {
+    let mut rig = Rig::new(seed);
+    let mut volume = rig.volume();
+    rig.run(rig.world.clone().live(volume.clone(), Rng::with_seed(seed), 2));
+    let (world, mut rng) = (rig.world.clone(), rig.rng.fork());
+    volume.excuses = Rc::new(|error| matches!(error, DiskError::Lost(_) | DiskError::Unreadable { .. }));
+    let work = start_clients(&rig.executor.runtime(), &volume, &mut rng, 4, 60);
+    rig.run(async move {
+        while world.set.status().state != RaidState::Failed && !world.sound().is_empty() {
+            world.fail_one(&mut rng);
+            world.runtime.sleep(20_000_000).await;
+        }
+        work.await;
+        volume.read_all().await;
+    });
+}
+
+#[test]
+fn nothing_is_lost_that_redundancy_bears() {
+    for_each_seed(100, within_redundancy);
+}
+
+#[test]
+fn beyond_redundancy_errors_are_honest() {
+    for_each_seed(100, beyond_redundancy);
+}
