@@ -21,6 +21,7 @@ Figures beyond `verdict.METRICS`, all over the measured time:
     fabric_lag_ms                                   how far the user fabric fell behind at worst
     fabric_late_percent                             of the time that it settled more than 1 ms too late
     fabric_given_up_percent                         of the time, that it could not make up for
+    replication_s_per_gib                           the time that an array took to copy so much to its partner
     iscsi_share_percent                             of storage and LAN throughput together
 
 What the disks behind an array did is `linerate.analysis.arrays`' to say.
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from linerate.analysis.summary import StepSummary
+from linerate.analysis.summary import GIB, StepSummary
 
 WIRE_BYTES_PER_FRAME = (
     24  # check sequence, preamble, gap: a line is busy with them, a counter does not see them
@@ -66,6 +67,8 @@ def figures_of(
         figures["retransmit_percent"] = max(sides)
     figures.update(_links(counters, line_rates_bits_per_s or {}, counted_s))
     figures.update(_fabric(counters, counted_s))
+    if copied := counters.get("replication.sent_bytes"):
+        figures["replication_s_per_gib"] = counters["replication.busy_s"] / (copied / GIB)
     if lan_mib_s is not None:
         figures["lan_mib_s"] = lan_mib_s
         both = lan_mib_s + summary.total.mib_s

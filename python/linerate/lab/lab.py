@@ -281,6 +281,14 @@ class Lab:
         reports: dict[str, Any] = self._connection.ask("array_reports")
         return reports
 
+    def manage(self, array: str, verb: str, **fields: Any) -> dict[str, Any]:
+        """Has an array with disks carry out a management command; see `EmbeddedArray.manage`.
+
+        Raises UserError for an array without disks, and what the array refuses it with.
+        """
+        reply: dict[str, Any] = self._connection.ask("manage", name=array, command=verb, fields=fields)
+        return reply
+
     def fault(self, fault: Fault) -> int:
         """Lets a fault happen now, whatever its own times are, and returns when the fabric did it, in monotonic ns.
 

@@ -11,7 +11,9 @@ from linerate.errors import HostError, UserError
 from linerate.lab.keeper.nodes import Node
 from linerate.san import ISCSI_PORT, Array, Storage
 
-_DISK, _SET, _POOL = "d", "r", "p0"
+POOL = "p0"
+"""The pool over all RAID sets, where there is one."""
+_DISK, _SET = "d", "r"
 
 
 def array_config(array: Array) -> ArrayConfig:
@@ -58,7 +60,7 @@ def storage_config(storage: Storage) -> dict[str, Any]:
         "model": storage.model,
         "count": storage.disks,
     }
-    pools = [{"name": _POOL, "raid_sets": [one["name"] for one in sets]}] if storage.backing == "pool" else []
+    pools = [{"name": POOL, "raid_sets": [one["name"] for one in sets]}] if storage.backing == "pool" else []
     return {"disks": [disk], "raid_sets": sets, "pools": pools}
 
 
@@ -72,7 +74,7 @@ def _volumes(array: Array) -> Iterator[dict[str, Any]]:
         if storage is not None and storage.backing == "raid":
             yield {**one, "kind": "raid", "raid_set": f"{_SET}{number}"}
         elif storage is not None:
-            yield {**one, "kind": "pool", "pool": _POOL, "size_bytes": volume.size_bytes}
+            yield {**one, "kind": "pool", "pool": POOL, "size_bytes": volume.size_bytes}
         else:
             yield {**one, "size_bytes": volume.size_bytes}
 
@@ -119,6 +121,10 @@ class Arrays:
     def reports(self) -> dict[str, Any]:
         """What the disks of every array that has any, and what lies on them, have counted."""
         return {name: self._running[name].stats()["storage"] for name in self.storages}
+
+    def manage(self, name: str, verb: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """Has an array carry out a management command. Raises what it refuses it with."""
+        return self._running[name].manage(verb, **fields)
 
     def _started(self, array: Array) -> EmbeddedArray:
         # Only this thread moves, and its child is born where it is.

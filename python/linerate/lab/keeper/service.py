@@ -39,6 +39,7 @@ class Service:
             "change_switch": self.change_switch,
             "change_storage": self.change_storage,
             "array_reports": self.array_reports,
+            "manage": self.manage,
             "fault": self.fault,
             "heal": self.heal,
             "add_address": self.add_address,
@@ -126,6 +127,14 @@ class Service:
         """What the disks of every array that has any, and what lies on them, have counted."""
         self._check_alive()
         return self._lab.arrays.reports()
+
+    def manage(self, name: str, command: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """Has an array carry out a management command."""
+        if name not in self._lab.arrays.storages:
+            there = ", ".join(self._lab.arrays.storages) or "none"
+            raise UserError(f"there is no array with disks {name}", f"there is {there}")
+        self._check_alive()
+        return self._lab.arrays.manage(name, command, fields)
 
     def add_address(self, node: str, interface: str, address: str) -> list[str]:
         """Gives an interface one more address; all that it has then."""

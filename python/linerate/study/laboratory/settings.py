@@ -130,7 +130,11 @@ _NETWORK = {
     "array.sector_bytes": _storage("sector_bytes", int, "512 or 4096"),
     "array.initialise": _storage("initialise", str, "assume_clean or background"),
 }
-_LOAD = ("load.session", "load.volumes", "load.workers", "load.rate", "outstanding", FAULTS, *MULTIPATH)
+REPLICATION = "array.replication"
+"""Whether the first array of a SAN replicates to its second one while a case runs: off or on."""
+_BESIDE = (FAULTS, REPLICATION)
+"""What happens beside the load of a case, and is no part of it."""
+_LOAD = ("load.session", "load.volumes", "load.workers", "load.rate", "outstanding", *_BESIDE, *MULTIPATH)
 _ONLY_HERE = {name for name in (*_NETWORK, *_LOAD) if "." in name}
 
 
@@ -150,7 +154,7 @@ def is_of_storage(name: str) -> bool:
 
 def is_of_load(name: str) -> bool:
     """Whether a setting is one of the load itself, and neither of its sessions nor of their paths."""
-    return hand_of(name) == "load" and name in _LOAD and name not in MULTIPATH
+    return hand_of(name) == "load" and name in _LOAD and name not in (*_BESIDE, *MULTIPATH)
 
 
 def check_setting(name: str, value: SettingValue) -> None:
@@ -161,6 +165,8 @@ def check_setting(name: str, value: SettingValue) -> None:
         check_multipath(name, value)
     elif name == FAULTS:
         parse_faults(value)
+    elif name == REPLICATION:
+        replicates({name: value})
     elif name in _LOAD and name not in catalogue():
         _load_field(name, value)
     elif "." in name:
@@ -169,6 +175,14 @@ def check_setting(name: str, value: SettingValue) -> None:
         )
     else:
         named(name).parse(value)
+
+
+def replicates(settings: Settings) -> bool:
+    """Whether a case replicates while it runs. Raises UserError for a value that is neither off nor on."""
+    value = settings.get(REPLICATION, "off")
+    if value not in ("on", "off", True, False):
+        raise UserError(f"{REPLICATION}: {value!r} cannot be used", "write on or off")
+    return value in ("on", True)
 
 
 def check_on(topology: Topology, settings: Settings, elapsed_s: float) -> None:
@@ -184,6 +198,9 @@ def _check_storage(topology: Topology, settings: Settings) -> None:
     asked = [name for name in settings if is_of_storage(name)]
     if asked and not any(array.storage for array in topology.arrays):
         raise UserError(f"{asked[0]}: no array of {topology.name} has disks", "give one `storage`")
+    pools = [array for array in topology.arrays if array.storage and array.storage.backing == "pool"]
+    if replicates(settings) and len(pools) < 2:
+        raise UserError(f"{REPLICATION}: {topology.name} has no two arrays with pools", "give it two")
     for array in changed_topology(topology, settings).arrays:
         if array.storage is None:
             continue
@@ -273,7 +290,7 @@ def loaded(spec: RunSpec, settings: Settings) -> RunSpec:
     run: dict[str, Any] = {}
     sessions: dict[str, SettingValue] = {}
     for name, value in settings.items():
-        if hand_of(name) != "load" or name == FAULTS or name in MULTIPATH:
+        if hand_of(name) != "load" or name in _BESIDE or name in MULTIPATH:
             continue
         if name in catalogue():
             sessions[name] = named(name).parse(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,13 @@ from linerate.errors import HostError, InternalError, LinerateError, UserError
 from linerate.host import HostSettings, HostTarget, Journal, unproven
 from linerate.lab import Lab
 from linerate.lab.lan import LanTraffic
+from linerate.lab.replication import Replication
 from linerate.lab.sockets import ArrayWaits
 from linerate.run import watch
 from linerate.san import Host, Link, Nic, Storage, Switch, Topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.faults import faults_of
+from linerate.study.laboratory.filling import fill
 from linerate.study.laboratory.measure import Placed, Run, measure
 from linerate.study.laboratory.multipath import path_specs, paths_of
 from linerate.study.laboratory.playing import FaultsOfRun
@@ -26,6 +28,7 @@ from linerate.study.laboratory.settings import (
     changed_topology,
     hand_of,
     network_values,
+    replicates,
 )
 from linerate.study.model import San, Settings, SettingValue, Workload
 
@@ -49,10 +52,10 @@ class VirtualLaboratory:
             raise InternalError(f"{san.name} has no topology")
         every = list(cases)
         needs = {name for case in every for name in beyond_kernel_settings(san.topology, case)}
-        self._up = _Up(san, san.topology, needs, self._folder / JOURNAL)
+        up = self._up = _Up(san, san.topology, needs, self._folder / JOURNAL)
         # What the network is told, it does: the lab is that network.
         others = {name for case in every for name in case if hand_of(name) != "network"}
-        return {**self._up.facts(), "unproven": unproven(sorted(others))}
+        return {**up.facts(), "unproven": unproven(sorted(others))}
 
     def apply(self, settings: Settings) -> SetUp:
         """See `Laboratory`."""
@@ -88,6 +91,7 @@ class _Up:
         self._as_built = topology
         self._now = _elements(topology)
         self._settings: Settings = {}
+        self._filled: Mapping[str, Storage] = {}
         with ExitStack() as stack:
             fabric = topology.fabric if san.fabric == "auto" else san.fabric
             asked = sorted(needs) if fabric == "auto" else ()  # a fabric that was named stays; it may refuse
@@ -138,7 +142,12 @@ class _Up:
         streams = [stream for stream in self._as_built.lan if stream.name in workload.lan]
         arrays = tuple(array.name for array in self._as_built.arrays)
         faults = faults_of(self._settings)
-        with LanTraffic(self._lab, streams) as traffic, ArrayWaits(self._lab, arrays) as waits:
+        self._fill()
+        with ExitStack() as beside:
+            copies = beside.enter_context(Replication(self._lab)) if replicates(self._settings) else None
+            traffic = beside.enter_context(LanTraffic(self._lab, streams))
+            waits = beside.enter_context(ArrayWaits(self._lab, arrays))
+            counted = [one for one in (self._lab, traffic, waits, copies) if one is not None]
             return measure(
                 Run(
                     workload,
@@ -146,12 +155,24 @@ class _Up:
                     tuple(self._volumes()),
                     directory,
                     {**record, "facts": {**self._lab.facts(), **({"lan": traffic.tool} if streams else {})}},
-                    counters=lambda: {**self._lab.counters(), **traffic.counters(), **waits.counters()},
+                    counters=lambda: {
+                        name: value for one in counted for name, value in one.counters().items()
+                    },
                     line_rates=self._line_rates(),
                     beside=FaultsOfRun(self._lab, faults, workload) if faults else None,
                     arrays=watch(self._lab.array_reports) if self._has_disks else None,
                 )
             )
+
+    def _fill(self) -> None:
+        """Writes volumes of pools full where disks are new."""
+        storages = {array.name: self._now.get(("storage", array.name)) for array in self._as_built.arrays}
+        pools = {
+            name: one for name, one in storages.items() if isinstance(one, Storage) and one.backing == "pool"
+        }
+        if pools != self._filled:
+            fill({place.url: place for place in self._volumes(tuple(pools))}.values())
+            self._filled = pools
 
     @property
     def _has_disks(self) -> bool:
@@ -162,12 +183,13 @@ class _Up:
         rates = changed_topology(self._as_built, self._settings).line_rates
         return {name: rate for name, rate in rates.items() if "." in name}
 
-    def _volumes(self) -> Iterator[Placed]:
+    def _volumes(self, arrays: Collection[str] | None = None) -> Iterator[Placed]:
+        """In the order in which workloads take them; of some arrays only, if these are named."""
         for host in self._as_built.hosts:
             namespace = self._lab.namespace(host.name).path
             paths = paths_of(self._as_built, host.name, self._settings)
             for array in self._as_built.arrays:
-                for volume in array.volumes:
+                for volume in array.volumes if arrays is None or array.name in arrays else ():
                     if ways := paths.get(f"{array.name}.{volume.name}"):
                         url = f"iscsi://{ways[0].portal}/{array.target}/{volume.lun}"
                         specs = path_specs(ways, self._settings)

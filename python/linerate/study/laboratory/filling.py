@@ -1,0 +1,63 @@
+"""Writes thin volumes full, once, before anything is measured on them.
+
+What was never written to a thin volume lies nowhere: reading it takes no disk's time, and there is nothing to copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from linerate.errors import HostError
+from linerate.run import LocalLoad
+from linerate.study.laboratory.measure import Placed
+from linerate.workload import RunSpec, StreamSpec, VolumeSpec
+from linerate.workload.spec import SizeMix
+
+TRANSFER_BYTES = 1 << 20
+OUTSTANDING = 8
+TIME_S_MAX = 3600.0
+
+
+def fill(volumes: Collection[Placed]) -> None:
+    """Raises the LinerateError that kept it from being done, or KeyboardInterrupt."""
+    names = tuple(f"fill{number}" for number in range(len(volumes)))
+    load = LocalLoad(
+        RunSpec(
+            name="fill",
+            warmup_s=0.0,
+            elapsed_s=TIME_S_MAX,
+            interval_s=1.0,
+            volumes=tuple(
+                VolumeSpec(
+                    name=name,
+                    url=place.url,
+                    netns=place.netns,
+                    outstanding=OUTSTANDING,
+                    iscsi=place.iscsi.model_copy(update={"source_address": place.source_address}),
+                )
+                for name, place in zip(names, volumes, strict=True)
+            ),
+            streams=(
+                StreamSpec(
+                    name="fill",
+                    volumes=names,
+                    sizes=SizeMix.one(TRANSFER_BYTES),
+                    read_percent=0.0,
+                    random_percent=0.0,
+                    stop_at_end=True,
+                ),
+            ),
+        )
+    )
+    try:
+        while not load.finished:
+            load.next_interval(0.2)
+    except KeyboardInterrupt:
+        load.stop()
+        load.finish()
+        raise
+    ended = load.finish()
+    if ended.error is not None:
+        raise ended.error
+    if any(row.errors for row in ended.total.rows):
+        raise HostError("the volumes could not be written full", "see whether their pool has room")
