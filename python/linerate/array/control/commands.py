@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field, PositiveInt, ValidationError, model_validator
+from pydantic import ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
 from linerate.array.base import NAME_FORM, NAME_PATTERN, Frozen, Name, Sector, misplaced
 from linerate.array.storage import Disk
@@ -20,7 +20,9 @@ PARTNER_VERBS = "replica_"
 
 
 class Reply(Frozen):
-    """What a command brought; empty where there is nothing to say."""
+    """What a command brought; empty where there is nothing to say. More than this is not passed on."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 class MadeVolume(Reply):
