@@ -1,7 +1,9 @@
 //! The copying itself: what changed, piece by piece, some pieces at once, as fast as is allowed, with a durable place to go
 //! on from.
 
-use super::{Answer, Group, Link, LinkError, ReplicaError, Store, state::Cursor, store::Extent};
+use super::{
+    Answer, Commit, Group, Link, LinkError, Point, ReplicaError, Store, state::Cursor, store::Extent,
+};
 use crate::{disk::Disk, runtime::Runtime};
 use bytes::BytesMut;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -46,6 +48,8 @@ pub struct Progress {
     pub elapsed_s: f64,
     /// Whether it runs.
     pub is_running: bool,
+    /// What to tell the partner, once all has arrived.
+    pub commit: Option<Commit>,
     /// Why it ended, if it failed.
     pub error: Option<String>,
 }
@@ -62,6 +66,7 @@ pub(super) struct Copying {
     total_bytes: Cell<u64>,
     resumed_bytes: Cell<u64>,
     sent_bytes: Cell<u64>,
+    commit: RefCell<Option<Commit>>,
     error: RefCell<Option<String>>,
 }
 
@@ -106,6 +111,11 @@ impl<S: Store + 'static> Group<S> {
         }
         // Without a piece there was no flush: all that an earlier attempt sent was flushed by it.
         Ok(())
+    }
+
+    /// The point on its way to the partner.
+    pub fn outgoing_point(&self) -> Option<Point> {
+        self.state().outgoing.as_ref().map(|outgoing| outgoing.point.clone())
     }
 
     /// How far the running or last copy is; none if there was none since the start.
@@ -156,7 +166,8 @@ impl Copying {
             total_bytes: Cell::new(0),
             resumed_bytes: Cell::new(0),
             sent_bytes: Cell::new(0),
-            error: RefCell::new(None),
+            commit: RefCell::default(),
+            error: RefCell::default(),
         }
     }
 
@@ -207,8 +218,9 @@ impl Copying {
         }
     }
 
-    pub(super) fn end(&self, result: &Result<(), ReplicaError>, now: Nanos) {
+    pub(super) fn end(&self, result: &Result<Commit, ReplicaError>, now: Nanos) {
         self.ended.set(Some(now));
+        *self.commit.borrow_mut() = result.as_ref().ok().cloned();
         *self.error.borrow_mut() = result.as_ref().err().map(ToString::to_string);
         self.link.close();
     }
@@ -231,6 +243,7 @@ impl Copying {
             sent_bytes,
             elapsed_s: (self.ended.get().unwrap_or(now) - self.began) as f64 / 1e9,
             is_running: self.ended.get().is_none(),
+            commit: self.commit.borrow().clone(),
             error: self.error.borrow().clone(),
         }
     }

@@ -71,6 +71,19 @@ impl<S: Store + 'static> Group<S> {
         self.state.borrow().volumes.clone()
     }
 
+    /// Which partner it replicates with, if that was said.
+    pub fn partner(&self) -> Option<String> {
+        self.state.borrow().partner.clone()
+    }
+
+    /// Remembers the partner, if one is named.
+    pub async fn set_partner(&self, partner: Option<String>) -> Result<(), ReplicaError> {
+        if partner.is_none() || self.partner() == partner {
+            return Ok(());
+        }
+        self.update(|state| state.partner = partner).await
+    }
+
     /// Points that both arrays have and that are still here, oldest first.
     pub fn points(&self) -> Vec<Point> {
         let state = self.state.borrow();
@@ -121,7 +134,7 @@ impl<S: Store + 'static> Group<S> {
     /// A volume's points, oldest first.
     pub(super) fn points_of(&self, volume: &str) -> Vec<String> {
         let mut names = self.store.snapshots(volume);
-        names.retain(|name| is_point(&self.name, name));
+        names.retain(|name| is_point(name));
         names
     }
 
@@ -160,16 +173,19 @@ pub(super) fn key(group: &str) -> String {
     format!("{KEYS}{group}")
 }
 
-/// A name for a new point of a group.
-pub(super) fn new_point(group: &str, random: u64) -> String {
-    format!("replica-{group}-{random:016x}")
+/// Begins the names of points.
+const POINT: &str = "replica-";
+
+/// A name for a new point.
+pub(super) fn new_point(random: u64) -> String {
+    format!("{POINT}{random:016x}")
 }
 
-/// Whether a snapshot is a point of this group, by its name.
-fn is_point(group: &str, snapshot: &str) -> bool {
-    let rest = snapshot.strip_prefix("replica-").and_then(|rest| rest.strip_prefix(group));
-    rest.and_then(|rest| rest.strip_prefix('-'))
-        .is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+/// Whether a snapshot is a point, by its name.
+fn is_point(snapshot: &str) -> bool {
+    snapshot.strip_prefix(POINT).is_some_and(|digits| {
+        digits.len() == 16 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 impl<S> fmt::Debug for Group<S> {
@@ -183,10 +199,10 @@ mod tests {
     use super::{is_point, new_point};
 
     #[test]
-    fn a_groups_points_are_told_from_those_of_a_group_with_a_longer_name() {
-        let point = new_point("mail-1", 7);
-        assert_eq!(point, "replica-mail-1-0000000000000007");
-        assert!(is_point("mail-1", &point));
-        assert!(!is_point("mail", &point) && !is_point("mail-1", "replica-mail-1-yesterday"));
+    fn points_are_told_from_snapshots_that_owners_take() {
+        let point = new_point(7);
+        assert_eq!(point, "replica-0000000000000007");
+        assert!(is_point(&point));
+        assert!(!is_point("replica-yesterday") && !is_point("replica-0123456789ABCDEF"));
     }
 }

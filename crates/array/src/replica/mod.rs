@@ -10,7 +10,7 @@
 //! - [`Group::prepare`], [`Group::copy`], [`Group::confirm`] (`source.rs`, `copy.rs`): the primary's side.
 //! - [`Group::begin`], [`Group::commit`] (`receiver.rs`): the replica's side. [`Gate`]: what keeps the past out.
 //! - [`Group::promote`], [`Group::demote`] (`role.rs`): who is who.
-//! - [`Store`]: what all of this asks of a pool. [`Link`]: the way to the partner's volumes.
+//! - [`service`]: all of it as verbs of an array. [`Store`]: what all of this asks of a pool. [`Link`]: the way to the partner's volumes.
 //!
 //! # One transfer
 //!
@@ -44,9 +44,11 @@ mod gate;
 mod group;
 mod link;
 mod message;
+mod pool;
 mod receiver;
 mod replicator;
 mod role;
+pub mod service;
 mod source;
 mod state;
 mod store;

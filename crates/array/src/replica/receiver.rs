@@ -132,19 +132,17 @@ impl<S: Store + 'static> Group<S> {
         if self.has_point(&commit.point) {
             return self.finish_commit().await;
         }
-        let is_current = self.state().incoming.as_ref().is_some_and(|incoming| {
+        let incoming = self.state().incoming.clone().filter(|incoming| {
             incoming.point.name == commit.point && incoming.incarnation == Some(commit.incarnation)
         });
-        if !is_current {
-            return Err(self.stale(&commit.point));
-        }
+        let point = incoming.ok_or_else(|| self.stale(&commit.point))?.point;
         self.close_gates().await;
         let volumes = self.volumes();
         for name in &volumes {
             self.volume(name)?.flush().await?;
         }
         // This is the instant at which the point comes to be.
-        self.store.snapshot(&volumes, &commit.point).await?;
+        self.store.snapshot(&volumes, &point.name, point.at_s).await?;
         self.finish_commit().await
     }
 

@@ -37,6 +37,11 @@ impl<S: Store + 'static> Replicator<S> {
         Ok(replicator)
     }
 
+    /// What the groups' volumes are in.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
     /// Ends promotions that a crash cut off; do it before hosts are served.
     pub async fn recover(&self) -> Result<(), ReplicaError> {
         for group in self.groups() {
@@ -139,8 +144,8 @@ impl<S: Store + 'static> Replicator<S> {
     }
 }
 
-/// Longest name of a group: with a point's number behind it, a snapshot's name.
-const NAME_CHARS_MAX: usize = 64;
+/// Longest name of a group, as of everything on an array.
+const NAME_CHARS_MAX: usize = 48;
 
 fn check_name(name: &str) -> Result<(), ReplicaError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');

@@ -25,7 +25,7 @@ impl<S: Store + 'static> Group<S> {
 
     async fn take_point(&self, at_s: f64) -> Result<Point, ReplicaError> {
         self.stop().await;
-        let point = Point { name: new_point(&self.name, (self.random)()), at_s };
+        let point = Point { name: new_point((self.random)()), at_s };
         let outgoing = Outgoing {
             point: point.clone(),
             is_taken: false,
@@ -35,7 +35,7 @@ impl<S: Store + 'static> Group<S> {
         };
         self.update(|state| state.outgoing = Some(outgoing)).await?;
         let volumes = self.volumes();
-        self.store.snapshot(&volumes, &point.name).await?;
+        self.store.snapshot(&volumes, &point.name, at_s).await?;
         self.update_outgoing(|outgoing| outgoing.is_taken = true).await?;
         // What an attempt that was cut off left behind.
         self.prune().await?;
@@ -65,10 +65,13 @@ impl<S: Store + 'static> Group<S> {
         let copying = Rc::new(Copying::new(link, options, self.runtime.now()));
         *self.copying.borrow_mut() = Some(Rc::clone(&copying));
         let result = self.copy_under(answer, &copying).await;
-        let result = result.map_err(|error| copying.name_stop(&self.name, error));
+        let result = result.map_err(|error| copying.name_stop(&self.name, error)).map(|()| Commit {
+            group: self.name.clone(),
+            point: answer.point.clone(),
+            incarnation: answer.incarnation,
+        });
         copying.end(&result, self.runtime.now());
-        result?;
-        Ok(Commit { group: self.name.clone(), point: answer.point.clone(), incarnation: answer.incarnation })
+        result
     }
 
     async fn copy_under(&self, answer: &Answer, copying: &Copying) -> Result<(), ReplicaError> {

@@ -22,6 +22,7 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct GroupState {
     pub(super) role: Role,
+    pub(super) partner: Option<String>,
     pub(super) volumes: Vec<String>,
     /// How many points stay.
     pub(super) keep: usize,
@@ -62,7 +63,8 @@ pub(super) struct Incoming {
 
 impl GroupState {
     pub(super) fn new(role: Role, volumes: Vec<String>, keep: usize) -> Self {
-        Self { role, volumes, keep: keep.max(1), points: Vec::new(), outgoing: None, incoming: None }
+        let keep = keep.max(1);
+        Self { role, partner: None, volumes, keep, points: Vec::new(), outgoing: None, incoming: None }
     }
 
     /// Adds a point that both arrays have, and lets the oldest ones go.

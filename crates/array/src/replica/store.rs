@@ -40,8 +40,13 @@ pub trait Store {
     fn create_volume(&self, volume: &str, size_bytes: u64) -> impl Future<Output = Result<(), StoreError>>;
     /// Changes a volume's size; what is new reads as zeros.
     fn resize(&self, volume: &str, size_bytes: u64) -> impl Future<Output = Result<(), StoreError>>;
-    /// One snapshot of all `volumes` at one instant.
-    fn snapshot(&self, volumes: &[String], snapshot: &str) -> impl Future<Output = Result<(), StoreError>>;
+    /// One snapshot of all `volumes` at one instant, which the clocks show as `at_s`.
+    fn snapshot(
+        &self,
+        volumes: &[String],
+        snapshot: &str,
+        at_s: f64,
+    ) -> impl Future<Output = Result<(), StoreError>>;
     /// Forgets a volume's snapshot.
     fn delete_snapshot(&self, volume: &str, snapshot: &str) -> impl Future<Output = Result<(), StoreError>>;
     /// Makes a volume what it was, with the size that it had.

@@ -105,3 +105,42 @@ impl Link for Wire {
         self.is_broken.set(true);
     }
 }
+
+/// A link that only takes its time.
+pub(crate) struct Cable {
+    gates: Vec<Rc<Gate>>,
+    runtime: Runtime,
+    rng: Rc<RefCell<Rng>>,
+}
+
+impl Cable {
+    pub(crate) fn new(gates: Vec<Rc<Gate>>, runtime: Runtime, rng: Rc<RefCell<Rng>>) -> Self {
+        Self { gates, runtime, rng }
+    }
+
+    fn carry(&self, result: LocalBoxFuture<'static, Result<(), DiskError>>) -> Sending {
+        let delay = self.runtime.sleep(self.rng.borrow_mut().range(0, DELAY_NS));
+        async move {
+            delay.await;
+            result.await.map_err(|error| LinkError::Refused(error.to_string()))
+        }
+        .boxed_local()
+    }
+}
+
+impl Link for Cable {
+    fn write(&self, volume: usize, offset_bytes: u64, data: Bytes) -> Sending {
+        self.carry(self.gates[volume].write(offset_bytes, data, false))
+    }
+
+    fn discard(&self, volume: usize, offset_bytes: u64, len_bytes: u64) -> Sending {
+        self.carry(self.gates[volume].discard(offset_bytes, len_bytes))
+    }
+
+    fn flush(&self) -> Sending {
+        let flushes: Vec<_> = self.gates.iter().map(|gate| gate.flush()).collect();
+        self.carry(async move { futures::future::try_join_all(flushes).await.map(drop) }.boxed_local())
+    }
+
+    fn close(&self) {}
+}

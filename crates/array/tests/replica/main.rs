@@ -3,7 +3,10 @@
 //! The rule that is held to: a point is the same bytes wherever it shows, for all volumes of the group at one instant, and
 //! a promoted array shows a point and nothing else.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod link;
+mod pools;
 mod store;
 mod world;
 

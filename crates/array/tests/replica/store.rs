@@ -172,7 +172,7 @@ impl Store for MemoryStore {
     }
 
     /// A power cut may leave the snapshots without what was not flushed before.
-    async fn snapshot(&self, volumes: &[String], snapshot: &str) -> Result<(), StoreError> {
+    async fn snapshot(&self, volumes: &[String], snapshot: &str, _at_s: f64) -> Result<(), StoreError> {
         self.wait().await;
         for name in volumes {
             self.change(name, |volume| {

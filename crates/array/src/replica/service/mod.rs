@@ -1,0 +1,198 @@
+//! Replication as an array's owner, its partner and its status see it: verbs in JSON.
+//!
+//! Each pool has its own groups; a group's name is unique on the array. `verbs.rs` has the verbs' keys.
+
+mod verbs;
+
+pub use verbs::{Access, LinkSpec};
+
+use super::{Gate, Group, Link, Offer, ReplicaError, Replicator, Role};
+use crate::{pool::Pool, runtime::Runtime};
+use futures::future::LocalBoxFuture;
+use serde_json::{Map, Value, json};
+use std::{fmt, rc::Rc};
+
+/// A verb's fields, or its reply.
+pub type Fields = Map<String, Value>;
+
+/// What replication needs of the array around it.
+pub trait Surroundings {
+    /// Shows gates to the partner, each under a name (serial number) that no volume had before; what was shown for this
+    /// group before is withdrawn first.
+    fn show(
+        &self,
+        group: &str,
+        gates: Vec<Rc<Gate>>,
+    ) -> LocalBoxFuture<'static, Result<Access, ReplicaError>>;
+    /// Withdraws what was shown for a group.
+    fn withdraw(&self, group: &str) -> LocalBoxFuture<'static, ()>;
+    /// Lets hosts use volumes, or keeps them out; when it is over nothing of a host is under way in them.
+    fn admit(&self, volumes: &[String], hosts: bool) -> LocalBoxFuture<'static, ()>;
+    /// Begins to connect to a partner. `volumes` and their sizes are those of the answer.
+    fn connect(&self, spec: &LinkSpec, access: &Access) -> Result<Rc<dyn Link>, ReplicaError>;
+    /// The time of day: seconds since 1970.
+    fn now_s(&self) -> f64;
+    /// Numbers that no array has given before.
+    fn random(&self) -> u64;
+}
+
+/// Replication on one array.
+pub struct Service {
+    runtime: Runtime,
+    surroundings: Rc<dyn Surroundings>,
+    pools: Vec<(String, Replicator<Pool>)>,
+}
+
+impl Service {
+    /// Finds the groups of all pools, ends promotions that a crash cut off, and keeps hosts out of replicas.
+    pub async fn open(
+        runtime: Runtime,
+        surroundings: Rc<dyn Surroundings>,
+        pools: Vec<(String, Pool)>,
+    ) -> Result<Rc<Self>, ReplicaError> {
+        let mut replicators = Vec::new();
+        for (name, pool) in pools {
+            let source = Rc::clone(&surroundings);
+            let random = move || source.random();
+            let replicator = Replicator::open(Rc::new(pool), runtime.clone(), random)?;
+            replicator.recover().await?;
+            replicators.push((name, replicator));
+        }
+        let service = Rc::new(Self { runtime, surroundings, pools: replicators });
+        for group in service.groups() {
+            if group.role() != Role::Primary {
+                service.surroundings.admit(&group.volumes(), false).await;
+            }
+        }
+        Ok(service)
+    }
+
+    /// Whether hosts may use a volume.
+    pub fn admits_hosts(&self, volume: &str) -> bool {
+        self.group_of(volume).is_none_or(|group| group.role() == Role::Primary)
+    }
+
+    /// The group that a volume belongs to: it must not be deleted, nor changed by anybody else while it is a replica.
+    pub fn group_of(&self, volume: &str) -> Option<Rc<Group<Pool>>> {
+        self.pools.iter().find_map(|(_, replicator)| replicator.group_of(volume))
+    }
+
+    /// What the status says about a volume's replication; null if it has none.
+    pub fn status(&self, volume: &str) -> Value {
+        self.group_of(volume).map_or(Value::Null, |group| Value::Object(describe(&group)))
+    }
+
+    /// Carries out a verb that begins with `replica_`. It ends even if nobody waits for it. `partner` in `fields` says that
+    /// this partner asks, not the owner: it may receive and commit what is its own.
+    pub fn manage(
+        self: &Rc<Self>,
+        verb: &str,
+        fields: Fields,
+    ) -> LocalBoxFuture<'static, Result<Fields, ReplicaError>> {
+        let (service, verb) = (Rc::clone(self), verb.to_owned());
+        self.runtime.start(async move { service.carry_out(&verb, fields).await })
+    }
+
+    fn groups(&self) -> Vec<Rc<Group<Pool>>> {
+        self.pools.iter().flat_map(|(_, replicator)| replicator.groups()).collect()
+    }
+
+    fn group(&self, name: &str) -> Result<Rc<Group<Pool>>, ReplicaError> {
+        let unknown = || ReplicaError::UnknownGroup(name.to_owned());
+        self.groups().into_iter().find(|group| group.name() == name).ok_or_else(unknown)
+    }
+
+    /// The pool for a group: where it is, else the one that is named, else the only one.
+    fn replicator(&self, group: &str, pool: Option<&str>) -> Result<&Replicator<Pool>, ReplicaError> {
+        let holds = |replicator: &Replicator<Pool>| replicator.group(group).is_ok();
+        if let Some((_, replicator)) = self.pools.iter().find(|(_, replicator)| holds(replicator)) {
+            return Ok(replicator);
+        }
+        let names = || self.pools.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        match (pool, &self.pools[..]) {
+            (None, [(_, only)]) => Ok(only),
+            (None, _) => {
+                Err(ReplicaError::Invalid(format!("say which pool is to hold it; there are: {}", names())))
+            }
+            (Some(pool), all) => {
+                let found = all.iter().find(|(name, _)| name == pool).map(|(_, replicator)| replicator);
+                let unknown = || format!("there is no pool \"{pool}\" here; there are: {}", names());
+                found.ok_or_else(|| ReplicaError::Invalid(unknown()))
+            }
+        }
+    }
+
+    /// The pool that holds volumes.
+    fn pool_of(&self, volumes: &[String]) -> Option<&str> {
+        use super::Store;
+        let holds = |replicator: &Replicator<Pool>| {
+            volumes.iter().all(|volume| Store::volume(replicator.store(), volume).is_some())
+        };
+        self.pools.iter().find(|(_, replicator)| holds(replicator)).map(|(name, _)| name.as_str())
+    }
+
+    async fn begin(&self, offer: &Offer, pool: Option<&str>) -> Result<Fields, ReplicaError> {
+        self.surroundings.withdraw(&offer.group).await;
+        let replicator = self.replicator(&offer.group, pool)?;
+        self.check_names(offer)?;
+        let begun = replicator.begin(offer).await?;
+        let volumes: Vec<String> = offer.volumes.iter().map(|volume| volume.name.clone()).collect();
+        self.surroundings.admit(&volumes, false).await;
+        let access = if begun.answer.is_complete {
+            Access::default()
+        } else {
+            self.surroundings.show(&offer.group, begun.gates).await?
+        };
+        Ok(fields(&json!({ "answer": begun.answer, "access": access })))
+    }
+}
+
+impl Service {
+    /// A new group's volumes are new, in whichever pool.
+    fn check_names(&self, offer: &Offer) -> Result<(), ReplicaError> {
+        use super::Store;
+        if self.group(&offer.group).is_ok() {
+            return Ok(());
+        }
+        for volume in &offer.volumes {
+            if self
+                .pools
+                .iter()
+                .any(|(_, replicator)| Store::volume(replicator.store(), &volume.name).is_some())
+            {
+                let (group, volume) = (offer.group.clone(), volume.name.clone());
+                return Err(ReplicaError::NameTaken { group, volume });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A group in the status.
+fn describe(group: &Group<Pool>) -> Fields {
+    let role = match group.role() {
+        Role::Primary => "primary",
+        Role::Replica => "replica",
+        Role::Promoting { .. } => "promoting",
+    };
+    fields(&json!({
+        "group": group.name(),
+        "role": role,
+        "partner": group.partner(),
+        "volumes": group.volumes(),
+        "points": group.points(),
+        "outgoing": group.outgoing_point(),
+        "progress": group.progress(),
+    }))
+}
+
+/// A JSON object's fields.
+fn fields(value: &Value) -> Fields {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").field("pools", &self.pools).finish_non_exhaustive()
+    }
+}
