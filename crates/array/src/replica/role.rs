@@ -66,11 +66,7 @@ impl<S: Store + 'static> Group<S> {
         }
         self.update(|state| {
             state.role = Role::Replica;
-            // The partner may have it, and then it is the best point to start from.
-            if let Some(outgoing) = state.outgoing.take().filter(|outgoing| outgoing.is_copied) {
-                state.keep = state.keep.max(2);
-                state.add_point(outgoing.point);
-            }
+            state.retire_outgoing();
         })
         .await
     }

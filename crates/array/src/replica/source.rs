@@ -4,7 +4,7 @@ use super::{
     Answer, Commit, CopyOptions, Group, Link, Offer, OfferedVolume, Point, ReplicaError, Role, Store,
     copy::Copying,
     group::new_point,
-    state::{Cursor, Outgoing},
+    state::{Cursor, GroupState, Outgoing},
 };
 use std::rc::Rc;
 
@@ -21,6 +21,14 @@ impl<S: Store + 'static> Group<S> {
             _ => self.take_point(at_s).await?,
         };
         self.offer(point, keep.max(1))
+    }
+
+    /// Gives up a point that has not reached the partner: the next one is new.
+    pub async fn abandon(&self) -> Result<(), ReplicaError> {
+        let _turn = self.turn.lock().await;
+        self.must_be_primary()?;
+        self.stop().await;
+        self.update(GroupState::retire_outgoing).await
     }
 
     async fn take_point(&self, at_s: f64) -> Result<Point, ReplicaError> {

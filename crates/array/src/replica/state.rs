@@ -67,6 +67,14 @@ impl GroupState {
         Self { role, partner: None, volumes, keep, points: Vec::new(), outgoing: None, incoming: None }
     }
 
+    /// Ends the outgoing transfer. If the partner may have its point, it is a good one to start from.
+    pub(super) fn retire_outgoing(&mut self) {
+        if let Some(outgoing) = self.outgoing.take().filter(|outgoing| outgoing.is_copied) {
+            self.keep = self.keep.max(2);
+            self.add_point(outgoing.point);
+        }
+    }
+
     /// Adds a point that both arrays have, and lets the oldest ones go.
     pub(super) fn add_point(&mut self, point: Point) {
         self.points.retain(|old| old.name != point.name);

@@ -58,6 +58,9 @@ async fn round(world: &Rc<World>, primary: usize, volumes: &[String]) {
         let size_bytes = world.range(1, 24) * PAGE_BYTES as u64;
         world.ask(primary, async move { Ok(store.resize(&volume, size_bytes).await?) }).await;
     }
+    if world.chance(10) && world.group(primary).is_some() {
+        world.ask_group(primary, |group| async move { group.abandon().await }).await;
+    }
     if world.chance(10) {
         lose_a_point(world, primary, &volumes[volumes.len() - 1]).await;
     }

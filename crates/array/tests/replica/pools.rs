@@ -131,13 +131,8 @@ impl Array {
 }
 
 /// What drives a transfer does just this, over HTTP.
-async fn transfer(
-    from: &Array,
-    to: &Array,
-    volumes: &[String],
-    runtime: &Runtime,
-) -> Result<(), ReplicaError> {
-    let offer = from.ask("replica_prepare", json!({"group": "g", "volumes": volumes, "keep": 2})).await?;
+async fn transfer(from: &Array, to: &Array, prepare: Value, runtime: &Runtime) -> Result<(), ReplicaError> {
+    let offer = from.ask("replica_prepare", prepare).await?;
     let begun = to.ask("replica_begin", json!({"offer": offer, "partner": "other"})).await?;
     let options = json!({"piece_bytes": 8192, "checkpoint_bytes": 65536});
     let copy = json!({"answer": begun["answer"], "access": begun["access"],
@@ -186,14 +181,24 @@ async fn there_and_back(runtime: Runtime, seed: u64) {
         let transfers = rng.borrow_mut().range(1, 3);
         for _ in 0..transfers {
             from.work(&volumes, &rng).await;
-            transfer(&from, &to, &volumes, &runtime).await.unwrap();
+            let prepare = json!({"group": "g", "volumes": volumes, "keep": 2});
+            transfer(&from, &to, prepare, &runtime).await.unwrap();
         }
         let mut known = Vec::new();
         for volume in &volumes {
             known.push(from.bytes(volume).await);
         }
-        // The old primary goes on a little; the new one must not know.
+        // The old primary goes on a little; the new one must not know, unless it is told to the last.
         from.work(&volumes, &rng).await;
+        let is_told = rng.borrow_mut().chance(30);
+        if is_told {
+            let last = json!({"group": "g", "keep": 2, "last": true});
+            transfer(&from, &to, last, &runtime).await.unwrap();
+            assert_eq!(*from.san.locked.borrow(), volumes, "hosts are kept out for the last point");
+            for (volume, known) in volumes.iter().zip(&mut known) {
+                *known = from.bytes(volume).await;
+            }
+        }
         assert_eq!(*to.san.locked.borrow(), volumes, "hosts are kept out of a replica");
         to.ask("replica_promote", json!({"group": "g"})).await.unwrap();
         assert!(to.san.locked.borrow().is_empty());
@@ -225,9 +230,9 @@ fn a_partner_receives_its_own_and_does_nothing_else() {
             locked: Rc::default(),
         };
         let (from, to) = (Array::new(&san, "a").await, Array::new(&san, "b").await);
-        let volumes = ["v0".to_owned()];
         from.pool.create_volume("v0", 8192).await.unwrap();
-        transfer(&from, &to, &volumes, &runtime).await.unwrap();
+        let prepare = json!({"group": "g", "volumes": ["v0"]});
+        transfer(&from, &to, prepare, &runtime).await.unwrap();
         let offer = from.ask("replica_prepare", json!({"group": "g"})).await.unwrap();
         let stranger = to.ask("replica_begin", json!({"offer": offer, "partner": "stranger"})).await;
         assert!(stranger.unwrap_err().to_string().contains("not with \"stranger\""));

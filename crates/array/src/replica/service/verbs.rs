@@ -52,6 +52,10 @@ struct Prepare {
     to: Option<String>,
     #[serde(default = "one")]
     keep: usize,
+    /// Keeps hosts out before the point is taken, which is a new one then: nothing that hosts wrote is missing in it. The
+    /// next `replica_prepare` without it, or `replica_stop`, lets them in again.
+    #[serde(default)]
+    last: bool,
 }
 
 fn one() -> usize {
@@ -133,7 +137,11 @@ impl Service {
             }
             "replica_status" => Ok(describe(&*self.named(fields)?)),
             "replica_stop" => {
-                self.named(fields)?.stop().await;
+                let group = self.named(fields)?;
+                group.stop().await;
+                if group.role() == Role::Primary {
+                    self.surroundings.admit(&group.volumes(), true).await;
+                }
                 Ok(Fields::new())
             }
             "replica_promote" => self.promote(read(fields)?).await,
@@ -170,12 +178,21 @@ impl Service {
         self.group(&group)
     }
 
-    async fn prepare(&self, Prepare { group, volumes, to, keep }: Prepare) -> Result<Fields, ReplicaError> {
+    async fn prepare(
+        &self,
+        Prepare { group, volumes, to, keep, last }: Prepare,
+    ) -> Result<Fields, ReplicaError> {
         let group = match self.group(&group) {
             Ok(known) if volumes.is_empty() => known,
             _ => self.replicator(&group, self.pool_of(&volumes))?.primary(&group, &volumes).await?,
         };
         group.set_partner(to).await?;
+        if group.role() == Role::Primary {
+            self.surroundings.admit(&group.volumes(), !last).await;
+        }
+        if last {
+            group.abandon().await?;
+        }
         write(&group.prepare(self.surroundings.now_s(), keep).await?)
     }
 
@@ -185,10 +202,8 @@ impl Service {
             return Err(ReplicaError::Busy(answer.group));
         }
         let link = self.surroundings.connect(&link, &access)?;
-        self.runtime.spawn(async move {
-            // The progress says what became of it.
-            let _ = group.copy(&answer, link, options).await;
-        });
+        // It has begun when this verb is over; the progress says what becomes of it.
+        drop(self.runtime.start(async move { group.copy(&answer, link, options).await }));
         Ok(Fields::new())
     }
 
