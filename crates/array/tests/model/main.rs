@@ -10,3 +10,4 @@ mod oracle;
 mod pool;
 mod raid;
 mod rig;
+mod stack;
