@@ -40,7 +40,7 @@ fn cut_and_check(seed: u64, spoil: impl Fn(Rc<dyn Disk>) -> Rc<dyn Disk>) -> u64
 #[test]
 fn drives_keep_what_they_promise() {
     let mut done = 0;
-    for_each_seed(400, |seed| done += cut_and_check(seed, |disk| disk));
+    for_each_seed(1000, |seed| done += cut_and_check(seed, |disk| disk));
     assert!(done > 0, "no operation succeeded");
 }
 
