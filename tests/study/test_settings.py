@@ -50,6 +50,7 @@ def test_every_setting_of_the_catalogue_has_a_hand() -> None:
         ("load.session", "many", "load.session"),
         ("load.volumes", 0, "load.volumes"),
         ("load.rate", "slow", "I/Os per second"),
+        ("array.replication", "sometimes", "write on or off"),
         ("array.disks", "many", "a number of disks"),
         ("array.chunk", "large", 'for example "64k"'),
         ("jumbo", 9000, "there is no setting"),
@@ -123,6 +124,13 @@ def test_disks_that_form_no_such_sets_are_refused(settings: dict[str, str | int]
     with pytest.raises(UserError, match=r"the disks of a1") as caught:
         check_on(with_disks(), settings, 10.0)
     assert message in caught.value.message
+
+
+def test_replication_needs_two_pools() -> None:
+    check_on(load_topology("two-pools"), {"array.replication": "on"}, 10.0)
+    with pytest.raises(UserError, match=r"no two arrays with pools"):
+        check_on(with_disks(), {"array.replication": "on"}, 10.0)
+    check_on(with_disks(), {"array.replication": "off"}, 10.0)
 
 
 def test_an_array_in_memory_has_no_disks_to_set() -> None:

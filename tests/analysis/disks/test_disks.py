@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from linerate.analysis.arrays import array_figures, array_use, measured, merged_use
+from linerate.analysis.figures import figures_of
+from linerate.analysis.summary import summarise_step
 from linerate.analysis.verdict import Judgement, Observation, attribute, judge, judge_claims, shipped_claims
 from linerate.results import RunWriter, WorkloadSource
 
@@ -46,6 +48,16 @@ def test_several_runs_are_one(tmp_path: Path) -> None:
     assert use is not None
     assert use.raid_sets[0].busy_percent == pytest.approx(40.0)
     assert use.raid_sets[0].row.seconds == 10.0
+
+
+def test_the_time_of_replication_is_per_gib_and_only_there_where_something_was_copied(tmp_path: Path) -> None:
+    run = make_array_run(tmp_path / "run", [Disks()])
+    summary = summarise_step(run, run.manifest.steps[0])
+    counters = {"replication.sent_bytes": float(2 << 30), "replication.busy_s": 5.0}
+    assert figures_of(summary, counters)["replication_s_per_gib"] == pytest.approx(2.5)
+    assert "replication_s_per_gib" not in figures_of(
+        summary, {"replication.sent_bytes": 0.0, "replication.busy_s": 5.0}
+    )
 
 
 def test_a_run_whose_disks_nobody_watched_has_no_such_figures(tmp_path: Path) -> None:
