@@ -183,6 +183,18 @@ class Run:
     def arm(spec_json: str, /) -> Armed:
         """Opens every volume of a RunSpec (version 1), so that the load can start at an instant."""
 
+    @staticmethod
+    def simulate(spec_json: str, array_json: str, /) -> Run:
+        """Runs a RunSpec (version 1) in virtual time on the volumes of an array's configuration, `array:NAME` each.
+
+        As fast as it can be computed: the clock jumps from event to event. Raises UserError for disks without a model.
+        """
+
+    def storage(self) -> dict[str, Any] | None:
+        """What the array of a run in virtual time said of its storage at the end of the interval last given, or at
+        the start: disks, raid_sets, pools and volumes, with counters that only grow. None for a run in real time.
+        """
+
     def facts(self) -> dict[str, Any]:
         """What was negotiated and read back: driver, workers, CPUs, and per volume its size, session and socket."""
 

@@ -44,7 +44,7 @@ mod stream;
 mod verify;
 mod worker;
 
-pub use ahead::{MakeScene, Scene};
+pub use ahead::{MakeScene, Scene, SceneVolume};
 pub use bulk::{BulkError, BulkSink, BulkSinkSpec, BulkSource, BulkSourceSpec};
 pub use facts::{Facts, ThreadFacts, VolumeFacts};
 pub use record::{

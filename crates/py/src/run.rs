@@ -3,7 +3,7 @@
 use crate::{
     errors::{blamed, refused_json, run_error},
     interval::{Interval, Names},
-    tools::loaded,
+    tools::{loaded, loads},
     wait::{in_slices, interruptible},
 };
 use linerate_load::{Blame, Outcome, RunSpec};
@@ -19,6 +19,8 @@ use std::{
 pub(crate) struct Run {
     run: Arc<linerate_load::Run>,
     names: Arc<Names>,
+    /// The interval last given.
+    given: Mutex<Option<u32>>,
 }
 
 /// A run that is ready to start: its volumes are open.
@@ -46,7 +48,7 @@ impl Run {
         let (spec, names) = parsed(spec_json)?;
         let run =
             interruptible(py, || linerate_load::Run::start(spec))?.map_err(|error| run_error(&error))?;
-        Ok(Self { run: Arc::new(run), names })
+        Ok(Self::new(run, names))
     }
 
     /// Opens every volume of a `RunSpec` (version 1), so that the load can start at an instant.
@@ -57,6 +59,25 @@ impl Run {
         let run =
             interruptible(py, || linerate_load::Armed::new(spec))?.map_err(|error| run_error(&error))?;
         Ok(Armed { run: Mutex::new(Some(run)), names })
+    }
+
+    /// Runs a `RunSpec` (version 1) in virtual time on the volumes of an array's configuration, `array:NAME` each.
+    #[staticmethod]
+    #[pyo3(signature = (spec_json, array_json, /))]
+    fn simulate(py: Python<'_>, spec_json: &str, array_json: &str) -> PyResult<Self> {
+        let (spec, names) = parsed(spec_json)?;
+        let run = interruptible(py, || {
+            linerate_load::Scene::of_array(array_json).and_then(|scene| linerate_load::Run::ahead(spec, scene))
+        })?
+        .map_err(|error| run_error(&error))?;
+        Ok(Self::new(run, names))
+    }
+
+    /// What the array of a run in virtual time said of its storage at the end of the interval last given, or at the
+    /// start; None if the run is in real time.
+    fn storage<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let given = *self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        self.run.report(given).map(|json| loads(py, &json)).transpose()
     }
 
     /// What was negotiated and read back: driver, workers, CPUs, and per volume its size, session and socket.
@@ -70,6 +91,9 @@ impl Run {
         let timeout = Duration::try_from_secs_f64(timeout_s).unwrap_or_default();
         let step = |slice| self.run.next_interval(slice);
         let next = in_slices(py, timeout, step)?;
+        if let Some(measured) = &next {
+            *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured.index);
+        }
         Ok(next.map(|measured| Interval::new(measured, Arc::clone(&self.names))))
     }
 
@@ -106,7 +130,7 @@ impl Armed {
     fn start_at(&self, monotonic_ns: u64) -> PyResult<Run> {
         let armed = self.run.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(gone)?;
         let run = armed.start_at(monotonic_ns).map_err(|error| run_error(&error))?;
-        Ok(Run { run: Arc::new(run), names: Arc::clone(&self.names) })
+        Ok(Run::new(run, Arc::clone(&self.names)))
     }
 
     /// Closes the volumes again and waits until that is done.
@@ -141,6 +165,12 @@ impl Summary {
             Outcome::Failed(error) => Some(run_error(error)),
             Outcome::Completed | Outcome::Stopped => None,
         }
+    }
+}
+
+impl Run {
+    fn new(run: linerate_load::Run, names: Arc<Names>) -> Self {
+        Self { run: Arc::new(run), names, given: Mutex::default() }
     }
 }
 

@@ -42,5 +42,10 @@ pub(crate) fn loaded<'py>(py: Python<'py>, answer: &impl Serialize) -> PyResult<
     let text = serde_json::to_string(answer).map_err(|error| {
         blamed(Blame::Us, format!("an answer has no JSON form: {error}"), "please report this")
     })?;
-    py.import("json")?.call_method1("loads", (text,))
+    loads(py, &text)
+}
+
+/// JSON as plain Python objects.
+pub(crate) fn loads<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (json,))
 }

@@ -1,5 +1,6 @@
 //! A driver in virtual time, whose files are an array's volumes. It has no sockets.
 
+use super::scene::SceneVolume;
 use bytes::{Bytes, BytesMut};
 use linerate_array::{Disk, DiskError, Executor};
 use linerate_io::{
@@ -23,7 +24,7 @@ const SPARE_MAX: usize = 64;
 /// See the module text. `poll` runs the array's tasks; when all of them wait, it jumps to the next timer.
 pub(super) struct AheadDriver {
     executor: Executor,
-    volumes: Vec<(String, Rc<dyn Disk>)>,
+    volumes: Vec<SceneVolume>,
     regions: Vec<Arc<Region>>,
     done: Rc<RefCell<Done>>,
 }
@@ -37,12 +38,12 @@ struct Done {
 
 impl AheadDriver {
     /// Over an executor's clock.
-    pub(super) fn new(executor: Executor, volumes: Vec<(String, Rc<dyn Disk>)>) -> Self {
+    pub(super) fn new(executor: Executor, volumes: Vec<SceneVolume>) -> Self {
         Self { executor, volumes, regions: Vec::new(), done: Rc::default() }
     }
 
     fn disk(&self, file: Handle) -> &Rc<dyn Disk> {
-        &self.volumes[file.index() as usize].1
+        &self.volumes[file.index() as usize].disk
     }
 
     /// Runs `operation`; its end is the completion of `tag`.
@@ -128,7 +129,7 @@ impl Driver for AheadDriver {
 
     /// `path` is the name of a volume.
     fn open(&mut self, path: &Path, _: &FileOptions) -> io::Result<Handle> {
-        let nth = self.volumes.iter().position(|(name, _)| Path::new(name) == path);
+        let nth = self.volumes.iter().position(|volume| Path::new(&volume.name) == path);
         nth.map(|nth| Handle::new(nth as u32, 0)).ok_or_else(|| ErrorKind::NotFound.into())
     }
 

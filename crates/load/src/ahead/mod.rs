@@ -6,13 +6,16 @@
 //! code runs as, and whenever everything waits, that clock jumps to whatever is due next. So a run of twenty minutes
 //! over modelled drives takes as long as its I/Os take to compute, and two runs of one specification are alike to the bit.
 //!
+//! What the run goes to is a [`Scene`]: that of an array file (`array`), or whatever a test makes.
+//!
 //! What is not modelled is not there: network, initiator, target, the host's CPU. Time passes on modelled drives only.
 
+mod array;
 mod driver;
 mod scene;
 
 pub(crate) use scene::Reports;
-pub use scene::{MakeScene, Scene};
+pub use scene::{MakeScene, Scene, SceneVolume};
 
 use crate::{
     facts::{Facts, ThreadFacts},
@@ -56,7 +59,7 @@ pub(crate) fn work(
         Some(Err(error)) => return drop(tell.send(Err(error))),
         None => return drop(tell.send(Err(RunError::Internal("the array waits for nothing".into())))),
     };
-    let blocks = scene.volumes.iter().map(|(name, disk)| (name.clone(), disk.block_bytes()));
+    let blocks = scene.volumes.iter().map(|volume| (volume.name.clone(), volume.block_bytes));
     order.ahead = Some(blocks.collect());
     let (control, report) = (Arc::clone(&order.control), scene.report);
     let driver = AheadDriver::new(executor, scene.volumes);

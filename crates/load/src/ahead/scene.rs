@@ -13,18 +13,35 @@ use std::{
 
 /// An array's volumes, and its report.
 pub struct Scene {
-    /// By name.
-    pub volumes: Vec<(String, Rc<dyn Disk>)>,
+    /// The volumes.
+    pub volumes: Vec<SceneVolume>,
     /// The array's status as JSON; its counters only grow.
     pub report: Rc<dyn Fn() -> String>,
+}
+
+/// A volume that streams can use as `array:NAME`.
+#[derive(Clone)]
+pub struct SceneVolume {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub disk: Rc<dyn Disk>,
+    /// Its logical block size: that of the disk, or larger.
+    pub block_bytes: u32,
 }
 
 /// Makes the scene, on the run's own thread and clock; what takes time there is over before the run begins.
 pub type MakeScene = Box<dyn FnOnce(Runtime) -> LocalBoxFuture<'static, Result<Scene, RunError>> + Send>;
 
+impl fmt::Debug for SceneVolume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SceneVolume").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Scene {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.volumes.iter().map(|(name, _)| name).collect();
+        let names: Vec<_> = self.volumes.iter().map(|volume| &volume.name).collect();
         f.debug_struct("Scene").field("volumes", &names).finish_non_exhaustive()
     }
 }

@@ -80,14 +80,11 @@ fn facts_of(spec: &RunSpec, ready: Ready) -> Facts {
 mod tests {
     use super::Run;
     use crate::{
-        ahead::{MakeScene, Scene},
+        ahead::{MakeScene, Scene, SceneVolume},
         record::{Interval, Outcome},
         spec::RunSpec,
     };
-    use linerate_array::{
-        Disk,
-        disk::{ModelledDisk, SparseDisk, modelled::drives::drive},
-    };
+    use linerate_array::disk::{Disk, ModelledDisk, SparseDisk, modelled::drives::drive};
     use linerate_io::system::now_ns;
     use std::{rc::Rc, time::Duration};
 
@@ -106,8 +103,9 @@ mod tests {
         Box::new(|runtime| {
             let inner = Rc::new(SparseDisk::new("d0", 64 << 30, 512));
             let disk = Rc::new(ModelledDisk::new(runtime, drive("sas_10k_2_5").unwrap(), inner));
-            let (volumes, of) = (vec![("disk".to_owned(), Rc::clone(&disk) as Rc<dyn Disk>)], disk);
-            let report = Rc::new(move || serde_json::json!({"reads": of.stats().reads}).to_string());
+            let name = "disk".to_owned();
+            let volumes = vec![SceneVolume { name, disk: Rc::clone(&disk) as _, block_bytes: 512 }];
+            let report = Rc::new(move || serde_json::json!({"reads": disk.stats().reads}).to_string());
             Box::pin(std::future::ready(Ok(Scene { volumes, report })))
         })
     }
