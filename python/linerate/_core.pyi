@@ -190,9 +190,9 @@ class Run:
         As fast as it can be computed: the clock jumps from event to event. Raises UserError for disks without a model.
         """
 
-    def storage(self) -> dict[str, Any] | None:
+    def storage(self) -> dict[str, Any]:
         """What the array of a run in virtual time said of its storage at the end of the interval last given, or at
-        the start: disks, raid_sets, pools and volumes, with counters that only grow. None for a run in real time.
+        the start: disks, raid_sets, pools and volumes, with counters that only grow. Empty for a run in real time.
         """
 
     def facts(self) -> dict[str, Any]:

@@ -74,10 +74,10 @@ impl Run {
     }
 
     /// What the array of a run in virtual time said of its storage at the end of the interval last given, or at the
-    /// start; None if the run is in real time.
-    fn storage<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    /// start; empty if the run is in real time.
+    fn storage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let given = *self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        self.run.report(given).map(|json| loads(py, &json)).transpose()
+        loads(py, self.run.report(given).as_deref().unwrap_or("{}"))
     }
 
     /// What was negotiated and read back: driver, workers, CPUs, and per volume its size, session and socket.

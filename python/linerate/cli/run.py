@@ -46,6 +46,7 @@ def run(
     dry_run: flags.DryRun = False,
     quick: flags.Quick = False,
     blocks: flags.Blocks = None,
+    virtual_time: flags.VirtualTime = None,
     hosts: flags.Hosts = None,
     hosts_python: flags.HostsPython = "python3",
     hosts_address: flags.HostsAddress = None,
@@ -81,6 +82,13 @@ def run(
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
+    if virtual_time is not None:
+        from linerate.cli.job import ahead
+
+        if hosts is not None:
+            raise UserError("--virtual-time and --hosts", "no host takes part in virtual time: leave one out")
+        array = load_array(virtual_time)
+        target = target or ahead.targets(array)
     overrides = options.with_targets(asked, overrides, target or [], map_ or [], lenient)
     keep = Keep(output, not no_report, vdbench_output)
     if dry_run:

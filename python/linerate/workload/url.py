@@ -3,6 +3,7 @@
     iscsi://[user%secret@]host[:port]/target/lun[?header_digest=none|crc32c&target_user=..&target_password=..]
     file:/path   /path   ./path   (a block device is a path, too)
     null:8g
+    array:NAME       a volume of an array file, in virtual time
 
 The iSCSI form is the one that libiscsi's tools and QEMU take, read by the same rules: `user:secret@` works as
 well, the secret may hold `/`, `%xx` is decoded in the target's name only, and LIBISCSI_CHAP_USERNAME,
@@ -50,7 +51,7 @@ _WINDOWS_DEVICE = re.compile(r"\\\\\.\\|//\./|[a-z]:[\\/]", re.IGNORECASE)
 class Target:
     """A place for a volume. `url` is canonical, absolute and free of user and secret."""
 
-    kind: Literal["iscsi", "file", "block", "null"]
+    kind: Literal["iscsi", "file", "block", "null", "array"]
     url: str
     user: str | None = None
     secret: SecretStr | None = None
@@ -77,6 +78,10 @@ def parse_target(
         return _parse_iscsi(text, os.environ if environ is None else environ)
     if colon and scheme == "null":
         return _parse_null(text, rest)
+    if colon and scheme == "array":
+        if not rest:
+            raise UserError(f"{text}: the volume's name is missing", "write array:NAME")
+        return Target("array", f"array:{rest}")
     if colon and scheme == "file":
         return _parse_path(text, rest.removeprefix("//"), folder)
     if _WINDOWS_DEVICE.match(text):

@@ -8,7 +8,7 @@ use super::{
     status::{DiskState, DiskStatus},
 };
 use crate::{
-    disk::{Disk, FileConfig, MemoryDisk, ModelledDisk, modelled::drives},
+    disk::{Disk, FileConfig, MemoryDisk, ModelledDisk, SparseDisk, modelled::drives},
     host::Files,
     runtime::Runtime,
 };
@@ -114,6 +114,10 @@ impl Shelf {
 async fn bytes_of(files: Option<&Files>, spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
     let (DiskKind::File, Some(path)) = (spec.kind, &spec.path) else {
         let size_bytes = spec.size_bytes.unwrap_or(0);
+        // A drive's time hides what looking for zeros takes, and whole drives may stand in a small memory.
+        if spec.model.is_some() {
+            return Ok(Rc::new(SparseDisk::new(&spec.name, size_bytes, spec.sector_bytes)));
+        }
         let fault = |error| StorageError::Memory { name: spec.name.clone(), size_bytes, error };
         return Ok(Rc::new(MemoryDisk::new(&spec.name, size_bytes, spec.sector_bytes).map_err(fault)?));
     };

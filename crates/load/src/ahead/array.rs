@@ -52,7 +52,8 @@ impl Scene {
         let volumes: Vec<_> = part.targets.into_iter().flat_map(|target| target.volumes).collect();
         if let Some(other) = volumes.iter().find(|volume| !["pool", "raid"].contains(&&*volume.kind)) {
             let key = format!("volumes.{}.kind", other.name);
-            let problem = format!("\"{}\" takes no time; use \"raid\" or \"pool\" on modelled disks", other.kind);
+            let problem =
+                format!("\"{}\" takes no time; use \"raid\" or \"pool\" on modelled disks", other.kind);
             return Err(SpecError::value(&key, problem).into());
         }
         let storage = part.storage;

@@ -56,15 +56,18 @@ impl Reports {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(at, report());
     }
 
-    /// The report of an instant since the start, or the next one after it. Earlier ones are forgotten.
+    /// The report of an instant since the start or the next one after it; of a run that ended before, its last one.
+    /// Earlier ones are forgotten.
     pub(crate) fn take(&self, at: Nanos) -> Option<String> {
         let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *reports = reports.split_off(&at);
+        let later = reports.split_off(&at);
+        let last = reports.pop_last();
+        *reports = if later.is_empty() { last.into_iter().collect() } else { later };
         reports.first_key_value().map(|(_, report)| report.clone())
     }
 }
 
-/// Reports at the end of every interval but the last.
+/// Reports at the end of every interval.
 pub(super) async fn watch(
     runtime: Runtime,
     start: Nanos,
@@ -72,9 +75,12 @@ pub(super) async fn watch(
     reports: Arc<Reports>,
     report: Rc<dyn Fn() -> String>,
 ) {
-    let cuts = (0..).map(|index| schedule.cut(index)).take_while(|cut| *cut < schedule.end());
-    for cut in cuts {
+    for index in 0.. {
+        let cut = schedule.cut(index);
         runtime.sleep_until(start + cut).await;
         reports.put(cut, &*report);
+        if cut >= schedule.end() {
+            break;
+        }
     }
 }

@@ -71,9 +71,20 @@ def _stolen(step: StepView) -> Iterator[Doubt]:
         )
 
 
+def _virtual_time(step: StepView) -> Iterator[Doubt]:
+    """What was computed must not be taken for what was measured."""
+    if step.record.facts.get("driver") == "virtual":
+        yield Doubt(
+            "note",
+            "computed in virtual time on modelled disks: network, initiator, target and host have no part in it",
+            "run the same workload over the network of a lab or a real SAN to see their part",
+        )
+
+
 RULES = (
     StepRule("fabric-late", _fabric_late),
     StepRule("machine-full", _machine_full),
     StepRule("other-work", _other_work),
     StepRule("stolen-time", _stolen),
+    StepRule("virtual-time", _virtual_time),
 )

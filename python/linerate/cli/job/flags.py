@@ -69,6 +69,9 @@ Blocks = Annotated[
     int | None, Option(metavar="N", min=1, help="A study in so many blocks, whatever its file says.")
 ]
 
+_VIRTUAL = "Compute the runs on the modelled disks of this array file: no network, minutes in seconds."
+VirtualTime = Annotated[Path | None, Option(metavar="ARRAYFILE", help=_VIRTUAL)]
+
 _HOSTS = "Load from these hosts at once, by SSH: [user@]host,..."
 Hosts = Annotated[str | None, Option(metavar="LIST", help=_HOSTS)]
 HostsPython = Annotated[str, Option(metavar="PATH", help="The Python that has Linerate on --hosts.")]
