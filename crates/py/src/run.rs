@@ -66,10 +66,9 @@ impl Run {
     #[pyo3(signature = (spec_json, array_json, /))]
     fn simulate(py: Python<'_>, spec_json: &str, array_json: &str) -> PyResult<Self> {
         let (spec, names) = parsed(spec_json)?;
-        let run = interruptible(py, || {
-            linerate_load::Scene::of_array(array_json).and_then(|scene| linerate_load::Run::ahead(spec, scene))
-        })?
-        .map_err(|error| run_error(&error))?;
+        let scene = linerate_load::Scene::of_array(array_json).map_err(|error| run_error(&error))?;
+        let run = interruptible(py, || linerate_load::Run::ahead(spec, scene))?
+            .map_err(|error| run_error(&error))?;
         Ok(Self::new(run, names))
     }
 

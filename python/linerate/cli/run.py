@@ -16,7 +16,7 @@ from linerate.errors import UserError
 
 if TYPE_CHECKING:
     from linerate.cli.job.options import Asked, Lenient
-    from linerate.run import LoadStarter
+    from linerate.run import LoadStarter, Watcher
     from linerate.workload import Overrides
 
 RUNS = Path("runs")
@@ -63,6 +63,7 @@ def run(
         named = "--quick" if quick else "--blocks"
         raise UserError(f"{named} goes with a study", "use --elapsed and --warmup for a workload")
     from linerate.cli.job import options
+    from linerate.cli.job.ahead import Ahead
     from linerate.workload import Overrides
 
     lenient: Lenient = False if strict else "auto"
@@ -82,19 +83,15 @@ def run(
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
-    if virtual_time is not None:
-        from linerate.cli.job import ahead
-
-        if hosts is not None:
-            raise UserError("--virtual-time and --hosts", "no host takes part in virtual time: leave one out")
-        array = load_array(virtual_time)
-        target = target or ahead.targets(array)
-    overrides = options.with_targets(asked, overrides, target or [], map_ or [], lenient)
+    ahead = Ahead.of(virtual_time, hosts)
+    targets = ahead.targets(target or [], map_ or []) if ahead else target or []
+    overrides = options.with_targets(asked, overrides, targets, map_ or [], lenient)
     keep = Keep(output, not no_report, vdbench_output)
     if dry_run:
         _show_runs(asked, overrides, lenient)
     elif hosts is None:
-        run_plan(asked, overrides, keep, lenient=lenient, json=json)
+        start, arrays = (ahead.start, ahead.watch) if ahead else (None, None)
+        run_plan(asked, overrides, keep, lenient=lenient, json=json, start=start, arrays=arrays)
     else:
         from linerate.cluster import Cluster, ssh_places
 
@@ -152,10 +149,11 @@ def run_plan(
     lenient: Lenient = "auto",
     json: bool = False,
     start: LoadStarter | None = None,
+    arrays: Watcher | None = None,
 ) -> None:
     """Loads the workload, runs it, and leaves by typer.Exit when the exit code is not 0.
 
-    `start` starts the load of a step; in this process if not given.
+    `start` starts the load of a step; in this process if not given. `arrays` watches the disks of its arrays.
     """
     from linerate.cli.job.execute import Job, execute
     from linerate.cli.view import open_view
@@ -173,6 +171,7 @@ def run_plan(
         keep.report,
         keep.vdbench_output,
         start or LocalLoad,
+        arrays,
     )
     if code := execute(job, open_view(json=json)):
         raise typer.Exit(code)

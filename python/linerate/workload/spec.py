@@ -153,8 +153,7 @@ class VolumeSpec(Frozen):
     name: str = Field(min_length=1)
     """The name that streams and results use."""
     url: str
-    """`iscsi://host:port/iqn/lun`, `file:/path`, `null:bytes` or, in virtual time, `array:NAME`; never holds a user or a
-    secret."""
+    """`iscsi://host:port/iqn/lun`, `file:/path`, `null:bytes` or `array:NAME`; never holds a user or a secret."""
     netns: str | None = Field(default=None, pattern="^/")
     """Path of the network namespace that the volume is reached from; null: this process's."""
     user: str | None = None

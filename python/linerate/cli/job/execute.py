@@ -13,7 +13,7 @@ from linerate.cli.view import View
 from linerate.cli.view.events import Failed, RunEnded
 from linerate.report import write_report, write_vdbench_output
 from linerate.results import WorkloadSource
-from linerate.run import Execution, LoadStarter, LocalLoad, Outcome, carry_out
+from linerate.run import Execution, LoadStarter, LocalLoad, Outcome, Watcher, carry_out
 from linerate.workload import Plan
 
 INTERRUPTED = 130
@@ -30,7 +30,9 @@ class Job:
     report: bool = True
     vdbench_output: Path | None = None
     start: LoadStarter = LocalLoad
-    """Where the load runs: here, or on the hosts of a cluster."""
+    """Where the load runs: here, on the hosts of a cluster, or in virtual time."""
+    arrays: Watcher | None = None
+    """Watches the disks of arrays, where somebody can."""
 
 
 def execute(job: Job, view: View) -> int:
@@ -46,6 +48,7 @@ def execute(job: Job, view: View) -> int:
         job.directory,
         notes_most=None if view.machine_readable else NOTES_SHOWN,
         start=job.start,
+        arrays=job.arrays,
     )
     with view:
         outcome = carry_out(execution, view.show)

@@ -1,0 +1,45 @@
+"""`--virtual-time`: the runs of a workload, computed on the modelled disks of an array file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from linerate.array import ArrayConfig, load_array_file
+from linerate.errors import UserError
+from linerate.run import ArrayWatch, Load, SimulatedLoad
+from linerate.workload import RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """An array that is computed and not run."""
+
+    array: ArrayConfig
+
+    @classmethod
+    def of(cls, file: Path | None, hosts: str | None) -> Self | None:
+        """From the command line. Raises UserError."""
+        if file is None:
+            return None
+        if hosts is not None:
+            raise UserError("--virtual-time and --hosts", "in virtual time there are no hosts: leave one out")
+        return cls(load_array_file(file))
+
+    def targets(self, targets: Sequence[str], maps: Sequence[str]) -> Sequence[str]:
+        """The volumes in the order of the file, unless the user says where the workload's volumes are."""
+        if targets or maps:
+            return targets
+        return [f"array:{volume.name}" for target in self.array.targets for volume in target.volumes]
+
+    def start(self, spec: RunSpec) -> Load:
+        """Starts the load of a step on an array that is new. Raises LinerateError."""
+        return SimulatedLoad(spec, self.array.seam_json())
+
+    def watch(self, load: Load) -> ArrayWatch:
+        """What the disks count, on the load's own clock."""
+        if not isinstance(load, SimulatedLoad):
+            raise TypeError(f"{load!r} does not run in virtual time")
+        return ArrayWatch(lambda: {self.array.name: load.storage()}, lambda: load.now_s)
