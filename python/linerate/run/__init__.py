@@ -7,7 +7,7 @@ what a run looks like on a screen and what its result is worth to a study are ot
 from linerate.run.arrays import ArrayWatch, Reports, Watcher, watch
 from linerate.run.events import Ending, RunEvent
 from linerate.run.execute import Beside, Counters, Execution, Outcome, carry_out
-from linerate.run.load import Load, LoadEnd, LoadStarter, LocalLoad
+from linerate.run.load import Load, LoadEnd, LoadStarter, LocalLoad, SimulatedLoad
 
 __all__ = [
     "ArrayWatch",
@@ -22,6 +22,7 @@ __all__ = [
     "Outcome",
     "Reports",
     "RunEvent",
+    "SimulatedLoad",
     "Watcher",
     "carry_out",
     "watch",

@@ -86,3 +86,31 @@ class LocalLoad:
         """See `Load`."""
         summary = self._core.finish()
         return LoadEnd(interval_from_core(summary.total), summary.error)
+
+
+class SimulatedLoad(LocalLoad):
+    """A load straight onto the volumes of an array that is computed, in the modelled time of its disks.
+
+    Volumes have URLs such as `array:v1`. `array_json` is the seam's JSON of an ArrayConfig.
+    """
+
+    def __init__(self, spec: RunSpec, array_json: str) -> None:
+        self._spec = spec
+        self._core = _core.Run.simulate(spec.seam_json(), array_json)
+        self._now_s = 0.0
+
+    @property
+    def now_s(self) -> float:
+        """The end of the interval that was given last, in seconds since the start."""
+        return self._now_s
+
+    def storage(self) -> Mapping[str, Any]:
+        """What the disks, RAID sets, pools and volumes had counted by then."""
+        return self._core.storage()
+
+    def next_interval(self, timeout_s: float) -> Interval | None:
+        """See `Load`."""
+        interval = super().next_interval(timeout_s)
+        if interval is not None:
+            self._now_s = interval.end_s
+        return interval
