@@ -48,6 +48,8 @@ class San(Frozen):
     topology: Topology | None = None
     hosts: tuple[RealHost, ...] = ()
     fabric: Literal["auto", "kernel", "user"] = "auto"
+    clock: Literal["real", "virtual"] = "real"
+    """virtual: nothing is brought up; loads go straight onto the disks of its array, in their modelled time."""
     settings: Settings = Field(default_factory=dict)
     """What is particular about it: these replace the baseline's and hold for every case that does not change them."""
     control_address: str | None = None

@@ -83,6 +83,8 @@ class SanTable(Frozen):
     topology: str | None = None
     """A shipped topology by name, or the path of a topology file."""
     fabric: Literal["auto", "kernel", "user"] = "auto"
+    clock: Literal["real", "virtual"] = "real"
+    """virtual: no network; loads go straight onto the disks of its one array, in their modelled time."""
     settings: SettingsField = Field(default_factory=dict)
     """What is particular about it: these replace the baseline's; a case's own changes replace them."""
     control_address: str | None = None

@@ -195,12 +195,16 @@ class _Reader:
         elif table.topology is not None:
             topology = self._topology((*key, "topology"), table.topology)
         name = table.name or (topology.name if topology else "hosts")
+        if table.clock == "virtual" and not _is_computable(topology):
+            what = "needs a topology with one array, and disks in it"
+            self._error((*key, "clock"), f"virtual {what}", 'write clock = "real"')
         self._check_settings((*key, "settings"), table.settings)
         return San(
             name=name,
             topology=topology,
             hosts=hosts,
             fabric=table.fabric,
+            clock=table.clock,
             settings=table.settings,
             control_address=table.control_address,
         )
@@ -455,6 +459,11 @@ def _settings_of(table: CaseTable) -> dict[str, SettingValue]:
 def _fits(name: str, pattern: str) -> bool:
     """Whether a name is the pattern, or begins like it where it ends in `*`."""
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+
+
+def _is_computable(topology: Topology | None) -> bool:
+    """Whether a topology has all that there is in modelled time, and knows how long it takes."""
+    return topology is not None and len(topology.arrays) == 1 and topology.arrays[0].storage is not None
 
 
 def _volumes_of(san: San) -> int:

@@ -21,6 +21,7 @@ from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.faults import faults_of
 from linerate.study.laboratory.filling import fill
 from linerate.study.laboratory.measure import Placed, Run, measure
+from linerate.study.laboratory.modelled import ModelledSan
 from linerate.study.laboratory.multipath import path_specs, paths_of
 from linerate.study.laboratory.playing import FaultsOfRun
 from linerate.study.laboratory.settings import (
@@ -43,13 +44,16 @@ class VirtualLaboratory:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._up: _Up | None = None
+        self._up: _Up | ModelledSan | None = None
 
     def bring_up(self, san: San, cases: Iterable[Settings]) -> Mapping[str, Any]:
         """See `Laboratory`. The fabric is the user-space one if some case changes what the kernel's lacks."""
         self.close()
         if san.topology is None:
             raise InternalError(f"{san.name} has no topology")
+        if san.clock == "virtual":
+            self._up = ModelledSan(san.topology)
+            return self._up.facts()
         every = list(cases)
         needs = {name for case in every for name in beyond_kernel_settings(san.topology, case)}
         up = self._up = _Up(san, san.topology, needs, self._folder / JOURNAL)
@@ -77,7 +81,7 @@ class VirtualLaboratory:
             up.close()
 
     @property
-    def _lab(self) -> _Up:
+    def _lab(self) -> _Up | ModelledSan:
         if self._up is None:
             raise InternalError("no SAN is up")
         return self._up

@@ -1,0 +1,66 @@
+"""A SAN whose array is computed and not run: loads go straight onto its volumes, in the modelled time of its disks.
+
+There is no network, no host and no array process: nothing but the disks and what lies above them in the array is
+measured, the machine's own speed has no part in it, and minutes take seconds. It has the settings of loads and disks
+only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from linerate.host import SetUp
+from linerate.lab.keeper.arrays import array_config
+from linerate.run import ArrayWatch, Load, SimulatedLoad
+from linerate.san import Topology
+from linerate.study.laboratory.base import Measured
+from linerate.study.laboratory.measure import Placed, Run, measure
+from linerate.study.laboratory.settings import changed_topology, is_of_load, is_of_storage
+from linerate.study.model import Settings, SettingValue, Workload
+
+_NONE_HERE = "in modelled time there is neither a network nor a host"
+
+
+class ModelledSan:
+    """Stands where a lab that is up stands."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._as_built = topology
+        self._settings: Settings = {}
+
+    def facts(self) -> Mapping[str, Any]:
+        """What a result should say about it."""
+        return {"clock": "virtual", "topology": self._as_built.name, "network": "none"}
+
+    def close(self) -> None:
+        """Nothing is left of it between two runs."""
+
+    def apply(self, settings: Settings) -> SetUp:
+        """Holds the settings of loads and disks for the next runs, and refuses all others."""
+        refused = {name: _NONE_HERE for name in settings if not (is_of_load(name) or is_of_storage(name))}
+        self._settings = {name: value for name, value in settings.items() if name not in refused}
+        readback: dict[str, SettingValue | None] = dict(self._settings)
+        return SetUp(readback, refused)
+
+    def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
+        """Computes the run of the workload on an array that is new."""
+        (array,) = changed_topology(self._as_built, self._settings).arrays
+        return measure(
+            Run(
+                workload,
+                self._settings,
+                tuple(Placed(f"array:{volume.name}") for volume in array.volumes),
+                directory,
+                {**record, "facts": dict(self.facts())},
+                start=partial(SimulatedLoad, array_json=array_config(array).seam_json()),
+                arrays=partial(_watched, array.name),
+            )
+        )
+
+
+def _watched(name: str, load: Load) -> ArrayWatch:
+    assert isinstance(load, SimulatedLoad)
+    return ArrayWatch(lambda: {name: load.storage()}, lambda: load.now_s)
