@@ -67,18 +67,19 @@ def test_a_run_is_computed_with_its_disks_interval_by_interval(
 ) -> None:
     figures = {}
     for case in study.cases:
-        settings = {name: value for name, value in case.settings.items() if name != "mtu"}
-        laboratory.apply(settings)
+        laboratory.apply({name: value for name, value in case.settings.items() if name != "mtu"})
         measured = laboratory.measure(study.workloads[0], tmp_path / case.name, {"case": case.name})
         figures[case.name] = measured.values
         run = RunDirectory.open(tmp_path / case.name)
         assert run.manifest.steps[0].san["facts"]["clock"] == "virtual"
         disks = run.arrays.filter((run.arrays["part"] == "disk") & ~run.arrays["warmup"])
-        assert set(disks["seconds"]) == {1.0}
-        assert disks["busy_ns"].max() <= 1_000_000_000  # type: ignore[operator]
+        assert disks["name"].n_unique() == 11
+        assert disks.filter(disks["name"] == "d0")["seconds"].sum() == pytest.approx(3.0, rel=0.05)
+        assert (disks["busy_ns"] <= 1.001e9 * disks["seconds"]).all()
+        assert disks["read_bytes"].sum() > 0
     parity, stripes = figures["baseline"], figures["raid0"]
-    assert stripes["mib_s"] > parity["mib_s"] > 200
-    assert stripes["capacity_gib"] / parity["capacity_gib"] == pytest.approx(1.1, rel=0.001)
+    assert min(parity["mib_s"], stripes["mib_s"]) > 50
+    assert stripes["capacity_gib"] / parity["capacity_gib"] == pytest.approx(1.1, rel=0.02)
     laboratory.close()
 
 
