@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .cases import GROUPS, Result, Setting
 
-BINARIES = ("bench-array", "bench-load", "rawtcp-server", "rawtcp-client")
+BINARIES = ("bench-array", "bench-load", "bench-pool", "rawtcp-server", "rawtcp-client")
 
 
 def line(result: Result) -> str:

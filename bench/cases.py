@@ -334,6 +334,21 @@ def python_side(setting: Setting) -> Iterator[Result]:
     yield Result(name, 0.98, ratios)
 
 
+def thin_pool(setting: Setting) -> Iterator[Result]:
+    """Measure a pool with 1 TiB of thin volumes, all written, and 100 snapshots of all of them: times against limits."""
+    reports = []
+    for _ in range(setting.rounds):
+        process = processes.pinned(
+            CLIENT_CPU, [str(processes.RELEASE / "bench-pool")], stdout=subprocess.PIPE
+        )
+        output, _ = process.communicate(timeout=600)
+        reports.append(json.loads(output))
+    snapshots = tuple(max(report["snapshots_ms"]) / 10 for report in reports)
+    yield Result("slowest of 100 snapshots of 1 TiB / 10 ms", 1.0, snapshots, at_most=True)
+    opened = tuple(report["open_s"] for report in reports)
+    yield Result("opening 1 TiB of thin volumes with 100 snapshots / 1 s", 1.0, opened, at_most=True)
+
+
 GROUPS: dict[str, Callable[[Setting], Iterator[Result]]] = {
     "limit": against_limit,
     "tgt": against_tgt,
@@ -341,6 +356,7 @@ GROUPS: dict[str, Callable[[Setting], Iterator[Result]]] = {
     "multipath": multipath,
     "generator": generator,
     "scaling": scaling,
+    "pool": thin_pool,
     "python": python_side,
 }
 

@@ -3,7 +3,7 @@
 use super::{
     PoolConfig, PoolError,
     gate::{Gate, PageLocks},
-    map::{Batch, FreshPage, LayerId, Map},
+    map::{Batch, Found, FoundPages, FreshPage, LayerId, Map, Slot},
     store::{Layout, Store, StoreError},
 };
 use crate::{
@@ -47,6 +47,7 @@ pub(crate) struct VolumeCore {
     pub(crate) layer: Cell<LayerId>,
     /// Deleted: whoever still has a handle is told so.
     pub(crate) is_gone: Cell<bool>,
+    pub(crate) found: FoundPages,
     pub(crate) gate: Rc<Gate>,
     pub(crate) locks: Rc<PageLocks>,
     pub(crate) meter: Rc<Meter>,
@@ -60,6 +61,7 @@ impl VolumeCore {
             size_bytes: Cell::new(size_bytes),
             layer: Cell::new(layer),
             is_gone: Cell::new(false),
+            found: FoundPages::default(),
             gate: Rc::default(),
             locks: Rc::default(),
             meter: Rc::default(),
@@ -204,6 +206,20 @@ impl Core {
                 return Err(DiskError::Full(self.config.name.clone()));
             }
         }
+    }
+
+    /// Sets what a volume's own layer says of a page, and returns the number of that change.
+    pub(crate) fn set_page(&self, volume: &VolumeCore, index: u64, slot: Slot) -> u64 {
+        let layer = volume.layer.get();
+        let mut map = self.map.borrow_mut();
+        map.set(layer, index, slot);
+        let found = match slot {
+            // Nothing is said only where nothing lies below.
+            Slot::Below | Slot::Zero => Found::Zero,
+            Slot::Page(page) => Found::Page { page, layer },
+        };
+        volume.found.set(index, found);
+        map.version()
     }
 
     /// Unit of allocation.

@@ -76,6 +76,7 @@ impl Pool {
             let closed = volume.gate.close().await;
             let layer = core.map.borrow_mut().add_layer(Some(record.layer), volume.id);
             volume.layer.set(layer);
+            volume.found.forget();
             volume.size_bytes.set(record.size_bytes);
             volumes::put(&core, &volume);
             drop(closed);

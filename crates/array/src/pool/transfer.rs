@@ -7,7 +7,7 @@
 use super::{
     Extent,
     core::{Core, VolumeCore},
-    map::{Found, LEAF_PAGES, LayerId, Pin, Slot},
+    map::{Found, LEAF_PAGES, LayerId, Layers, Pin, Slot},
 };
 use crate::disk::DiskError;
 use bytes::{Bytes, BytesMut};
@@ -46,17 +46,20 @@ pub(crate) fn check(core: &Core, size_bytes: u64, offset: u64, len: u64) -> Resu
     Err(DiskError::OutOfRange { offset_bytes: offset, len_bytes: len })
 }
 
-/// Reads what `layer` and the layers below it hold.
+/// Reads pages from where `find` finds them.
 pub(crate) async fn read(
     core: Rc<Core>,
-    layer: LayerId,
+    find: impl Fn(&Layers, u64) -> Found,
     offset: u64,
     into: BytesMut,
 ) -> Result<BytesMut, DiskError> {
     let mut rest = into;
     // All pages are found at one instant, and kept until they are read.
     let readings: Vec<_> = pieces(core.page_bytes(), offset, rest.len() as u64)
-        .map(|piece| read_piece(&core, layer, piece, rest.split_to(piece.len as usize)))
+        .map(|piece| {
+            let found = locate(&core, |layers| find(layers, piece.index));
+            read_piece(&core, found, piece, rest.split_to(piece.len as usize))
+        })
         .collect();
     let mut whole: Option<BytesMut> = None;
     for part in join_all(readings).await {
@@ -71,11 +74,11 @@ pub(crate) async fn read(
 
 fn read_piece(
     core: &Rc<Core>,
-    layer: LayerId,
+    found: Located,
     piece: Piece,
     mut into: BytesMut,
 ) -> impl Future<Output = Result<BytesMut, DiskError>> + use<> {
-    let reading = match find(core, layer, piece.index) {
+    let reading = match found {
         Located::Zero => {
             into.fill(0);
             Err(into)
@@ -98,12 +101,17 @@ enum Located {
     Page { page: u32, layer: LayerId, pin: Pin },
 }
 
-fn find(core: &Core, layer: LayerId, index: u64) -> Located {
+fn locate(core: &Core, find: impl FnOnce(&Layers) -> Found) -> Located {
     let map = core.map.borrow();
-    match map.layers.find(layer, index) {
+    match find(&map.layers) {
         Found::Zero => Located::Zero,
         Found::Page { page, layer } => Located::Page { page, layer, pin: map.pages.pin(page) },
     }
+}
+
+/// What a page of a volume holds.
+pub(crate) fn find(volume: &VolumeCore, layers: &Layers, index: u64) -> Found {
+    volume.found.get(layers, volume.layer.get(), index)
 }
 
 /// Writes to a volume.
@@ -143,7 +151,7 @@ async fn write_piece(
         volume.locks.wait(piece.index).await;
     }
     let own = volume.layer.get();
-    match find(core, own, piece.index) {
+    match locate(core, |layers| find(volume, layers, piece.index)) {
         Located::Page { page, layer, pin: _pin } if layer == own => {
             let at = core.layout.page_offset(page) + piece.start;
             core.disk.write(at, data, durable).await?;
@@ -178,11 +186,7 @@ async fn write_anew(
         around.freeze()
     };
     core.disk.write(core.layout.page_offset(fresh.page()), content, false).await?;
-    let version = {
-        let mut map = core.map.borrow_mut();
-        map.set(volume.layer.get(), piece.index, Slot::Page(fresh.keep()));
-        map.version()
-    };
+    let version = core.set_page(volume, piece.index, Slot::Page(fresh.keep()));
     core.commit_soon();
     Ok(version)
 }
@@ -213,7 +217,8 @@ pub(crate) async fn clear(
     let last = if end == volume.size_bytes.get() { end.div_ceil(page_bytes) } else { end / page_bytes };
     let whole = first..last.max(first);
     for piece in pieces(page_bytes, offset, len).filter(|piece| !whole.contains(&piece.index)) {
-        if matches!(find(core, volume.layer.get(), piece.index), Located::Page { .. }) {
+        let found = find(volume, &core.map.borrow().layers, piece.index);
+        if found != Found::Zero {
             let zeros = BytesMut::zeroed(piece.len as usize).freeze();
             write_piece(core, volume, piece, zeros, false).await?;
         }
@@ -241,7 +246,7 @@ async fn clear_page(core: &Rc<Core>, volume: &VolumeCore, index: u64) -> Result<
     let own = volume.layer.get();
     let (now, below) = {
         let layers = &core.map.borrow().layers;
-        (layers.find(own, index), layers.find_below(own, index))
+        (find(volume, layers, index), layers.find_below(own, index))
     };
     if now == Found::Zero {
         return Ok(());
@@ -250,7 +255,7 @@ async fn clear_page(core: &Rc<Core>, volume: &VolumeCore, index: u64) -> Result<
     if slot == Slot::Zero {
         core.check_room()?;
     }
-    core.map.borrow_mut().set(own, index, slot);
+    core.set_page(volume, index, slot);
     Ok(())
 }
 
@@ -263,10 +268,10 @@ pub(crate) async fn flush(core: Rc<Core>) -> Result<(), DiskError> {
 }
 
 /// The run that begins at `offset`, of pages that are all mapped or all not; it may be cut short, but is never empty.
-pub(crate) fn extent(core: &Core, layer: LayerId, size_bytes: u64, offset: u64) -> Extent {
-    let page_bytes = core.page_bytes();
+pub(crate) fn extent(core: &Core, volume: &VolumeCore, offset: u64) -> Extent {
+    let (page_bytes, size_bytes) = (core.page_bytes(), volume.size_bytes.get());
     let layers = &core.map.borrow().layers;
-    let is_mapped = |index: u64| layers.find(layer, index) != Found::Zero;
+    let is_mapped = |index: u64| find(volume, layers, index) != Found::Zero;
     let first = offset / page_bytes;
     let first_is_mapped = is_mapped(first);
     let limit = size_bytes.div_ceil(page_bytes).min(first + EXTENT_PAGES);

@@ -30,11 +30,10 @@ impl Volume {
     /// Errors: an offset outside the volume, a volume that is deleted.
     pub fn allocated(&self, offset: u64) -> Result<Extent, DiskError> {
         self.volume.check()?;
-        let size_bytes = self.volume.size_bytes.get();
-        if offset >= size_bytes {
+        if offset >= self.volume.size_bytes.get() {
             return Err(DiskError::OutOfRange { offset_bytes: offset, len_bytes: 1 });
         }
-        Ok(transfer::extent(&self.core, self.volume.layer.get(), size_bytes, offset))
+        Ok(transfer::extent(&self.core, &self.volume, offset))
     }
 
     /// Unit of allocation.
@@ -81,7 +80,7 @@ impl Disk for Volume {
         self.measured(OpKind::Read, len, async move {
             volume.check()?;
             transfer::check(&core, volume.size_bytes.get(), offset, len)?;
-            transfer::read(core, volume.layer.get(), offset, into).await
+            transfer::read(core, |layers, index| transfer::find(&volume, layers, index), offset, into).await
         })
     }
 
@@ -167,7 +166,8 @@ impl Disk for View {
         let layer = transfer::check(&core, self.size_bytes, offset, len).and_then(|()| self.layer());
         let meter = Rc::clone(&self.meter);
         measured(&self.core.runtime, meter, OpKind::Read, len, async move {
-            transfer::read(core, layer?, offset, into).await
+            let layer = layer?;
+            transfer::read(core, |layers, index| layers.find(layer, index), offset, into).await
         })
     }
 

@@ -33,8 +33,9 @@ pub(crate) struct Layer {
 /// All layers of a pool.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
-    layers: BTreeMap<LayerId, Layer>,
+    by_id: BTreeMap<LayerId, Layer>,
     last: LayerId,
+    merges: u64,
 }
 
 /// What merging or removing a layer changed.
@@ -60,50 +61,67 @@ impl Layers {
     /// Takes a layer over from storage; [`Layers::link`] follows when all are there.
     pub(crate) fn load(&mut self, id: LayerId, below: Option<LayerId>, owner: u64) {
         self.last = self.last.max(id);
-        self.layers.insert(id, Layer { below, owner, ..Layer::default() });
+        self.by_id.insert(id, Layer { below, owner, ..Layer::default() });
     }
 
     /// Tells the layer below of this one; false if there is no such layer.
     pub(crate) fn link(&mut self, id: LayerId) -> bool {
-        let Some(below) = self.layers.get(&id).map(|layer| layer.below) else { return false };
+        let Some(below) = self.by_id.get(&id).map(|layer| layer.below) else { return false };
         let Some(below) = below else { return true };
-        self.layers.get_mut(&below).is_some_and(|layer| layer.above.insert(id))
+        self.by_id.get_mut(&below).is_some_and(|layer| layer.above.insert(id))
     }
 
     /// Takes a leaf over from storage; false if there is no such layer.
     pub(crate) fn load_leaf(&mut self, id: LayerId, number: u64, leaf: Leaf) -> bool {
-        let Some(layer) = self.layers.get_mut(&id) else { return false };
-        layer.pages += leaf.slots().iter().filter(|slot| matches!(slot, Slot::Page(_))).count() as u64;
+        let Some(layer) = self.by_id.get_mut(&id) else { return false };
+        layer.pages += leaf.pages();
         layer.leaves.insert(number, Box::new(leaf));
         true
     }
 
     pub(crate) fn get(&self, id: LayerId) -> Option<&Layer> {
-        self.layers.get(&id)
+        self.by_id.get(&id)
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = LayerId> {
-        self.layers.keys().copied()
+        self.by_id.keys().copied()
     }
 
     pub(crate) fn leaf(&self, id: LayerId, number: u64) -> Option<&Leaf> {
-        self.layers.get(&id)?.leaves.get(&number).map(AsRef::as_ref)
+        self.by_id.get(&id)?.leaves.get(&number).map(AsRef::as_ref)
     }
 
     /// Whether nothing lies above.
     pub(crate) fn is_top(&self, id: LayerId) -> bool {
-        self.layers.get(&id).is_some_and(|layer| layer.above.is_empty())
+        self.by_id.get(&id).is_some_and(|layer| layer.above.is_empty())
     }
 
     /// A layer and all below it, from the top.
     pub(crate) fn chain(&self, top: Option<LayerId>) -> impl Iterator<Item = (LayerId, &Layer)> {
-        let with_id = |id: Option<LayerId>| id.and_then(|id| Some((id, self.layers.get(&id)?)));
+        let with_id = |id: Option<LayerId>| id.and_then(|id| Some((id, self.by_id.get(&id)?)));
         std::iter::successors(with_id(top), move |(_, layer)| with_id(layer.below))
     }
 
     /// What page number `index` of a volume holds, seen from `top`.
     pub(crate) fn find(&self, top: LayerId, index: u64) -> Found {
         find_in(self.chain(Some(top)), index)
+    }
+
+    /// What all pages of a leaf hold, seen from `top`.
+    pub(crate) fn find_leaf(&self, top: LayerId, number: u64) -> [Found; LEAF_PAGES as usize] {
+        let mut found = [None; LEAF_PAGES as usize];
+        for (id, layer) in self.chain(Some(top)) {
+            let Some(leaf) = layer.leaves.get(&number) else { continue };
+            for (found, slot) in found.iter_mut().zip(leaf.slots()).filter(|(found, _)| found.is_none()) {
+                *found = said(id, *slot);
+            }
+        }
+        found.map(|found| found.unwrap_or(Found::Zero))
+    }
+
+    /// Counts the calls that moved pages between layers.
+    pub(crate) fn merges(&self) -> u64 {
+        self.merges
     }
 
     /// What it would hold if `top` said nothing.
@@ -113,7 +131,7 @@ impl Layers {
 
     /// Sets what a layer says of a page, and returns the page that it owned there and owns no more.
     pub(crate) fn set(&mut self, id: LayerId, index: u64, slot: Slot) -> Option<u32> {
-        let layer = self.layers.get_mut(&id)?;
+        let layer = self.by_id.get_mut(&id)?;
         let number = index / LEAF_PAGES;
         let leaf = layer.leaves.entry(number).or_insert_with(|| Box::new(Leaf::new()));
         let before = leaf.set((index % LEAF_PAGES) as usize, slot);
@@ -152,31 +170,54 @@ impl Layers {
     /// Removes `id` if nothing refers to it and nothing, or just one layer, lies above. That one takes over what it does
     /// not say itself, and lies on what `id` lay on.
     pub(crate) fn collapse(&mut self, id: LayerId, changes: &mut Collapsed) -> bool {
-        let Some(layer) = self.layers.get(&id) else { return false };
+        let Some(layer) = self.by_id.get(&id) else { return false };
         if layer.above.len() > 1 {
             return false;
         }
         let heir = layer.above.first().copied();
-        let Some(layer) = self.layers.remove(&id) else { return false };
+        let Some(layer) = self.by_id.remove(&id) else { return false };
+        self.merges += 1;
         changes.layers.push(id);
         changes.leaves.extend(layer.leaves.keys().map(|number| (id, *number)));
-        if let Some(below) = layer.below.and_then(|below| self.layers.get_mut(&below)) {
+        if let Some(below) = layer.below.and_then(|below| self.by_id.get_mut(&below)) {
             below.above.remove(&id);
             below.above.extend(heir);
         }
         if let Some(heir) = heir {
-            if let Some(above) = self.layers.get_mut(&heir) {
+            if let Some(above) = self.by_id.get_mut(&heir) {
                 above.below = layer.below;
             }
             changes.layers.push(heir);
         }
         for (number, leaf) in layer.leaves {
+            changes.leaves.extend(heir.map(|heir| (heir, number)));
+            let Some(leaf) = self.bequeath_leaf(heir, number, leaf) else { continue };
             for (place, slot) in leaf.slots().iter().enumerate() {
                 self.bequeath(heir, number * LEAF_PAGES + place as u64, *slot, changes);
             }
-            changes.leaves.extend(heir.map(|heir| (heir, number)));
         }
         true
+    }
+
+    /// Hands a leaf over as it is, if the layer above has none there. Otherwise gives it back.
+    fn bequeath_leaf(
+        &mut self,
+        heir: Option<LayerId>,
+        number: u64,
+        mut leaf: Box<Leaf>,
+    ) -> Option<Box<Leaf>> {
+        let Some(heir) = heir.and_then(|heir| self.by_id.get_mut(&heir)) else { return Some(leaf) };
+        if heir.leaves.contains_key(&number) {
+            return Some(leaf);
+        }
+        if heir.below.is_none() {
+            leaf.drop_zeros();
+        }
+        if !leaf.is_empty() {
+            heir.pages += leaf.pages();
+            heir.leaves.insert(number, leaf);
+        }
+        None
     }
 
     /// Gives what a removed layer said of one page to the layer above it.
@@ -210,11 +251,19 @@ impl Layers {
 fn find_in<'a>(chain: impl Iterator<Item = (LayerId, &'a Layer)>, index: u64) -> Found {
     let place = (index % LEAF_PAGES) as usize;
     for (id, layer) in chain {
-        match layer.leaves.get(&(index / LEAF_PAGES)).map(|leaf| leaf.get(place)) {
-            None | Some(Slot::Below) => {}
-            Some(Slot::Zero) => return Found::Zero,
-            Some(Slot::Page(page)) => return Found::Page { page, layer: id },
+        let slot = layer.leaves.get(&(index / LEAF_PAGES)).map_or(Slot::Below, |leaf| leaf.get(place));
+        if let Some(found) = said(id, slot) {
+            return found;
         }
     }
     Found::Zero
+}
+
+/// What a layer says; None if it leaves that to the layer below.
+fn said(layer: LayerId, slot: Slot) -> Option<Found> {
+    match slot {
+        Slot::Below => None,
+        Slot::Zero => Some(Found::Zero),
+        Slot::Page(page) => Some(Found::Page { page, layer }),
+    }
 }

@@ -41,6 +41,16 @@ impl Leaf {
         std::mem::replace(&mut self.slots[place], slot)
     }
 
+    /// How many pages it names.
+    pub(crate) fn pages(&self) -> u64 {
+        self.slots.iter().filter(|slot| matches!(slot, Slot::Page(_))).count() as u64
+    }
+
+    /// Zeros need not be said where nothing lies below.
+    pub(crate) fn drop_zeros(&mut self) {
+        self.slots.iter_mut().filter(|slot| **slot == Slot::Zero).for_each(|slot| *slot = Slot::Below);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.iter().all(|slot| *slot == Slot::Below)
     }

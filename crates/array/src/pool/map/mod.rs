@@ -3,10 +3,12 @@
 //! A change is made here first, at one instant, and remembered as not yet stored. A [`Batch`] is all of what is not stored
 //! yet as it stands at one instant: what lies on the disk is always one state that the pool was in.
 
+mod found;
 mod layers;
 mod leaf;
 mod pages;
 
+pub(crate) use found::FoundPages;
 pub(crate) use layers::{Collapsed, Found, LayerId, Layers};
 pub(crate) use leaf::{LEAF_PAGES, Leaf, Slot};
 pub(crate) use pages::{FreshPage, Pages, Pin};

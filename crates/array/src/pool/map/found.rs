@@ -1,0 +1,54 @@
+//! What a volume's pages hold, found once: a long chain of snapshots is walked for the first access and not for each.
+
+use super::{
+    layers::{Found, LayerId, Layers},
+    leaf::LEAF_PAGES,
+};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+};
+
+/// Leaves that are remembered: 1 KiB each.
+const MOST_LEAVES: usize = 4096;
+
+/// What one volume has found. The layer of a page is the one that owns it, so freezing the volume's own layer changes
+/// nothing.
+#[derive(Debug, Default)]
+pub(crate) struct FoundPages {
+    leaves: RefCell<HashMap<u64, Box<[Found; LEAF_PAGES as usize]>>>,
+    /// The merges of layers that these leaves know of.
+    merges: Cell<u64>,
+}
+
+impl FoundPages {
+    /// What page number `index` holds, seen from `top`.
+    pub(crate) fn get(&self, layers: &Layers, top: LayerId, index: u64) -> Found {
+        if self.merges.replace(layers.merges()) != layers.merges() {
+            self.forget();
+        }
+        let place = (index % LEAF_PAGES) as usize;
+        let mut leaves = self.leaves.borrow_mut();
+        if let Some(leaf) = leaves.get(&(index / LEAF_PAGES)) {
+            return leaf[place];
+        }
+        if leaves.len() >= MOST_LEAVES {
+            leaves.clear();
+        }
+        let leaf = layers.find_leaf(top, index / LEAF_PAGES);
+        leaves.insert(index / LEAF_PAGES, Box::new(leaf));
+        leaf[place]
+    }
+
+    /// The volume's own layer says something new of a page.
+    pub(crate) fn set(&self, index: u64, found: Found) {
+        if let Some(leaf) = self.leaves.borrow_mut().get_mut(&(index / LEAF_PAGES)) {
+            leaf[(index % LEAF_PAGES) as usize] = found;
+        }
+    }
+
+    /// The volume has become another one.
+    pub(crate) fn forget(&self) {
+        self.leaves.borrow_mut().clear();
+    }
+}
