@@ -28,7 +28,8 @@ fn raid(level: &str) -> String {
 
 fn spec(read_percent: f64, outstanding: u32, verify: bool) -> RunSpec {
     let spec = json!({
-        "version": 1, "elapsed_s": 12, "warmup_s": 3, "interval_s": 3, "seed": 3, "verify": if verify { "on" } else { "off" },
+        "version": 1, "elapsed_s": 12, "warmup_s": 3, "interval_s": 3, "seed": 3,
+        "verify": if verify { "on" } else { "off" },
         "volumes": [{"name": "v", "url": "array:v", "outstanding": outstanding, "size_bytes": 4 * GIB}],
         "streams": [{"name": "s", "volumes": ["v"], "read_percent": read_percent,
                      "sizes": {"kind": "mix", "parts": [[8192, 100]]}}],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +17,7 @@ from linerate.cli.study.kind import study_file
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
+    from linerate.cli.job.ahead import Ahead
     from linerate.cli.job.options import Asked, Lenient
     from linerate.run import LoadStarter, Watcher
     from linerate.workload import Overrides
@@ -89,14 +92,25 @@ def run(
     keep = Keep(output, not no_report, vdbench_output)
     if dry_run:
         _show_runs(asked, overrides, lenient)
+    else:
+        with _load(ahead, hosts, hosts_python, hosts_address) as (start, arrays):
+            run_plan(asked, overrides, keep, lenient=lenient, json=json, start=start, arrays=arrays)
+
+
+@contextmanager
+def _load(
+    ahead: Ahead | None, hosts: str | None, python: str, address: str | None
+) -> Iterator[tuple[LoadStarter | None, Watcher | None]]:
+    """What starts the load of a step, and what watches the disks: None for this process, and for nobody."""
+    if ahead is not None:
+        yield ahead.start, ahead.watch
     elif hosts is None:
-        start, arrays = (ahead.start, ahead.watch) if ahead else (None, None)
-        run_plan(asked, overrides, keep, lenient=lenient, json=json, start=start, arrays=arrays)
+        yield None, None
     else:
         from linerate.cluster import Cluster, ssh_places
 
-        with Cluster(ssh_places(hosts.split(","), hosts_python), address=hosts_address) as cluster:
-            run_plan(asked, overrides, keep, lenient=lenient, json=json, start=cluster.start)
+        with Cluster(ssh_places(hosts.split(","), python), address=address) as cluster:
+            yield cluster.start, None
 
 
 def _study(

@@ -2,9 +2,9 @@
 //! computes them. Open this file first.
 //!
 //! Nothing above the driver knows: the worker, its streams and its books are those of any run. Only the driver
-//! ([`driver::AheadDriver`]) is another one: its files are the array's volumes, its clock is that of the tasks which the array's
-//! code runs as, and whenever everything waits, that clock jumps to whatever is due next. So a run of twenty minutes
-//! over modelled drives takes as long as its I/Os take to compute, and two runs of one specification are alike to the bit.
+//! ([`driver::AheadDriver`]) is another one: its files are the array's volumes, its clock is that of the array's tasks, and
+//! whenever everything waits, that clock jumps to whatever is due next. So a run of twenty minutes over modelled
+//! drives takes as long as its I/Os take to compute, and two runs of one specification are alike to the bit.
 //!
 //! What the run goes to is a [`Scene`]: that of an array file (`array`), or whatever a test makes.
 //!
