@@ -335,7 +335,7 @@ def python_side(setting: Setting) -> Iterator[Result]:
 
 
 def thin_pool(setting: Setting) -> Iterator[Result]:
-    """Measure a pool with 1 TiB of thin volumes, all written, and 100 snapshots of all of them: times against limits."""
+    """Measure a pool with 1 TiB of thin volumes, all written, and 100 snapshots of all: times against limits."""
     reports = []
     for _ in range(setting.rounds):
         process = processes.pinned(
