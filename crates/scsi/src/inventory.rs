@@ -1,45 +1,126 @@
 //! One SCSI target device: its LUNs, and answers for LUNs that do not exist.
 
-use crate::{InitiatorPort, LogicalUnit, Nexus, sense::Sense, wire::be32};
-use std::sync::Arc;
+use crate::{InitiatorPort, LogicalUnit, Nexus, places::Places, sense::Sense, wire::be32};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
 use thiserror::Error;
 
 /// Largest LUN (flat space addressing, SAM-5 4.7.7.3).
 pub const MAX_LUN: u16 = 16_383;
 
-/// The logical units of one target.
-#[derive(Debug)]
+/// The logical units of one target. They come and go while it serves; finding one takes no lock.
+#[derive(Debug, Default)]
 pub struct Inventory {
-    units: Vec<(u16, Arc<LogicalUnit>)>,
-    /// Place in `units` of each LUN up to the highest.
-    places: Box<[Option<u16>]>,
+    /// Every unit that there ever was, in the order of their coming.
+    units: Places<Member>,
+    /// By LUN: the place of its unit plus one; 0 = none.
+    by_lun: Places<AtomicU32>,
+    /// How many places are filled; held by whoever changes anything.
+    count: Mutex<usize>,
+}
+
+#[derive(Debug)]
+struct Member {
+    lun: u16,
+    unit: Arc<LogicalUnit>,
 }
 
 impl Inventory {
     /// A target with these LUNs.
-    pub fn new(mut units: Vec<(u16, Arc<LogicalUnit>)>) -> Result<Arc<Self>, InventoryError> {
-        units.sort_by_key(|(lun, _)| *lun);
-        if let Some((lun, _)) = units.last().filter(|(lun, _)| *lun > MAX_LUN) {
-            return Err(InventoryError::LunRange(*lun));
+    pub fn new(units: Vec<(u16, Arc<LogicalUnit>)>) -> Result<Arc<Self>, InventoryError> {
+        let inventory = Arc::new(Self::default());
+        for (lun, unit) in units {
+            inventory.place_unit(lun, unit)?;
         }
-        if let Some(pair) = units.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(InventoryError::LunTwice(pair[0].0));
+        Ok(inventory)
+    }
+
+    /// Adds a unit while the target serves. Initiators are told REPORTED LUNS DATA HAS CHANGED by the others.
+    pub fn add(&self, lun: u16, unit: Arc<LogicalUnit>) -> Result<(), InventoryError> {
+        self.place_unit(lun, unit)?;
+        self.announce();
+        Ok(())
+    }
+
+    /// Takes a unit out: from now on its LUN answers as if it had never been. Commands that have begun are finished; its
+    /// LUN is free again after [`Inventory::forget`]. Returns the unit.
+    pub fn retire(&self, lun: u16) -> Option<Arc<LogicalUnit>> {
+        let unit = self.unit(lun)?;
+        unit.retire();
+        self.announce();
+        Some(unit)
+    }
+
+    /// Frees the LUN of a unit that was retired. Its last write must have ended: [`LogicalUnit::is_idle`].
+    pub fn forget(&self, lun: u16) {
+        let _count = self.count();
+        if let Some(place) = self.by_lun.get(usize::from(lun)) {
+            place.store(0, Ordering::Release);
         }
-        let mut places = vec![None; units.last().map_or(0, |(lun, _)| usize::from(*lun) + 1)];
-        for (place, (lun, _)) in (0..).zip(&units) {
-            places[usize::from(*lun)] = Some(place);
-        }
-        Ok(Arc::new(Self { units, places: places.into() }))
     }
 
     /// LUN numbers and units, ascending.
-    pub fn units(&self) -> &[(u16, Arc<LogicalUnit>)] {
-        &self.units
+    pub fn units(&self) -> Vec<(u16, Arc<LogicalUnit>)> {
+        let place_of = |member: &Member| {
+            self.by_lun.get(usize::from(member.lun)).map(|place| place.load(Ordering::Acquire))
+        };
+        let is_listed = |(place, member): &(usize, &Member)| {
+            place_of(member) == Some(*place as u32 + 1) && !member.unit.is_retired()
+        };
+        let listed = self.units.iter().filter(is_listed);
+        let mut units: Vec<_> = listed.map(|(_, member)| (member.lun, Arc::clone(&member.unit))).collect();
+        units.sort_by_key(|(lun, _)| *lun);
+        units
     }
 
-    /// Place of a LUN in [`Inventory::units`].
+    /// The unit behind a LUN.
+    pub fn unit(&self, lun: u16) -> Option<Arc<LogicalUnit>> {
+        let (_, unit) = self.at(self.place(lun)?)?;
+        (!unit.is_retired()).then(|| Arc::clone(unit))
+    }
+
+    /// The tag of the unit behind a LUN ([`crate::UnitConfig::tag`]), also of one that was retired.
+    pub fn tag(&self, lun: u16) -> Option<u64> {
+        self.at(self.place(lun)?).map(|(_, unit)| unit.config().tag)
+    }
+
+    /// Place of a LUN's unit.
     pub(crate) fn place(&self, lun: u16) -> Option<usize> {
-        self.places.get(usize::from(lun)).copied().flatten().map(usize::from)
+        (self.by_lun.get(usize::from(lun))?.load(Ordering::Acquire) as usize).checked_sub(1)
+    }
+
+    /// LUN and unit of a place.
+    pub(crate) fn at(&self, place: usize) -> Option<(u16, &Arc<LogicalUnit>)> {
+        self.units.get(place).map(|member| (member.lun, &member.unit))
+    }
+
+    fn place_unit(&self, lun: u16, unit: Arc<LogicalUnit>) -> Result<(), InventoryError> {
+        if lun > MAX_LUN {
+            return Err(InventoryError::LunRange(lun));
+        }
+        let mut count = self.count();
+        let by_lun = self.by_lun.get_or_fill(usize::from(lun), AtomicU32::default);
+        let by_lun = by_lun.ok_or(InventoryError::LunRange(lun))?;
+        if by_lun.load(Ordering::Acquire) != 0 {
+            return Err(InventoryError::LunTwice(lun));
+        }
+        self.units.get_or_fill(*count, || Member { lun, unit }).ok_or(InventoryError::TooMany)?;
+        *count += 1;
+        by_lun.store(*count as u32, Ordering::Release);
+        Ok(())
+    }
+
+    fn announce(&self) {
+        for (_, unit) in self.units() {
+            unit.tell_luns_changed();
+        }
+    }
+
+    fn count(&self) -> MutexGuard<'_, usize> {
+        // A place is filled before it is counted, so a poisoned lock still guards sound data.
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A new `I_T` nexus. A session that is reinstated must [`Nexus::logout`] its predecessor first.
@@ -71,7 +152,7 @@ fn lun_field(lun: u16) -> [u8; 8] {
 pub(crate) fn report_luns(inventory: &Inventory, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
     let units = match cdb[2] {
         0 | 2 => inventory.units(),
-        1 => &[],
+        1 => Vec::new(),
         _ => return Err(Sense::cdb(2)),
     };
     let mut out = ((units.len() * 8) as u32).to_be_bytes().to_vec();
@@ -90,6 +171,9 @@ pub enum InventoryError {
     /// Twice.
     #[error("LUN {0} is given to two volumes")]
     LunTwice(u16),
+    /// More units have come and gone than one life of a target bears.
+    #[error("this target has had more volumes than it can count; start the array again")]
+    TooMany,
 }
 
 #[cfg(test)]

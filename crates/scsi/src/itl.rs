@@ -34,9 +34,11 @@ pub(crate) mod gate {
 
     /// The target port's group is in standby, unavailable or in transition.
     pub(crate) const NO_ACCESS: u32 = 1 << 6;
+    /// The unit has been taken out of its target.
+    pub(crate) const RETIRED: u32 = 1 << 7;
 
-    pub(crate) const STOPS_READ: u32 = ATTENTION | NO_READ | STOPPED | NO_ACCESS;
-    pub(crate) const STOPS_WRITE: u32 = ATTENTION | NO_WRITE | STOPPED | PROTECTED | NO_ACCESS;
+    pub(crate) const STOPS_READ: u32 = ATTENTION | NO_READ | STOPPED | NO_ACCESS | RETIRED;
+    pub(crate) const STOPS_WRITE: u32 = ATTENTION | NO_WRITE | STOPPED | PROTECTED | NO_ACCESS | RETIRED;
 }
 
 /// Bits of byte 1 of READ and WRITE (10, 12, 16).
@@ -209,6 +211,8 @@ mod tests {
             write_cache: true,
             read_only: false,
             thin: false,
+            keeps_reservations: false,
+            tag: 0,
             ports: Vec::new(),
         });
         let inventory = Inventory::new(vec![(0, unit.unwrap())]).unwrap();
@@ -222,7 +226,8 @@ mod tests {
         };
         let attention = nexus.begin([0; 8], &cdb(0x28, 8), expected);
         assert!(matches!(attention, Plan::Reply(_)), "power on");
-        let held = inventory.units()[0].1.lock();
+        let unit = inventory.unit(0).unwrap();
+        let held = unit.lock();
         for (opcode, at) in [(0x08, 4), (0x28, 8), (0xA8, 9), (0x88, 13)] {
             let read = nexus.begin([0; 8], &cdb(opcode, at), expected);
             assert!(matches!(read, Plan::Read(extent) if extent.len_bytes == 1024), "{opcode:#x}: {read:?}");

@@ -54,6 +54,8 @@
 //!     write_cache: true,
 //!     read_only: false,
 //!     thin: true,
+//!     keeps_reservations: false,
+//!     tag: 0,
 //!     ports: vec![TargetPort { relative_id: 1, group: 1, name: "iqn.2026-11.lab:a,t,0x0001".into() }],
 //! })?;
 //! let inventory = Inventory::new(vec![(0, unit)])?;
@@ -99,6 +101,7 @@ mod itl;
 mod limits;
 mod mode;
 mod nexus;
+mod places;
 mod plan;
 mod reservation;
 mod sense;

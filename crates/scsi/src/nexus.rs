@@ -5,10 +5,11 @@ use crate::{
     command::{self, missing_lun},
     inventory::lun_number,
     itl::Itl,
+    places::Places,
     sense::code,
 };
 use std::sync::{
-    Arc, OnceLock, Weak,
+    Arc, Weak,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -64,10 +65,10 @@ pub struct Nexus {
     inventory: Arc<Inventory>,
     id: u64,
     port: Arc<PortPair>,
-    /// One place per unit of the inventory, in its order. Filled by the first command, so that an idle session
-    /// of a target with many LUNs stays small; what happened to the unit before that is covered by the
-    /// power-on attention that the first command meets.
-    itls: Box<[OnceLock<Arc<Itl>>]>,
+    /// By the place of the unit in the inventory. Filled by the first command, so that an idle session of a target
+    /// with many LUNs stays small; what happened to the unit before that is covered by the power-on attention
+    /// that the first command meets.
+    itls: Places<Arc<Itl>>,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -76,7 +77,7 @@ impl Nexus {
     pub(crate) fn new(inventory: Arc<Inventory>, initiator: InitiatorPort, relative_port: u16) -> Arc<Self> {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let port = Arc::new(PortPair { initiator, relative_port });
-        let itls = inventory.units().iter().map(|_| OnceLock::new()).collect();
+        let itls = Places::default();
         Arc::new_cyclic(|this| Self { this: this.clone(), inventory, id, port, itls })
     }
 
@@ -97,22 +98,27 @@ impl Nexus {
 
     /// How many units it has sent commands to.
     pub fn units_used(&self) -> usize {
-        self.itls.iter().filter(|itl| itl.get().is_some()).count()
+        self.itls.iter().filter(|(_, itl)| !itl.unit().is_retired()).count()
     }
 
     /// The first unit that `is_it` holds for.
     pub(crate) fn find(&self, is_it: impl Fn(&LogicalUnit) -> bool) -> Option<&Arc<Itl>> {
-        self.inventory.units().iter().position(|(_, unit)| is_it(unit)).map(|place| self.itl_at(place))
+        let units = self.inventory.units();
+        let (lun, _) = units.iter().find(|(_, unit)| is_it(unit))?;
+        self.itl_at(self.inventory.place(*lun)?)
     }
 
     fn itl(&self, lun: [u8; 8]) -> Option<&Arc<Itl>> {
-        Some(self.itl_at(self.inventory.place(lun_number(lun)?)?))
+        self.itl_at(self.inventory.place(lun_number(lun)?)?)
     }
 
-    fn itl_at(&self, place: usize) -> &Arc<Itl> {
-        self.itls[place].get_or_init(|| {
-            let (lun, unit) = &self.inventory.units()[place];
-            let itl = Arc::new(Itl::new(unit.clone(), *lun, self.id, self.port.clone(), self.this.clone()));
+    fn itl_at(&self, place: usize) -> Option<&Arc<Itl>> {
+        if let Some(itl) = self.itls.get(place) {
+            return Some(itl);
+        }
+        let (lun, unit) = self.inventory.at(place)?;
+        self.itls.get_or_fill(place, || {
+            let itl = Arc::new(Itl::new(unit.clone(), lun, self.id, self.port.clone(), self.this.clone()));
             unit.attach(&itl);
             itl
         })
@@ -123,9 +129,18 @@ impl Nexus {
     /// Cost of a plain READ or WRITE: tens of nanoseconds, no lock, no allocation.
     pub fn begin(&self, lun: [u8; 8], cdb: &[u8; 16], expected: Expected) -> Plan {
         match self.itl(lun) {
-            Some(itl) => itl.begin_plain(cdb, expected).unwrap_or_else(|| command::begin(itl, cdb, expected)),
+            Some(itl) => {
+                itl.begin_plain(cdb, expected).unwrap_or_else(|| self.begin_full(itl, cdb, expected))
+            }
             None => Plan::Reply(missing_lun(&self.inventory, cdb)),
         }
+    }
+
+    fn begin_full(&self, itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Plan {
+        if itl.unit().is_retired() {
+            return Plan::Reply(missing_lun(&self.inventory, cdb));
+        }
+        command::begin(itl, cdb, expected)
     }
 
     /// Ends a [`Plan::Write`]: exactly once per plan, after its last byte has reached the medium or it was
@@ -177,7 +192,7 @@ impl Nexus {
     /// `I_T` nexus loss: the session has ended. Aborts its tasks and releases SCSI-2 reservations; persistent
     /// reservations stay. May be called again.
     pub fn logout(&self) {
-        for itl in self.itls.iter().filter_map(OnceLock::get) {
+        for (_, itl) in self.itls.iter() {
             itl.unit().detach(self.id);
         }
     }

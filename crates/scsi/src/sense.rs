@@ -76,7 +76,9 @@ pub(crate) mod code {
     pub(crate) const ACCESS_STATE_CHANGED: u16 = 0x2A06;
     pub(crate) const CAPACITY_CHANGED: u16 = 0x2A09;
     pub(crate) const COMMANDS_CLEARED: u16 = 0x2F00;
+    pub(crate) const SOFT_THRESHOLD_REACHED: u16 = 0x3807;
     pub(crate) const SAVING_NOT_SUPPORTED: u16 = 0x3900;
+    pub(crate) const REPORTED_LUNS_CHANGED: u16 = 0x3F0E;
     pub(crate) const INTERNAL_TARGET_FAILURE: u16 = 0x4400;
     pub(crate) const INSUFFICIENT_REGISTRATION_RESOURCES: u16 = 0x5504;
 }

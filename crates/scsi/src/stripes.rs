@@ -106,6 +106,11 @@ impl Stripes {
         mask.indices().for_each(|index| self.leave_one(index));
     }
 
+    /// Whether nobody is inside of any.
+    pub(crate) fn are_empty(&self) -> bool {
+        self.0.iter().all(|stripe| stripe.0.load(Ordering::Acquire) == 0)
+    }
+
     fn enter_one(&self, index: usize) -> bool {
         let open = self.0[index].0.fetch_add(1, Ordering::Acquire) & CLOSED == 0;
         if !open {

@@ -6,7 +6,7 @@ use crate::{
     copy::CopyResults,
     itl::{Itl, gate},
     mode::ModeValues,
-    reservation::{Access, Changes, Reservations},
+    reservation::{self, Access, Changes, Reservations},
     sense::code,
     stripes::Stripes,
 };
@@ -63,6 +63,10 @@ pub struct UnitConfig {
     pub read_only: bool,
     /// Deallocation is supported (LBPME, UNMAP, WRITE SAME with UNMAP).
     pub thin: bool,
+    /// The caller keeps persistent reservations over a power loss ([`MediumOp::Keep`](crate::MediumOp::Keep)).
+    pub keeps_reservations: bool,
+    /// The caller's own: says which volume it is.
+    pub tag: u64,
     /// The target's ports.
     pub ports: Vec<TargetPort>,
 }
@@ -85,6 +89,8 @@ pub(crate) struct State {
     pub(crate) mode: ModeValues,
     /// START STOP UNIT stopped it.
     pub(crate) stopped: bool,
+    /// It was taken out of its target.
+    pub(crate) retired: bool,
     pub(crate) copies: CopyResults,
     pub(crate) access: Groups,
 }
@@ -113,6 +119,7 @@ impl LogicalUnit {
             reservations: Reservations::default(),
             mode: default_mode(&config),
             stopped: false,
+            retired: false,
             copies: CopyResults::default(),
             access: Groups::of(&config),
         };
@@ -133,6 +140,15 @@ impl LogicalUnit {
     /// Capacity in logical blocks.
     pub fn capacity_blocks(&self) -> u64 {
         self.capacity_blocks.load(Ordering::Acquire)
+    }
+
+    /// Takes up the persistent reservations of [`MediumOp::Keep`](crate::MediumOp::Keep), before the unit is used.
+    /// Returns false, and begins without any, if they are damaged.
+    pub fn restore_reservations(&self, kept: &[u8]) -> bool {
+        let restored = reservation::restored(kept);
+        let is_sound = restored.is_some();
+        self.change(|state| state.reservations.persistent = restored.unwrap_or_default());
+        is_sound
     }
 
     /// Announces a new capacity: every nexus gets CAPACITY DATA HAS CHANGED.
@@ -165,6 +181,29 @@ impl LogicalUnit {
             }
             changed
         })
+    }
+
+    /// Tells every nexus that the pool behind a thin unit fills up: THIN PROVISIONING SOFT THRESHOLD REACHED.
+    pub fn warn_of_space(&self) {
+        self.change(|state| state.tell_all_but(None, code::SOFT_THRESHOLD_REACHED));
+    }
+
+    /// Whether no write is between its beginning and its end.
+    pub fn is_idle(&self) -> bool {
+        self.stripes.are_empty()
+    }
+
+    /// Refuses all new commands; those that have begun are finished.
+    pub(crate) fn retire(&self) {
+        self.change(|state| state.retired = true);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.lock().retired
+    }
+
+    pub(crate) fn tell_luns_changed(&self) {
+        self.change(|state| state.tell_all_but(None, code::REPORTED_LUNS_CHANGED));
     }
 
     /// LOGICAL UNIT RESET (SAM-5 6.3.3): aborts every task, drops the SCSI-2 reservation, restores mode
@@ -232,6 +271,7 @@ impl State {
                 (config.read_only || self.mode.write_protect, gate::PROTECTED),
                 (!self.mode.write_cache, gate::WRITE_THROUGH),
                 (no_access(itl.port().relative_port), gate::NO_ACCESS),
+                (self.retired, gate::RETIRED),
             ] {
                 bits |= if on { bit } else { 0 };
             }

@@ -2,8 +2,8 @@
 
 mod support;
 
-use linerate_scsi::{Input, Plan, TaskManagement, TaskManagementResponse, TaskStep};
-use support::{Lab, Session, be32, caw, cdb_10, cdb_16};
+use linerate_scsi::{Input, Plan, TaskManagement, TaskManagementResponse, TaskStep, UnitConfig};
+use support::{Lab, Session, be32, caw, cdb_10, cdb_16, config};
 
 const RESERVE_6: [u8; 6] = [0x16, 0, 0, 0, 0, 0];
 const RELEASE_6: [u8; 6] = [0x17, 0, 0, 0, 0, 0];
@@ -336,4 +336,58 @@ fn task_management_aborts_whom_it_should() {
     let missing = a.on(9).field();
     assert_eq!(a.nexus.manage(missing, TaskManagement::AbortTask), TaskManagementResponse::NoSuchLun);
     assert_eq!(a.nexus.manage(a.field(), TaskManagement::ClearAca), TaskManagementResponse::NotSupported);
+}
+
+/// Registers, and asks to keep that over a power loss.
+fn register_to_keep(session: &Session, key: u64) {
+    let mut list = parameters(0, key);
+    list[20] = 0x01;
+    reserve_out(session, 6, 0, &list).good();
+}
+
+#[test]
+fn reservations_that_are_kept_survive_a_power_loss() {
+    let keeps = || UnitConfig { keeps_reservations: true, ..config(0) };
+    let before = Lab::with([keeps()]);
+    let (a, b) = (before.login("a"), before.login("b"));
+    register_to_keep(&a, 0xA);
+    register_to_keep(&b, 0xB);
+    reserve_out(&a, 1, 5, &parameters(0xA, 0)).good();
+    let kept = before.volumes[&0].borrow().kept.clone();
+
+    let after = Lab::with([keeps()]);
+    assert!(after.unit(0).restore_reservations(&kept));
+    let stranger = after.login("c");
+    stranger.write_10(0, &[0; 512]).conflict();
+    assert_eq!(reserve_in(&stranger, 2)[2..4], [0x05, 0x81], "PTPL_C and ATP_C, PTPL_A");
+    assert_eq!(reserve_in(&stranger, 3)[8..], reserve_in(&a, 3)[8..]);
+    let b = after.login("b");
+    b.write_10(0, &[0; 512]).good();
+
+    register(&b, 0xB);
+    assert!(after.volumes[&0].borrow().kept.is_empty(), "a registration without APTPL ends it");
+    assert!(!after.unit(0).restore_reservations(&kept[..kept.len() - 1]), "cut short");
+    stranger.write_10(0, &[0; 512]).good();
+}
+
+#[test]
+fn units_come_and_go_while_initiators_look() {
+    const REPORT_LUNS: [u8; 12] = [0xA0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
+    let lab = Lab::with([config(0), config(1)]);
+    let a = lab.login("a");
+    let later = a.on(1);
+    let unit = lab.inventory.retire(1).unwrap();
+    assert_eq!(later.read_10(0, 1).check(), (5, 0x2500));
+    assert_eq!(a.ready().check(), (6, 0x3F0E), "REPORTED LUNS DATA HAS CHANGED");
+    assert_eq!(be32(&a.read(&REPORT_LUNS, 256).good(), 0), 8);
+    assert!(unit.is_idle());
+    let newer = || linerate_scsi::LogicalUnit::new(config(1)).unwrap();
+    assert!(lab.inventory.add(1, newer()).is_err(), "its LUN is not free yet");
+    lab.inventory.forget(1);
+    lab.inventory.add(1, newer()).unwrap();
+    later.expect_attention(0x2900);
+    later.read_10(0, 1).good();
+    assert_eq!(a.ready().check(), (6, 0x3F0E));
+    assert_eq!(be32(&a.read(&REPORT_LUNS, 256).good(), 0), 16);
+    assert_eq!((lab.inventory.units().len(), a.nexus.units_used()), (2, 2));
 }

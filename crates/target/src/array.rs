@@ -3,11 +3,11 @@
 use crate::{
     change::{ChangeError, change},
     config::{AluaState, ArrayChange, ArrayConfig, WaitMode},
-    engine::{Deliver, Engine},
+    engine::{Deliver, Engine, Stage},
     portals::{self, ListenOn, Portal},
     service::{Mailbox, Message, Service},
     stats::{ArrayStats, PortalStats, SessionStats},
-    target::{Target, TargetError},
+    target::{Opening, Target, TargetError},
     worker::Worker,
 };
 use linerate_array::controller::{self, Command, Reply, StorageError, StorageStatus};
@@ -103,7 +103,9 @@ impl Array {
             starts.push(start);
         }
         if let Some(engine) = &array.engine {
-            engine.introduce(mailboxes.iter().map(deliver).collect());
+            let targets = array.service.targets.clone();
+            let stage = Stage { array: config.name.clone(), groups: groups(&config)?, targets };
+            engine.introduce(mailboxes.iter().map(deliver).collect(), stage);
         }
         array.service.introduce(mailboxes);
         for start in starts {
@@ -308,21 +310,30 @@ pub(crate) fn open_targets<D: Driver>(
     engine: Option<&Engine>,
 ) -> Result<(Vec<Arc<Target>>, Vec<crate::volume::Volume>), ArrayError> {
     check_limits(config)?;
-    let state = |tag: u16| config.portal_groups.iter().find(|group| group.tag == tag).map(|group| group.alua);
-    let groups: Vec<(u16, AluaState)> =
-        portals::groups(config)?.into_iter().map(|tag| (tag, state(tag).unwrap_or_default())).collect();
-    let mut volumes = Vec::new();
+    let groups = groups(config)?;
+    let (array, volumes) = (config.name.as_str(), Vec::new());
+    let mut opening = Opening { array, groups: &groups, driver, engine, volumes };
     let mut targets: Vec<Arc<Target>> = Vec::new();
     for target in &config.targets {
         let fault = |error| ArrayError::Target { name: target.name.clone(), error: Box::new(error) };
-        let opened =
-            Target::open(target, &config.name, &groups, driver, engine, &mut volumes).map_err(fault)?;
+        let opened = opening.target(target).map_err(fault)?;
         if targets.iter().any(|other| other.name == opened.name) {
             return Err(ArrayError::TwoTargets(opened.name));
         }
         targets.push(Arc::new(opened));
     }
-    Ok((targets, volumes))
+    for made in engine.into_iter().flat_map(Engine::made) {
+        if let Err(error) = opening.made(&targets, made) {
+            tracing::error!(volume = made.1, %error, "this volume is not shown");
+        }
+    }
+    Ok((targets, opening.volumes))
+}
+
+/// The portal groups and their states.
+fn groups(config: &ArrayConfig) -> Result<Vec<(u16, AluaState)>, ArrayError> {
+    let state = |tag: u16| config.portal_groups.iter().find(|group| group.tag == tag).map(|group| group.alua);
+    Ok(portals::groups(config)?.into_iter().map(|tag| (tag, state(tag).unwrap_or_default())).collect())
 }
 
 fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {

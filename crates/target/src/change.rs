@@ -8,7 +8,7 @@ use linerate_scsi::{AccessState, LogicalUnit};
 use std::sync::Arc;
 
 /// Units and the states that they get.
-type Plan<'a> = Vec<(&'a Arc<LogicalUnit>, Vec<(u16, AccessState)>)>;
+type Plan = Vec<(Arc<LogicalUnit>, Vec<(u16, AccessState)>)>;
 
 /// Makes a change. If anything in it is wrong, nothing changes.
 pub(crate) fn change(targets: &[Arc<Target>], change: &ArrayChange) -> Result<(), ChangeError> {
@@ -21,7 +21,7 @@ pub(crate) fn change(targets: &[Arc<Target>], change: &ArrayChange) -> Result<()
         }
         for unit in units {
             let state = (entry.group, entry.state.into());
-            match plan.iter_mut().find(|(planned, _)| Arc::ptr_eq(planned, unit)) {
+            match plan.iter_mut().find(|(planned, _)| Arc::ptr_eq(planned, &unit)) {
                 Some((_, states)) => states.push(state),
                 None => plan.push((unit, vec![state])),
             }
@@ -34,10 +34,7 @@ pub(crate) fn change(targets: &[Arc<Target>], change: &ArrayChange) -> Result<()
 }
 
 /// Whom an entry is for.
-fn units_of<'a>(
-    targets: &'a [Arc<Target>],
-    entry: &AluaChange,
-) -> Result<Vec<&'a Arc<LogicalUnit>>, ChangeError> {
+fn units_of(targets: &[Arc<Target>], entry: &AluaChange) -> Result<Vec<Arc<LogicalUnit>>, ChangeError> {
     let wanted = |target: &&Arc<Target>| match &entry.target {
         Some(name) => name.eq_ignore_ascii_case(&target.name),
         None => true,

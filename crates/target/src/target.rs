@@ -2,7 +2,7 @@
 
 use crate::{
     config::{AluaState, ChapSettings, TargetConfig, VolumeConfig},
-    engine::Engine,
+    engine::{Engine, Record},
     volume::{Volume, VolumeError, VolumeId},
 };
 use linerate_io::Driver;
@@ -11,7 +11,7 @@ use linerate_iscsi::{
     names::{IscsiName, NameError},
     send_targets::TargetAddress,
 };
-use linerate_scsi::{AccessState, Inventory, InventoryError, TargetPort};
+use linerate_scsi::{AccessState, Inventory, InventoryError, LogicalUnit, TargetPort};
 use std::sync::Arc;
 
 /// A target: who may log in, and which volume is behind which LUN.
@@ -23,49 +23,83 @@ pub(crate) struct Target {
     pub(crate) chap: Option<ChapConfig>,
     pub(crate) redirect: Option<String>,
     pub(crate) inventory: Arc<Inventory>,
-    /// By LUN number.
-    volumes: Vec<Option<VolumeId>>,
 }
 
 impl Target {
-    /// Makes a target, seen through `groups` in these states, and appends its volumes to the array's.
-    pub(crate) fn open<D: Driver>(
-        config: &TargetConfig,
-        array_name: &str,
-        groups: &[(u16, AluaState)],
-        driver: &mut D,
-        engine: Option<&Engine>,
-        volumes: &mut Vec<Volume>,
-    ) -> Result<Self, TargetError> {
+    /// The volume behind a LUN number.
+    pub(crate) fn volume(&self, lun: u16) -> Option<VolumeId> {
+        self.inventory.tag(lun).map(VolumeId::of_tag)
+    }
+}
+
+/// What targets and their volumes are opened with.
+pub(crate) struct Opening<'a, D> {
+    /// Name of the array.
+    pub(crate) array: &'a str,
+    /// The portal groups through which all is seen, in these states.
+    pub(crate) groups: &'a [(u16, AluaState)],
+    pub(crate) driver: &'a mut D,
+    pub(crate) engine: Option<&'a Engine>,
+    /// What was opened so far.
+    pub(crate) volumes: Vec<Volume>,
+}
+
+impl<D: Driver> Opening<'_, D> {
+    /// Opens a target and its volumes.
+    pub(crate) fn target(&mut self, config: &TargetConfig) -> Result<Target, TargetError> {
         let name = IscsiName::parse(&config.name).map_err(TargetError::Name)?.to_string();
         let chap = config.chap.as_ref().map(chap).transpose()?;
         if let Some(address) = &config.redirect {
             TargetAddress::parse(address).ok_or_else(|| TargetError::Redirect(address.clone()))?;
         }
-        let mut by_lun = Vec::new();
         let mut units = Vec::new();
         for volume in &config.volumes {
-            let states = access_states(volume, groups)?;
-            let naa = naa(&[array_name, &name, &volume.name]);
-            let ports = groups.iter().map(|(tag, _)| port(&name, *tag)).collect();
-            let opened = Volume::open(volume, naa, ports, driver, engine).map_err(TargetError::Volume)?;
-            opened.unit.set_access(&states);
-            units.push((volume.lun, Arc::clone(&opened.unit)));
-            if by_lun.len() <= usize::from(volume.lun) {
-                by_lun.resize(usize::from(volume.lun) + 1, None);
+            if self.engine.is_some_and(|engine| engine.has_deleted(&volume.name)) {
+                continue;
             }
-            by_lun[usize::from(volume.lun)] = Some(opened.id(volumes.len() as u32));
-            volumes.push(opened);
+            let naa = naa(&[self.array, &name, &volume.name]);
+            units.push((volume.lun, self.volume(&name, volume, naa)?));
         }
         let inventory = Inventory::new(units).map_err(TargetError::Luns)?;
         let (alias, redirect) = (config.alias.clone(), config.redirect.clone());
-        Ok(Self { name, alias, chap, redirect, inventory, volumes: by_lun })
+        Ok(Target { name, alias, chap, redirect, inventory })
     }
 
-    /// The volume behind a LUN number.
-    pub(crate) fn volume(&self, lun: u16) -> Option<VolumeId> {
-        self.volumes.get(usize::from(lun)).copied().flatten()
+    /// Shows a volume that was made while the array served, as it was shown then.
+    pub(crate) fn made(
+        &mut self,
+        targets: &[Arc<Target>],
+        (pool, volume, record): &(String, String, Record),
+    ) -> Result<(), TargetError> {
+        let config = record.config(pool, volume);
+        let named = |target: &&Arc<Target>| record.is_at(&target.name);
+        let target = targets.iter().find(named).ok_or_else(|| TargetError::NotThere(volume.clone()))?;
+        let naa = record.naa(self.array, &target.name, volume);
+        let unit = self.volume(&target.name, &config, naa)?;
+        target.inventory.add(config.lun, unit).map_err(TargetError::Luns)
     }
+
+    fn volume(
+        &mut self,
+        target: &str,
+        config: &VolumeConfig,
+        naa: [u8; 16],
+    ) -> Result<Arc<LogicalUnit>, TargetError> {
+        let states = access_states(config, self.groups)?;
+        let index = self.volumes.len() as u32;
+        let ports = ports(target, self.groups);
+        let opened = Volume::open(config, naa, ports, self.driver, self.engine, index);
+        let opened = opened.map_err(TargetError::Volume)?;
+        opened.unit.set_access(&states);
+        let unit = Arc::clone(&opened.unit);
+        self.volumes.push(opened);
+        Ok(unit)
+    }
+}
+
+/// The ports of a target that is seen through these portal groups.
+pub(crate) fn ports(target: &str, groups: &[(u16, AluaState)]) -> Vec<TargetPort> {
+    groups.iter().map(|(tag, _)| port(target, *tag)).collect()
 }
 
 /// A portal group is one SCSI target port, in a target port group of its own (RFC 7143 section 4.4.3.1).
@@ -107,7 +141,7 @@ fn chap(settings: &ChapSettings) -> Result<ChapConfig, TargetError> {
 
 /// A stable identifier from names: NAA 6 (IEEE Registered Extended) with a 64-bit FNV-1a hash per half, so that a volume
 /// keeps its identity over restarts.
-fn naa(names: &[&str]) -> [u8; 16] {
+pub(crate) fn naa(names: &[&str]) -> [u8; 16] {
     let hash = |seed: u64| {
         let bytes = names.iter().flat_map(|name| name.bytes().chain([0]));
         bytes.fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
@@ -150,6 +184,9 @@ pub enum TargetError {
     /// The LUNs do not fit together.
     #[error("{0}; change `lun`")]
     Luns(#[source] InventoryError),
+    /// A volume was made for a target that the configuration does not name any more.
+    #[error("volume \"{0}\" was made for a target that is not there; name the target again")]
+    NotThere(String),
     /// One of its volumes.
     #[error(transparent)]
     Volume(VolumeError),

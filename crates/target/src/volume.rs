@@ -2,11 +2,11 @@
 
 use crate::{
     config::{VolumeConfig, VolumeKind},
-    engine::Engine,
+    engine::{Engine, Opened},
 };
 use linerate_array::controller::StorageError;
 use linerate_io::{Driver, FileOptions, Handle, Region, RegionId};
-use linerate_scsi::{Identity, LogicalUnit, TargetPort, UnitConfig};
+use linerate_scsi::{Identity, LogicalUnit, TargetPort, UnitConfig, UnitError};
 use std::{io, path::PathBuf, sync::Arc};
 
 /// A volume as all workers share it.
@@ -62,6 +62,51 @@ pub(crate) enum Medium<'a> {
     Managed(u32),
 }
 
+impl VolumeId {
+    const MANAGED: u64 = 1 << 32;
+
+    /// As a unit's tag.
+    pub(crate) fn tag(self) -> u64 {
+        match self {
+            Self::Attached(index) => u64::from(index),
+            Self::Managed(number) => Self::MANAGED | u64::from(number),
+        }
+    }
+
+    /// From a unit's tag.
+    pub(crate) fn of_tag(tag: u64) -> Self {
+        if tag & Self::MANAGED == 0 { Self::Attached(tag as u32) } else { Self::Managed(tag as u32) }
+    }
+}
+
+/// The logical unit that shows a volume.
+pub(crate) fn unit_of(
+    config: &VolumeConfig,
+    naa: [u8; 16],
+    ports: Vec<TargetPort>,
+    capacity_blocks: u64,
+    id: VolumeId,
+) -> Result<Arc<LogicalUnit>, UnitError> {
+    LogicalUnit::new(UnitConfig {
+        identity: Identity {
+            vendor: "LINERATE".into(),
+            product: "VIRTUAL VOLUME".into(),
+            revision: "0001".into(),
+            serial: config.name.clone(),
+            naa,
+        },
+        capacity_blocks,
+        block_bytes: config.sector_bytes,
+        physical_block_bytes: config.physical_sector_bytes,
+        write_cache: config.write_cache,
+        read_only: config.read_only,
+        thin: config.kind != VolumeKind::Raid,
+        keeps_reservations: config.kind == VolumeKind::Pool,
+        tag: id.tag(),
+        ports,
+    })
+}
+
 impl Media {
     /// Makes volumes reachable by `driver`.
     pub(crate) fn attach<D: Driver>(volumes: &[Volume], driver: &mut D) -> io::Result<Self> {
@@ -82,7 +127,7 @@ impl Media {
 }
 
 impl Volume {
-    /// Opens or makes the volume. `naa` and `ports` say how it will be seen; `driver` is used for a first look at a file
+    /// Opens or makes the volume number `index` of the array. `naa` and `ports` say how it will be seen; `driver` is used for a first look at a file
     /// only.
     pub(crate) fn open<D: Driver>(
         config: &VolumeConfig,
@@ -90,31 +135,35 @@ impl Volume {
         ports: Vec<TargetPort>,
         driver: &mut D,
         engine: Option<&Engine>,
+        index: u32,
     ) -> Result<Self, VolumeError> {
         let fault = |reason| VolumeError { volume: config.name.clone(), reason };
         let sector_bytes = u64::from(config.sector_bytes.max(1));
+        let mut reservations = None;
         let (backing, size_bytes) = match config.kind {
             VolumeKind::Memory => Self::memory(config).map_err(fault)?,
             VolumeKind::File => Self::file(config, driver).map_err(fault)?,
-            VolumeKind::Pool | VolumeKind::Raid => Self::managed(config, engine).map_err(fault)?,
+            VolumeKind::Pool | VolumeKind::Raid => {
+                let opened = Self::managed(config, engine).map_err(fault)?;
+                reservations = opened.reservations;
+                (Backing::Managed(opened.volume), opened.size_bytes)
+            }
         };
-        let unit = LogicalUnit::new(UnitConfig {
-            identity: Identity {
-                vendor: "LINERATE".into(),
-                product: "VIRTUAL VOLUME".into(),
-                revision: "0001".into(),
-                serial: config.name.clone(),
-                naa,
-            },
-            capacity_blocks: size_bytes / sector_bytes,
-            block_bytes: config.sector_bytes,
-            physical_block_bytes: config.physical_sector_bytes,
-            write_cache: config.write_cache,
-            read_only: config.read_only,
-            thin: config.kind != VolumeKind::Raid,
-            ports,
-        });
-        Ok(Self { unit: unit.map_err(|error| fault(Reason::Unit(error)))?, backing })
+        let id = match backing {
+            Backing::Managed(number) => VolumeId::Managed(number),
+            Backing::Memory(_) | Backing::File { .. } => VolumeId::Attached(index),
+        };
+        let blocks = size_bytes / sector_bytes;
+        let unit = unit_of(config, naa, ports, blocks, id).map_err(|error| fault(Reason::Unit(error)))?;
+        if let Some(kept) = reservations
+            && !unit.restore_reservations(&kept)
+        {
+            tracing::error!(
+                volume = config.name,
+                "its persistent reservations are damaged; it begins without"
+            );
+        }
+        Ok(Self { unit, backing })
     }
 
     fn memory(config: &VolumeConfig) -> Result<(Backing, u64), Reason> {
@@ -149,7 +198,7 @@ impl Volume {
         Ok((Backing::File { path, options }, size_bytes))
     }
 
-    fn managed(config: &VolumeConfig, engine: Option<&Engine>) -> Result<(Backing, u64), Reason> {
+    fn managed(config: &VolumeConfig, engine: Option<&Engine>) -> Result<Opened, Reason> {
         if config.path.is_some() {
             return Err(Reason::ManagedHasNoPath);
         }
@@ -160,15 +209,7 @@ impl Volume {
         if config.sector_bytes < opened.block_bytes {
             return Err(Reason::SmallSector(opened.block_bytes));
         }
-        Ok((Backing::Managed(opened.volume), opened.size_bytes))
-    }
-
-    /// How commands find it, as the volume number `index` of the array.
-    pub(crate) fn id(&self, index: u32) -> VolumeId {
-        match self.backing {
-            Backing::Managed(number) => VolumeId::Managed(number),
-            Backing::Memory(_) | Backing::File { .. } => VolumeId::Attached(index),
-        }
+        Ok(opened)
     }
 
     fn attach<D: Driver>(&self, driver: &mut D) -> io::Result<Attached> {

@@ -1,7 +1,7 @@
 //! What an owner may ask of an array while it serves.
 
 use super::config::DiskSpec;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A management command; in JSON an object with a `verb`, such as `{"verb": "resize", "volume": "v", "size_bytes": 1}`.
@@ -91,15 +91,15 @@ pub enum Command {
 }
 
 /// How a volume is shown to initiators.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Export {
     /// iSCSI name of the target; `null`: the first one.
     pub target: Option<String>,
     /// Its logical unit number; `null`: the lowest that is free.
     pub lun: Option<u16>,
-    /// Logical block size.
-    pub sector_bytes: u32,
+    /// Logical block size; `null`: 512, of a clone that of the volume it comes from, and never less than the disks'.
+    pub sector_bytes: Option<u32>,
     /// Physical block size; `null`: the logical one.
     pub physical_sector_bytes: Option<u32>,
     /// Refuse writes.
@@ -108,20 +108,6 @@ pub struct Export {
     pub write_cache: bool,
     /// What is in memory survives a power cut, by a battery or otherwise.
     pub power_protected: bool,
-}
-
-impl Default for Export {
-    fn default() -> Self {
-        Self {
-            target: None,
-            lun: None,
-            sector_bytes: 512,
-            physical_sector_bytes: None,
-            read_only: false,
-            write_cache: false,
-            power_protected: false,
-        }
-    }
 }
 
 /// What a command brought: an object, empty where there is nothing to say.
@@ -136,7 +122,7 @@ mod tests {
         let json = r#"{"verb": "create_volume", "name": "v", "size_bytes": 4096, "lun": 3}"#;
         let command: Command = serde_json::from_str(json).unwrap();
         let Command::CreateVolume { pool: None, name, size_bytes: 4096, export } = command else { panic!() };
-        assert_eq!((&*name, export.lun, export.sector_bytes), ("v", Some(3), 512));
+        assert_eq!((&*name, export.lun, export.sector_bytes), ("v", Some(3), None));
         let wrong = r#"{"verb": "resize", "volume": "v", "size_bytes": 4096, "lun": 3}"#;
         let error = serde_json::from_str::<Command>(wrong).unwrap_err();
         assert!(error.to_string().contains("`lun`"), "{error}");

@@ -23,6 +23,7 @@ pub use status::{
     DiskState, DiskStatus, PoolStatus, RaidSetState, RaidSetStatus, SnapshotStatus, StorageStatus, TaskKind,
     TaskStatus, VolumeStatus,
 };
+pub use volumes::Kept;
 
 use crate::{disk::Disk, host::Files, raid::RaidSet, runtime::Runtime};
 use disks::Shelf;

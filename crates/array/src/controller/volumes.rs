@@ -11,8 +11,23 @@ use crate::pool::Volume;
 use bytes::Bytes;
 use std::rc::Rc;
 
-/// Settings of the pool in which it is kept what the owner of the controller wants kept with a volume.
-const KEPT: &str = "volume/";
+/// What a pool keeps for the owner of the controller, beside the bytes of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// How the volume is shown to initiators.
+    Export,
+    /// Persistent reservations.
+    Reservations,
+}
+
+impl Kept {
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Export => "export/",
+            Self::Reservations => "reservations/",
+        }
+    }
+}
 
 impl Controller {
     /// A thin volume of the configuration, made if it is not there and a size is given. `pool: None`: the only one.
@@ -95,24 +110,43 @@ impl Controller {
         entry.pool.delete(name).await.map_err(entry.fault())
     }
 
-    /// What is kept with volumes: pool, name of the volume, text.
-    pub fn kept(&self) -> Vec<(String, String, String)> {
+    /// What is kept of one kind, over all pools: pool, name of the volume, bytes.
+    pub fn all_kept(&self, kind: Kept) -> Vec<(String, String, Bytes)> {
         let of_pool = |entry: &PoolEntry| {
-            let keys = entry.pool.setting_keys(KEPT).into_iter();
-            let texts = keys.filter_map(|key| {
-                let text = String::from_utf8(entry.pool.setting(&key)?.to_vec()).ok()?;
-                Some((entry.spec.name.clone(), key.strip_prefix(KEPT)?.to_owned(), text))
+            let prefix = kind.prefix();
+            let keys = entry.pool.setting_keys(prefix).into_iter();
+            let found = keys.filter_map(|key| {
+                let volume = key.strip_prefix(prefix)?.to_owned();
+                Some((entry.spec.name.clone(), volume, entry.pool.setting(&key)?))
             });
-            texts.collect::<Vec<_>>()
+            found.collect::<Vec<_>>()
         };
         self.pools.iter().flat_map(of_pool).collect()
     }
 
-    /// Keeps a text with a volume of a pool, durably, whether there is such a volume now or not; `None` forgets it.
-    pub async fn keep(&self, pool: &str, volume: &str, text: Option<String>) -> Result<(), StorageError> {
+    /// Keeps something for a volume of a pool, durably, whether there is such a volume now or not; `None` forgets it.
+    pub async fn keep(
+        &self,
+        kind: Kept,
+        pool: &str,
+        volume: &str,
+        bytes: Option<Bytes>,
+    ) -> Result<(), StorageError> {
         let entry = named(Noun::Pool, Some(pool), &self.pools, |entry| &entry.spec.name)?;
-        let value = text.map(|text| Bytes::from(text.into_bytes()));
-        entry.pool.put_setting(&format!("{KEPT}{volume}"), value).await.map_err(entry.fault())
+        let key = format!("{}{volume}", kind.prefix());
+        entry.pool.put_setting(&key, bytes).await.map_err(entry.fault())
+    }
+
+    /// Names of the pools that warn.
+    pub fn warnings(&self) -> Vec<String> {
+        let warns = self.pools.iter().filter(|entry| entry.pool.status().warning);
+        warns.map(|entry| entry.spec.name.clone()).collect()
+    }
+
+    /// Names of a pool's volumes.
+    pub fn volumes_of(&self, pool: &str) -> Vec<String> {
+        let entry = self.pools.iter().find(|entry| entry.spec.name == pool);
+        entry.into_iter().flat_map(|entry| entry.pool.status().volumes).map(|volume| volume.name).collect()
     }
 
     /// Name of the pool that a volume is in.

@@ -29,7 +29,7 @@ pub(crate) fn reserve_in(itl: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     let mut out = match cdb[1] & 0x1F {
         0 => reservation::read_keys(persistent),
         1 => reservation::read_reservation(persistent),
-        2 => reservation::report_capabilities(),
+        2 => reservation::report_capabilities(persistent, itl.unit().config().keeps_reservations),
         _ => reservation::full_status(persistent),
     };
     out.truncate(usize::from(be16(cdb, 7)));

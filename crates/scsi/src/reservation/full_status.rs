@@ -1,6 +1,14 @@
 //! PERSISTENT RESERVE IN data (SPC-4 6.16).
 
-use super::{Persistent, TransportId};
+use super::{
+    Kind, Persistent, TransportId,
+    persistent::{Registrant, Reservation},
+};
+use crate::{
+    InitiatorPort,
+    nexus::PortPair,
+    wire::{be16, be32, be64},
+};
 
 /// READ KEYS.
 pub(crate) fn read_keys(state: &Persistent) -> Vec<u8> {
@@ -20,12 +28,39 @@ pub(crate) fn read_reservation(state: &Persistent) -> Vec<u8> {
     with_header(state, &body)
 }
 
-/// REPORT CAPABILITIES: `ALL_TG_PT` yes; `SPEC_I_PT`, APTPL and compatible reservation handling no; all six
-/// types.
-pub(crate) fn report_capabilities() -> Vec<u8> {
+/// REPORT CAPABILITIES: `ALL_TG_PT` yes, APTPL where they can be kept; `SPEC_I_PT` and compatible reservation handling no;
+/// all six types.
+pub(crate) fn report_capabilities(state: &Persistent, can_keep: bool) -> Vec<u8> {
     const ATP_C: u8 = 0x04;
+    const PTPL_C: u8 = 0x01;
     const TMV: u8 = 0x80;
-    vec![0, 8, ATP_C, TMV, 0xEA, 0x01, 0, 0]
+    const PTPL_A: u8 = 0x01;
+    let on = |condition, bit| if condition { bit } else { 0 };
+    vec![0, 8, ATP_C | on(can_keep, PTPL_C), TMV | on(state.kept, PTPL_A), 0xEA, 0x01, 0, 0]
+}
+
+/// What [`full_status`] said once, as a state that initiators find after a power loss: its generation begins anew.
+/// None: it is damaged.
+pub(crate) fn restored(bytes: &[u8]) -> Option<Persistent> {
+    const DESCRIPTOR: usize = 24;
+    let mut state = Persistent { kept: true, ..Persistent::default() };
+    let mut rest = bytes.get(8..)?;
+    if rest.len() != be32(bytes, 4) as usize {
+        return None;
+    }
+    while !rest.is_empty() {
+        let (fixed, more) = rest.split_at_checked(DESCRIPTOR)?;
+        let (id, after) = more.split_at_checked(be32(fixed, 20) as usize)?;
+        let id = TransportId::parse(id)?;
+        let initiator = InitiatorPort { name: id.name, isid: id.isid? };
+        let port = PortPair { initiator, relative_port: be16(fixed, 18) };
+        if fixed[12] & 1 != 0 && state.reservation.is_none() {
+            state.reservation = Some(Reservation { kind: Kind::from_code(fixed[13])?, holder: port.clone() });
+        }
+        state.registrants.push(Registrant { port, key: be64(fixed, 0) });
+        rest = after;
+    }
+    Some(state)
 }
 
 /// READ FULL STATUS: one descriptor per registration.

@@ -1,8 +1,8 @@
 //! Reservations: who may use the unit while somebody else has it.
 //!
 //! Two independent kinds exist. SCSI-2 RESERVE/RELEASE belongs to one `I_T` nexus and vanishes with it;
-//! persistent reservations belong to registered initiator ports and survive logout, but not power loss (APTPL
-//! is refused). While anybody is registered, RESERVE and RELEASE conflict (SPC-2 5.5.1), so the two never
+//! persistent reservations belong to registered initiator ports and survive logout, and power loss where the
+//! volume keeps them and the initiator asks for it (APTPL). While anybody is registered, RESERVE and RELEASE conflict (SPC-2 5.5.1), so the two never
 //! overlap.
 //!
 //! The rules are data: every row of the command table names an [`Access`], and [`Reservations::conflicts`]
@@ -12,7 +12,7 @@ mod full_status;
 mod persistent;
 mod transport_id;
 
-pub(crate) use full_status::{full_status, read_keys, read_reservation, report_capabilities};
+pub(crate) use full_status::{full_status, read_keys, read_reservation, report_capabilities, restored};
 pub(crate) use persistent::{Changes, Kind, Persistent};
 pub(crate) use transport_id::TransportId;
 

@@ -80,6 +80,10 @@ pub(crate) struct Persistent {
     pub(crate) registrants: Vec<Registrant>,
     pub(crate) reservation: Option<Reservation>,
     pub(crate) generation: u32,
+    /// Kept over a power loss, as the last registration asked for.
+    pub(crate) kept: bool,
+    /// Counts what was written down, so that an older state never replaces a newer one.
+    pub(crate) saves: u64,
 }
 
 type Outcome = Result<Changes, Refusal>;

@@ -142,6 +142,14 @@ pub enum MediumOp {
         /// Length.
         len_bytes: u64,
     },
+    /// Persistent reservations for [`LogicalUnit::restore_reservations`](crate::LogicalUnit::restore_reservations) after a
+    /// power loss; empty: there are none to keep. On stable storage before the answer [`MediumResult::Done`].
+    Keep {
+        /// Grows; a state never replaces one with a higher number.
+        number: u64,
+        /// What to keep.
+        reservations: Vec<u8>,
+    },
     /// Provisioning state at `offset_bytes`; answer [`MediumResult::Mapped`]. A volume that cannot tell says
     /// mapped.
     Mapped {

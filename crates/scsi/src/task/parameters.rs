@@ -9,7 +9,7 @@ use crate::{
     itl::Itl,
     mode::{self, ModeValues, SelectLayout},
     nexus::PortPair,
-    reservation::{Changes, Kind, TransportId},
+    reservation::{Changes, Kind, TransportId, full_status},
     sense::{Refusal, Sense, code},
     wire::{be16, be32, be64},
 };
@@ -81,6 +81,9 @@ const PREEMPT_AND_ABORT: u8 = 5;
 const REGISTER_AND_IGNORE: u8 = 6;
 const REGISTER_AND_MOVE: u8 = 7;
 
+/// Activate persist through power loss: a bit of byte 20 of the parameter list.
+const APTPL: u8 = 0x01;
+
 /// Parameter list of every service action but REGISTER AND MOVE.
 const LIST_BYTES: u32 = 24;
 /// More than the longest transport ID needs.
@@ -110,10 +113,11 @@ impl Steps for ReserveOut {
     fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
         match event {
             Event::Start => Ok(TaskStep::DataOut { len_bytes: self.len_bytes }),
-            Event::Bytes(list) => {
-                self.apply(itl, &list)?;
-                Ok(TaskStep::Done(Reply::good()))
-            }
+            Event::Bytes(list) => Ok(match self.apply(itl, &list)? {
+                Some(op) => TaskStep::Medium { lun: itl.lun(), op },
+                None => TaskStep::Done(Reply::good()),
+            }),
+            Event::Done => Ok(TaskStep::Done(Reply::good())),
             _ => out_of_turn(),
         }
     }
@@ -125,15 +129,22 @@ impl ReserveOut {
         Kind::from_code(self.scope_and_type).ok_or(Sense::cdb(2))
     }
 
-    fn apply(&self, itl: &Itl, list: &[u8]) -> Result<(), Refusal> {
+    /// Does it, and tells what must be kept before the answer.
+    fn apply(&self, itl: &Itl, list: &[u8]) -> Result<Option<MediumOp>, Refusal> {
         itl.unit().change(|state| {
             // Somebody may have reserved the unit the old way while the list was on its way.
             if state.reservations.scsi2.is_some_and(|holder| holder != itl.id()) {
                 return Err(Refusal::Conflict);
             }
+            let was_kept = state.reservations.persistent.kept;
             let changes = self.run(itl, list, state)?;
             state.announce(&changes);
-            Ok(())
+            let persistent = &mut state.reservations.persistent;
+            Ok((was_kept || persistent.kept).then(|| {
+                persistent.saves += 1;
+                let reservations = if persistent.kept { full_status(persistent) } else { Vec::new() };
+                MediumOp::Keep { number: persistent.saves, reservations }
+            }))
         })
     }
 
@@ -144,7 +155,9 @@ impl ReserveOut {
         match self.action {
             REGISTER | REGISTER_AND_IGNORE => {
                 let checked = (self.action == REGISTER).then_some(key);
-                persistent.register(&registered_ports(itl, list[20])?, checked, action_key)
+                let changes = persistent.register(&registered_ports(itl, list[20])?, checked, action_key)?;
+                persistent.kept = list[20] & APTPL != 0;
+                Ok(changes)
             }
             RESERVE => persistent.reserve(port, key, self.kind()?),
             RELEASE => persistent.release(port, key, self.kind()?),
@@ -165,8 +178,9 @@ impl ReserveOut {
 /// `ALL_TG_PT`.
 fn registered_ports(itl: &Itl, flags: u8) -> Result<Vec<PortPair>, Sense> {
     const ALL_TG_PT: u8 = 0x04;
-    // SPEC_I_PT and APTPL are not supported, as REPORT CAPABILITIES says.
-    if flags & !ALL_TG_PT != 0 {
+    // What is not supported, REPORT CAPABILITIES says.
+    let supported = if itl.unit().config().keeps_reservations { ALL_TG_PT | APTPL } else { ALL_TG_PT };
+    if flags & !supported != 0 {
         return Err(Sense::parameter(20));
     }
     let this = itl.port();

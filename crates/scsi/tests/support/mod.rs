@@ -25,6 +25,7 @@ pub struct Volume {
     block_bytes: usize,
     pub syncs: usize,
     pub durable_writes: usize,
+    pub kept: Vec<u8>,
 }
 
 impl Volume {
@@ -32,7 +33,7 @@ impl Volume {
         let block_bytes = config.block_bytes as usize;
         let blocks = config.capacity_blocks as usize;
         let (bytes, mapped) = (vec![0; blocks * block_bytes], vec![false; blocks]);
-        Self { bytes, mapped, block_bytes, syncs: 0, durable_writes: 0 }
+        Self { bytes, mapped, block_bytes, syncs: 0, durable_writes: 0, kept: Vec::new() }
     }
 
     fn mark(&mut self, offset: usize, len: usize, mapped: bool) {
@@ -67,6 +68,7 @@ impl Volume {
                 self.mark(at, len, false);
             }
             MediumOp::Sync { .. } => self.syncs += 1,
+            MediumOp::Keep { reservations, .. } => self.kept = reservations,
             MediumOp::Mapped { offset_bytes, len_bytes } => return self.mapped_run(offset_bytes, len_bytes),
         }
         MediumResult::Done
@@ -108,6 +110,8 @@ pub fn config(lun: u8) -> UnitConfig {
         write_cache: true,
         read_only: false,
         thin: true,
+        keeps_reservations: false,
+        tag: 0,
         ports: ports(),
     }
 }
@@ -151,8 +155,8 @@ impl Lab {
         Session { lab: self.clone(), nexus: self.inventory.login(initiator, relative_port), lun: 0 }
     }
 
-    pub fn unit(&self, lun: u16) -> &LogicalUnit {
-        &self.inventory.units().iter().find(|(own, _)| *own == lun).unwrap().1
+    pub fn unit(&self, lun: u16) -> Arc<LogicalUnit> {
+        self.inventory.unit(lun).unwrap()
     }
 }
 

@@ -334,7 +334,8 @@ fn perform(region: &Region, op: MediumOp) -> MediumResult {
             region.discard(offset_bytes, len_bytes);
             MediumResult::Done
         }
-        MediumOp::Sync { .. } => MediumResult::Done,
+        // Volumes in memory keep nothing over a power loss, and say so.
+        MediumOp::Sync { .. } | MediumOp::Keep { .. } => MediumResult::Done,
         MediumOp::Mapped { len_bytes, .. } => MediumResult::Mapped { mapped: true, len_bytes },
     }
 }
@@ -348,6 +349,9 @@ enum On {
 /// An operation as the engine is asked for it. The bytes are in I/O buffers.
 fn operation(op: &MediumOp) -> Operation {
     match *op {
+        MediumOp::Keep { number, ref reservations } => {
+            Operation::Keep { number, reservations: reservations.clone() }
+        }
         MediumOp::Read { offset_bytes, .. } => Operation::Read { offset_bytes },
         MediumOp::Write { offset_bytes, durable, .. } | MediumOp::Fill { offset_bytes, durable, .. } => {
             Operation::Write { offset_bytes, durable }
@@ -374,6 +378,8 @@ fn start_on_file<D: Driver>(
         MediumOp::Discard { offset_bytes, len_bytes } => driver.discard(file, tag, offset_bytes, len_bytes),
         MediumOp::Sync { .. } => driver.sync(file, tag),
         MediumOp::Mapped { len_bytes, .. } => return Some(MediumResult::Mapped { mapped: true, len_bytes }),
+        // A volume in a file keeps none, and says so.
+        MediumOp::Keep { .. } => return Some(MediumResult::Done),
     }
     None
 }

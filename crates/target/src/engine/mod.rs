@@ -6,15 +6,20 @@
 //!
 //! - `mod.rs`: [`Engine`], as the rest of the array sees it.
 //! - `request.rs`: what passes between workers and engine.
-//! - `thread.rs`: the thread's loop. `serve.rs`: one operation on a volume.
+//! - `thread.rs`: the thread's loop. `shop.rs`: what its tasks share. `serve.rs`: one operation on a volume.
+//! - `exports.rs`: volumes that come, change and go while initiators look.
 
+mod exports;
 mod request;
 mod serve;
+mod shop;
 mod thread;
 
+pub(crate) use exports::{Record, Stage};
 pub(crate) use request::{Answer, Fault, Finished, Operation, Outcome, Piece, Request};
 
 use crate::config::VolumeConfig;
+use bytes::Bytes;
 use linerate_array::controller::{Command, Reply, StorageConfig, StorageError, StorageStatus};
 use std::{
     fmt,
@@ -25,22 +30,29 @@ use std::{
 /// Gives a worker the answers to its requests.
 pub(crate) type Deliver = Box<dyn Fn(Vec<Finished>) + Send + Sync>;
 
+/// Pool, volume, and how it is shown.
+pub(crate) type Records = Vec<(String, String, Record)>;
+
 /// A volume that the engine looks after.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Opened {
     /// Its number.
     pub(crate) volume: u32,
     pub(crate) size_bytes: u64,
     /// Smallest unit that its disks write whole.
     pub(crate) block_bytes: u32,
+    /// Persistent reservations that were kept.
+    pub(crate) reservations: Option<Bytes>,
 }
 
 /// What the engine is told and asked.
 enum Letter {
     /// Operations of a worker.
     Io(Vec<Request>),
-    /// Who the workers are.
-    Introduce(Vec<Deliver>),
+    /// Who the workers are, and where volumes are shown.
+    Introduce(Vec<Deliver>, Stage),
+    /// How volumes are shown that the configuration does not name, or no longer: pool, volume, how.
+    Records(mpsc::Sender<Records>),
     /// Open, and if need be make, a volume of the configuration.
     Open(Box<VolumeConfig>, mpsc::Sender<Result<Opened, StorageError>>),
     Manage(Box<Command>, mpsc::Sender<Result<Reply, StorageError>>),
@@ -68,6 +80,8 @@ struct Letters {
 pub(crate) struct Engine {
     inbox: Arc<Inbox>,
     thread: Option<JoinHandle<()>>,
+    /// As they were at the start.
+    records: Records,
 }
 
 /// A worker's way to the engine.
@@ -109,17 +123,29 @@ impl Engine {
     ) -> Result<Self, StorageError> {
         let inbox = Arc::new(Inbox::default());
         let thread = thread::spawn(config, driver, Arc::clone(&inbox))?;
-        Ok(Self { inbox, thread: Some(thread) })
+        let mut engine = Self { inbox, thread: Some(thread), records: Vec::new() };
+        engine.records = engine.ask(Letter::Records)?;
+        Ok(engine)
     }
 
     pub(crate) fn door(&self) -> EngineDoor {
         EngineDoor(Arc::clone(&self.inbox))
     }
 
-    /// Says where answers go, by the number of the worker.
-    pub(crate) fn introduce(&self, workers: Vec<Deliver>) {
+    /// Volumes that were made while the array served: pool, name, how they are shown.
+    pub(crate) fn made(&self) -> impl Iterator<Item = &(String, String, Record)> {
+        self.records.iter().filter(|(_, _, record)| !record.deleted)
+    }
+
+    /// Whether a volume was deleted though the configuration names it.
+    pub(crate) fn has_deleted(&self, volume: &str) -> bool {
+        self.records.iter().any(|(_, name, record)| name == volume && record.deleted)
+    }
+
+    /// Says where answers go, by the number of the worker, and where volumes are shown.
+    pub(crate) fn introduce(&self, workers: Vec<Deliver>, stage: Stage) {
         // Without a thread there will be no answers either.
-        let _ = self.inbox.post(Letter::Introduce(workers));
+        let _ = self.inbox.post(Letter::Introduce(workers, stage));
     }
 
     /// Opens a volume of kind "raid" or "pool".

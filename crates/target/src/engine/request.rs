@@ -27,13 +27,14 @@ pub(crate) struct Piece {
 }
 
 /// What is to be done. Offsets and lengths are as in [`linerate_scsi::MediumOp`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Read { offset_bytes: u64 },
     Write { offset_bytes: u64, durable: bool },
     Discard { offset_bytes: u64, len_bytes: u64 },
     Sync,
     Mapped { offset_bytes: u64, len_bytes: u64 },
+    Keep { number: u64, reservations: Vec<u8> },
 }
 
 /// A request that is over.

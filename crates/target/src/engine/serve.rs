@@ -115,6 +115,8 @@ pub(super) async fn perform(
         Operation::Mapped { offset_bytes, len_bytes } => {
             return volume.mapped(offset_bytes, len_bytes).map_err(Fault::Disk);
         }
+        // Reservations are no bytes of the volume.
+        Operation::Keep { .. } => return Err(Fault::Gone),
     };
     done.map(|()| Answer::Moved(len)).map_err(Fault::Disk)
 }

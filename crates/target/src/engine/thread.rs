@@ -1,17 +1,12 @@
 //! The engine's thread: letters in, tasks run, answers out.
 
-use super::{
-    Inbox, Letter, Opened, Request, lock,
-    serve::{self, Served},
-};
-use crate::config::{VolumeConfig, VolumeKind};
+use super::{Inbox, Letter, lock, shop::Shop};
 use linerate_array::{
-    Host, Runtime,
+    Host,
     controller::{Controller, StorageConfig, StorageError},
 };
 use linerate_io::{Driver, Preference, Wait, open_driver, with_driver};
 use std::{
-    cell::RefCell,
     io,
     rc::Rc,
     sync::{Arc, mpsc},
@@ -92,70 +87,4 @@ fn serve<D: Driver>(host: &mut Host<D>, inbox: &Inbox, shop: &Rc<Shop>) -> io::R
     }
     let last = Rc::clone(shop);
     host.block_on(async move { last.controller.close().await })
-}
-
-/// What tasks of the engine share.
-struct Shop {
-    runtime: Runtime,
-    controller: Rc<Controller>,
-    /// By number; numbers are never used again.
-    volumes: RefCell<Vec<Option<Served>>>,
-    outbox: Rc<serve::Outbox>,
-}
-
-impl Shop {
-    fn new(runtime: Runtime, controller: Rc<Controller>) -> Self {
-        Self { runtime, controller, volumes: RefCell::default(), outbox: Rc::default() }
-    }
-
-    fn read(self: &Rc<Self>, letter: Letter) {
-        match letter {
-            Letter::Io(requests) => requests.into_iter().for_each(|request| self.serve(request)),
-            Letter::Introduce(workers) => self.outbox.introduce(workers),
-            // Whoever asked and did not wait for the answer does not need it.
-            Letter::Open(config, reply) => {
-                let shop = Rc::clone(self);
-                self.runtime.spawn(async move { drop(reply.send(shop.open(&config).await)) });
-            }
-            Letter::Manage(command, reply) => {
-                let shop = Rc::clone(self);
-                self.runtime.spawn(async move { drop(reply.send(shop.controller.manage(*command).await)) });
-            }
-            Letter::Status(reply) => drop(reply.send(self.controller.status())),
-            Letter::Stop => {}
-        }
-    }
-
-    fn serve(self: &Rc<Self>, request: Request) {
-        let due = serve::Due::new(&self.outbox, &request);
-        let volume = self.volumes.borrow().get(request.volume as usize).cloned().flatten();
-        // Without a volume, `due` says so when it is dropped.
-        let Some(volume) = volume else { return };
-        self.runtime.spawn(async move {
-            due.give(serve::perform(&volume, request.operation, &request.memory).await);
-        });
-    }
-
-    async fn open(&self, config: &VolumeConfig) -> Result<Opened, StorageError> {
-        let volume = if config.kind == VolumeKind::Raid {
-            Served::Whole(self.controller.raid_volume(config.raid_set.as_deref())?)
-        } else {
-            let pool = config.pool.as_deref();
-            Served::Thin(self.controller.thin_volume(pool, &config.name, config.size_bytes).await?)
-        };
-        Ok(self.add(volume))
-    }
-
-    /// Gives a volume a number.
-    fn add(&self, volume: Served) -> Opened {
-        let mut volumes = self.volumes.borrow_mut();
-        let disk = volume.disk();
-        let opened = Opened {
-            volume: volumes.len() as u32,
-            size_bytes: disk.size_bytes(),
-            block_bytes: disk.block_bytes(),
-        };
-        volumes.push(Some(volume));
-        opened
-    }
 }

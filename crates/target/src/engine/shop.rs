@@ -1,0 +1,154 @@
+//! What the engine's tasks share: the storage, the volumes by number, the way back to the workers.
+
+use super::{
+    Answer, Fault, Letter, Opened, Operation, Request, Stage,
+    exports::Record,
+    serve::{self, Served},
+};
+use crate::config::{VolumeConfig, VolumeKind};
+use bytes::Bytes;
+use linerate_array::{
+    Runtime,
+    controller::{Controller, Kept, StorageError},
+};
+use std::{
+    cell::{Cell, OnceCell, RefCell},
+    rc::Rc,
+};
+
+/// See the module text.
+pub(super) struct Shop {
+    pub(super) runtime: Runtime,
+    pub(super) controller: Rc<Controller>,
+    pub(super) outbox: Rc<serve::Outbox>,
+    /// Where volumes are shown; known once the array serves.
+    pub(super) stage: OnceCell<Stage>,
+    /// By number; numbers are never used again.
+    volumes: RefCell<Vec<Option<Entry>>>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    volume: Served,
+    /// Number of the newest reservations that were to be kept.
+    kept: Rc<Cell<u64>>,
+}
+
+impl Shop {
+    pub(super) fn new(runtime: Runtime, controller: Rc<Controller>) -> Self {
+        let (outbox, stage, volumes) = (Rc::default(), OnceCell::new(), RefCell::default());
+        Self { runtime, controller, outbox, stage, volumes }
+    }
+
+    pub(super) fn read(self: &Rc<Self>, letter: Letter) {
+        match letter {
+            Letter::Io(requests) => requests.into_iter().for_each(|request| self.serve(request)),
+            Letter::Introduce(workers, stage) => {
+                self.outbox.introduce(workers);
+                // Said once per array.
+                let _ = self.stage.set(stage);
+                self.watch_space();
+            }
+            // Whoever asked and did not wait for the answer does not need it.
+            Letter::Records(reply) => drop(reply.send(self.records())),
+            Letter::Open(config, reply) => {
+                let shop = Rc::clone(self);
+                self.runtime.spawn(async move { drop(reply.send(shop.open(&config).await)) });
+            }
+            Letter::Manage(command, reply) => {
+                let shop = Rc::clone(self);
+                self.runtime.spawn(async move { drop(reply.send(shop.manage(*command).await)) });
+            }
+            Letter::Status(reply) => drop(reply.send(self.status())),
+            Letter::Stop => {}
+        }
+    }
+
+    fn serve(self: &Rc<Self>, request: Request) {
+        let due = serve::Due::new(&self.outbox, &request);
+        let entry = self.volumes.borrow().get(request.volume as usize).cloned().flatten();
+        // Without a volume, `due` says so when it is dropped.
+        let Some(entry) = entry else { return };
+        let shop = Rc::clone(self);
+        self.runtime.spawn(async move {
+            let result = match request.operation {
+                Operation::Keep { number, reservations } => shop.keep(&entry, number, reservations).await,
+                operation => serve::perform(&entry.volume, operation, &request.memory).await,
+            };
+            due.give(result);
+        });
+    }
+
+    /// Keeps persistent reservations over a power loss.
+    async fn keep(&self, entry: &Entry, number: u64, reservations: Vec<u8>) -> Result<Answer, Fault> {
+        let disk = entry.volume.disk();
+        if number <= entry.kept.get() {
+            // A newer state overtook this one. It is durable when what was begun before this flush is.
+            disk.flush().await.map_err(Fault::Disk)?;
+            return Ok(Answer::Moved(0));
+        }
+        entry.kept.set(number);
+        let bytes = (!reservations.is_empty()).then(|| Bytes::from(reservations));
+        let kept = match self.controller.pool_name_of(disk.name()) {
+            Ok(pool) => self.controller.keep(Kept::Reservations, pool, disk.name(), bytes).await,
+            Err(error) => Err(error),
+        };
+        kept.map(|()| Answer::Moved(0)).map_err(|error| {
+            tracing::error!(volume = disk.name(), %error, "persistent reservations could not be kept");
+            Fault::Gone
+        })
+    }
+
+    /// Opens, and if need be makes, a volume of the configuration.
+    async fn open(&self, config: &VolumeConfig) -> Result<Opened, StorageError> {
+        if config.kind == VolumeKind::Raid {
+            return Ok(self.add(Served::Whole(self.controller.raid_volume(config.raid_set.as_deref())?)));
+        }
+        let pool = config.pool.as_deref();
+        let volume = self.controller.thin_volume(pool, &config.name, config.size_bytes).await?;
+        let kept = self.controller.all_kept(Kept::Reservations).into_iter();
+        let mine = kept.filter(|(_, volume, _)| *volume == config.name).map(|(_, _, bytes)| bytes).next();
+        Ok(Opened { reservations: mine, ..self.add(Served::Thin(volume)) })
+    }
+
+    /// Gives a volume a number.
+    pub(super) fn add(&self, volume: Served) -> Opened {
+        let mut volumes = self.volumes.borrow_mut();
+        let disk = volume.disk();
+        let opened = Opened {
+            volume: volumes.len() as u32,
+            size_bytes: disk.size_bytes(),
+            block_bytes: disk.block_bytes(),
+            reservations: None,
+        };
+        volumes.push(Some(Entry { volume, kept: Rc::default() }));
+        opened
+    }
+
+    /// Operations on a volume that are under way.
+    pub(super) fn under_way(&self, number: u32) -> usize {
+        let volumes = self.volumes.borrow();
+        let entry = volumes.get(number as usize).and_then(Option::as_ref);
+        entry.map_or(0, |entry| Rc::strong_count(&entry.kept) - 1)
+    }
+
+    /// Nobody reaches the volume of this number any more.
+    pub(super) fn remove(&self, number: u32) {
+        if let Some(entry) = self.volumes.borrow_mut().get_mut(number as usize) {
+            *entry = None;
+        }
+    }
+
+    /// How volumes are shown that are not shown as the configuration says.
+    fn records(&self) -> Vec<(String, String, Record)> {
+        let kept = self.controller.all_kept(Kept::Export).into_iter();
+        let read = kept.filter_map(|(pool, volume, bytes)| match serde_json::from_slice(&bytes) {
+            Ok(record) => Some((pool, volume, record)),
+            Err(error) => {
+                tracing::error!(volume, %error, "how this volume was shown is lost; it is not shown");
+                None
+            }
+        });
+        read.collect()
+    }
+}
