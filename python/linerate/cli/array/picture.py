@@ -215,13 +215,13 @@ def _volumes(report: ArrayReport) -> Group:
         *[Text(name, style="dim") for name in ("volume", "where", "LUN", "size", "used", "snapshots")]
     )
     thin = {volume.name: volume for volume in report.storage.volumes}
-    for target in report.targets:
-        for volume in target.volumes:
-            if volume.kind != "pool":
-                size = size_text(volume.size_bytes) if volume.size_bytes else ""
-                grid.add_row(
-                    volume.name, volume.raid_set or volume.path or "memory", str(volume.lun), size, "", ""
-                )
+    sets = {raid.name: raid.size_bytes for raid in report.storage.raid_sets}
+    for volume in (volume for target in report.targets for volume in target.volumes):
+        if volume.kind != "pool":
+            where = f"RAID set {volume.raid_set}" if volume.raid_set else volume.path or "memory"
+            size_bytes = volume.size_bytes or sets.get(volume.raid_set or "")
+            size = size_text(size_bytes) if size_bytes else ""
+            grid.add_row(Text(volume.name, style="bold"), where, str(volume.lun), size, "", "")
     luns = {volume.name: volume.lun for target in report.targets for volume in target.volumes}
     for made in thin.values():
         lun = made.lun if made.lun is not None else luns.get(made.name)

@@ -113,7 +113,11 @@ def _describe(config: ArrayConfig, portals: list[str]) -> None:
         login = f"CHAP as {target.chap.user}" if target.chap else "no login needed"
         typer.echo(f"target {target.name} ({login})")
         for volume in target.volumes:
-            size = size_text(volume.size_bytes) if volume.size_bytes else "size of the file"
+            size = size_text(volume.size_bytes) if volume.size_bytes else _SIZE_OF[volume.kind]
             place = volume.path or volume.pool or volume.raid_set or "memory"
             flags = ", read-only" if volume.read_only else ""
             typer.echo(f"  LUN {volume.lun:<4} {volume.name:<12} {size:>10}  {place}{flags}")
+
+
+_SIZE_OF = {"file": "size of the file", "raid": "all of it", "pool": "as it is"}
+"""The size of a volume for which the array file gives none."""
