@@ -137,7 +137,8 @@ def _disk_words(figures: Figures) -> str:
     """What the disks did, and what a host's I/O was to them; empty where nobody watched them."""
     if "disk_busy_percent" not in figures:
         return ""
-    words = [f"busy {figures['disk_busy_percent']:.0f} % of the time"]
+    # their counters and the clock are not read at one instant
+    words = [f"busy {min(figures['disk_busy_percent'], 100.0):.0f} % of the time"]
     if "disk_service_ms" in figures:
         words.append(f"{figures['disk_service_ms']:.3g} ms of work per disk I/O")
     if "disk_ios_per_io" in figures:
