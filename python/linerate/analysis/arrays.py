@@ -16,6 +16,7 @@ from linerate.analysis.summary import GIB, MIB, NS_PER_MS
 from linerate.results import ArrayRow, RunDirectory
 from linerate.results.sample import ArrayPart
 
+_WITHOUT_PARITY = ("raid0", "raid1", "raid10")
 _KEY = ("array", "part", "name")
 _NOW = (
     "member_of", "kind", "state", "size_bytes", "used_bytes", "promised_bytes", "warning", "task", "done",
@@ -72,7 +73,9 @@ class PartUse:
 
     @property
     def stripe_writes(self) -> int:
-        """Writes to stripes of a set with parity."""
+        """Writes to stripes of a set with parity; one without has none, whatever it counted."""
+        if self.row.kind in _WITHOUT_PARITY:
+            return 0
         return self.row.full_stripe_writes + self.row.read_modify_writes + self.row.reconstruct_writes
 
     @property
@@ -174,7 +177,7 @@ def array_figures(run: RunDirectory, step: str) -> dict[str, float]:
             figures["disk_service_ms"] = sum(disk.row.busy_ns for disk in disks) / ios / NS_PER_MS
         figures |= _per_host_io(run, step, disks)
     if stripes := sum(one.stripe_writes for one in use.raid_sets):
-        full = sum(one.row.full_stripe_writes for one in use.raid_sets)
+        full = sum(one.row.full_stripe_writes for one in use.raid_sets if one.stripe_writes)
         figures["full_stripe_percent"] = 100 * full / stripes
     if used := [percent for pool in use.pools if (percent := pool.used_percent) is not None]:
         figures["pool_used_percent"] = max(used)

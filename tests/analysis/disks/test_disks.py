@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,11 @@ def test_what_a_hosts_io_costs_the_disks(tmp_path: Path) -> None:
     assert figures["capacity_gib"] == 40.0
     assert figures["disk_busy_percent"] == pytest.approx(96.0)
     assert "task_percent" not in figures
+
+
+def test_mirrors_have_no_stripes_to_be_whole(tmp_path: Path) -> None:
+    run = make_array_run(tmp_path / "run", [replace(MIRRORS, full_stripe_writes=70)])
+    assert "full_stripe_percent" not in array_figures(run, "random")
 
 
 def test_several_runs_are_one(tmp_path: Path) -> None:

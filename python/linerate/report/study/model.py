@@ -12,6 +12,7 @@ from datetime import datetime
 from statistics import median
 
 from linerate.analysis.verdict import (
+    METRICS,
     Attribution,
     ClaimVerdict,
     Deviance,
@@ -162,6 +163,11 @@ class StudyPage:
     def deviances(self) -> list[tuple[ClaimVerdict, Deviance]]:
         """Every published change beside the measured one, in the study's order of claims."""
         return [(claim, one) for claim in self.claims for one in claim.deviances]
+
+    def other_metric(self, one: Deviance) -> str:
+        """What a deviance is of, where it is not the workload's own metric; else empty."""
+        own = next((part.metric.name for part in self.workloads if part.name == one.workload), "")
+        return "" if one.metric == own else METRICS[one.metric].label
 
     def compared(self, claim: ClaimVerdict) -> str:
         """Which comparison a claim's measured changes are of; empty where it speaks of one case's own figures."""
