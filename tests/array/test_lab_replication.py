@@ -124,3 +124,17 @@ def test_what_made_it_fail_is_told_to_who_counts_and_at_the_end() -> None:
 def test_arrays_without_pools_cannot_replicate() -> None:
     with pytest.raises(UserError, match=r"base-san has no two arrays with pools"):
         Replication(lab(Pretending(load_topology("base-san"))))
+
+
+def test_an_array_that_cannot_replicate_says_why_and_one_that_can_is_left_as_it_was() -> None:
+    able = Pretending(load_topology("two-pools"))
+    assert Replication(lab(able)).refusal() == ""
+    assert able.said == [("a1", "prepare"), ("a1", "forget")]
+
+    class Unable(Pretending):
+        def manage(self, array: str, verb: str, **fields: Any) -> dict[str, Any]:
+            raise UserError(f"there is no verb {verb}")
+
+    assert (
+        Replication(lab(Unable(load_topology("two-pools")))).refusal() == "there is no verb replica_prepare"
+    )

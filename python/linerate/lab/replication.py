@@ -78,6 +78,20 @@ class Replication:
         if self._failed is not None and error is None:
             raise self._failed
 
+    def refusal(self) -> str:
+        """Why the source cannot replicate, in its own words; empty if it can. Nothing is copied."""
+        volumes = [volume.name for volume in self._source.volumes]
+        try:
+            self._ask(
+                self._source,
+                "replica_prepare",
+                {"group": GROUP, "volumes": volumes, "to": self._partner.name},
+            )
+            self._ask(self._source, "replica_forget", {"group": GROUP})
+        except LinerateError as error:
+            return error.message
+        return ""
+
     def counters(self) -> dict[str, float]:
         """`replication.sent_bytes`, and `replication.busy_s`: the time in which a copy was under way; cumulative.
 

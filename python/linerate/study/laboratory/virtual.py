@@ -25,6 +25,7 @@ from linerate.study.laboratory.modelled import ModelledSan
 from linerate.study.laboratory.multipath import path_specs, paths_of
 from linerate.study.laboratory.playing import FaultsOfRun
 from linerate.study.laboratory.settings import (
+    REPLICATION,
     beyond_kernel_settings,
     changed_topology,
     hand_of,
@@ -130,6 +131,8 @@ class _Up:
             done = host.hold(mine)
             readback |= done.readback
             refused |= done.refused
+        if replicates(wanted) and (why := Replication(self._lab).refusal()):
+            refused[REPLICATION] = why
         self._settings = {name: value for name, value in wanted.items() if name not in refused}
         return SetUp({**self._settings, **network_values(self._settings), **readback}, refused)
 
