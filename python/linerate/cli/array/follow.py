@@ -21,6 +21,7 @@ _Found = TypeVar("_Found")
 
 PERIOD_S = 0.5
 LINE_EVERY_S = 10.0
+QUIET_LOOKS = 3
 
 
 class Teller(Protocol):
@@ -41,10 +42,18 @@ def follow_raid_set(client: ControlClient, name: str) -> RaidSetReport | None:
     Ctrl-C ends the waiting only: the work goes on in the array.
     """
 
+    quiet = 0
+
     def look() -> tuple[RaidSetReport | None, tuple[str, float] | None]:
+        nonlocal quiet
         found = raid_set_of(client.report(), name)
-        task = found.task if found is not None else None
-        return found, (f"{task.kind} {name}", task.done) if task else None
+        if found is None or (found.task is None and found.state == "optimal"):
+            return found, None
+        if found.task is not None:
+            quiet = 0
+            return found, (f"{found.task.kind} {name}", found.task.done)
+        quiet += 1  # between two disks that are filled one after the other nothing goes on for a moment
+        return found, (f"{found.state} {name}", 0.0) if quiet < QUIET_LOOKS else None
 
     return follow(look)
 
