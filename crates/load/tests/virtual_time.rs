@@ -1,5 +1,7 @@
 //! Runs in virtual time on whole arrays of modelled drives.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use linerate_load::{Interval, Outcome, Run, RunSpec, Scene};
 use serde_json::{Value, json};
 use std::time::Duration;
