@@ -363,10 +363,10 @@ fn beyond_redundancy(seed: u64) {
 
 #[test]
 fn nothing_is_lost_that_redundancy_bears() {
-    for_each_seed(150, within_redundancy);
+    for_each_seed(50, within_redundancy);
 }
 
 #[test]
 fn beyond_redundancy_errors_are_honest() {
-    for_each_seed(150, beyond_redundancy);
+    for_each_seed(30, beyond_redundancy);
 }
