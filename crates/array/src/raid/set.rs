@@ -228,8 +228,8 @@ impl RaidSet {
         Ok(())
     }
 
-    /// Of RAID 0: the disk that holds the byte at `offset`, where on it, and how many bytes follow there. For whoever serves
-    /// bytes from where they lie.
+    /// Of RAID 0: the disk that holds the byte at `offset`, where on it, and how many bytes follow there. For whoever
+    /// serves bytes from where they lie.
     pub fn plain(&self, offset: u64) -> Option<(Rc<dyn Disk>, u64, u64)> {
         let run = self.striping.run(offset, self.size_bytes.checked_sub(offset)?);
         let (disk, start) = self.groups[run.group].plain()?;

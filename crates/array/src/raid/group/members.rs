@@ -220,8 +220,8 @@ impl Group {
         self.take_spares().await;
     }
 
-    /// No writer is under way. Whatever was written reaches the platters; then one superblock says who is left, begins a new
-    /// epoch of the journal, and takes down the flags of regions whose stripes are whole now.
+    /// No writer is under way. Whatever was written reaches the platters; then one superblock says who is left, begins a
+    /// new epoch of the journal, and takes down the flags of regions whose stripes are whole now.
     pub(super) async fn settle_once(self: &Rc<Self>) {
         self.flush_members().await;
         if self.has_failed.get() {

@@ -51,8 +51,8 @@ impl Group {
         self.read_surely(piece, position, len).await
     }
 
-    /// Reads from one disk without a lock; none if that fails, or the bytes disagree with their checksums, which they also do
-    /// while they are being written.
+    /// Reads from one disk without a lock; none if that fails, or the bytes disagree with their checksums, which they also
+    /// do while they are being written.
     async fn read_quickly(
         self: &Rc<Self>,
         piece: Piece,

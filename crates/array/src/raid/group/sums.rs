@@ -45,7 +45,7 @@ impl Sums {
         Self { layout, pages: RefCell::default(), slots: RefCell::new(vec![OnDisk::default(); slots]) }
     }
 
-    /// A slot begins with `seed`, which tells its disk from all others. Its pages on disk are looked at only if it `is_old`.
+    /// A slot begins with `seed`, which tells its disk from all others. Its pages on disk are read only if it `is_old`.
     pub(super) fn begin(&self, slot: usize, seed: u32, is_old: bool) {
         self.pages.borrow_mut().retain(|key, _| key.0 != slot);
         self.slots.borrow_mut()[slot] = OnDisk { seed, written: (!is_old).then(HashSet::new) };
