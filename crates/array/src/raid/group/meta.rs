@@ -3,8 +3,8 @@
 //! One record, the superblock, holds all that must change together: who is a member, which regions are being written, how
 //! far the initialisation is, which journal counts. It has a generation and is written to all members, to one of two places
 //! in turn; the newest whole one that is found on any member is the group's state. A member whose own superblock is older
-//! is up to date as long as the newest one says that it is a member: whatever followed its failure was not acknowledged before
-//! the failure stood in a newer superblock.
+//! is up to date as long as the newest one says that it is a member: whatever followed its failure was not acknowledged
+//! before the failure stood in a newer superblock.
 
 use super::{
     super::{
