@@ -127,8 +127,8 @@ impl Media {
 }
 
 impl Volume {
-    /// Opens or makes the volume number `index` of the array. `naa` and `ports` say how it will be seen; `driver` is used for a first look at a file
-    /// only.
+    /// Opens or makes the volume number `index` of the array. `naa` and `ports` say how it will be seen; `driver` is used
+    /// for a first look at a file only.
     pub(crate) fn open<D: Driver>(
         config: &VolumeConfig,
         naa: [u8; 16],

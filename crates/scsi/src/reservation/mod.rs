@@ -2,8 +2,8 @@
 //!
 //! Two independent kinds exist. SCSI-2 RESERVE/RELEASE belongs to one `I_T` nexus and vanishes with it;
 //! persistent reservations belong to registered initiator ports and survive logout, and power loss where the
-//! volume keeps them and the initiator asks for it (APTPL). While anybody is registered, RESERVE and RELEASE conflict (SPC-2 5.5.1), so the two never
-//! overlap.
+//! volume keeps them and the initiator asks for it (APTPL). While anybody is registered, RESERVE and RELEASE
+//! conflict (SPC-2 5.5.1), so the two never overlap.
 //!
 //! The rules are data: every row of the command table names an [`Access`], and [`Reservations::conflicts`]
 //! turns it into a verdict (SPC-4 table 65, SBC-3 table 13).
