@@ -81,7 +81,7 @@ pub enum MemberState {
 /// Counters since the start; all only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RaidCounters {
-    /// Stripes (or parts of all their chunks) written whole, parity from the new data alone.
+    /// Stripes (or parts of all their chunks) written whole, parity from the new data alone. Copies have none.
     pub full_stripe_writes: u64,
     /// Writes that read old data and old parity first.
     pub read_modify_writes: u64,

@@ -78,12 +78,13 @@ impl Group {
         self.runtime.spawn(async move {
             loop {
                 let Some(group) = group.upgrade() else { return };
+                let is_urgent = group.regions.next_torn().is_some();
                 let Some(bytes) = group.step().await else {
                     group.background.is_busy.set(false);
                     group.end_scrub();
                     return;
                 };
-                let rate = group.options.rebuild_bytes_per_s;
+                let rate = group.options.rebuild_bytes_per_s.filter(|_| !is_urgent);
                 drop(group);
                 // At least until the clock moves: others have their turn.
                 let rest = rate.map_or(1, |rate| bytes.saturating_mul(1_000_000_000) / rate.max(1));
@@ -99,7 +100,11 @@ impl Group {
         }
         let window = (WINDOW_BYTES / self.geometry.chunk).max(1);
         let up_to = |from: u64| from..(from + window).min(self.geometry.stripes);
-        let stripes = if let Some((slot, from)) = self.rebuilding() {
+        let stripes = if let Some(from) = self.regions.next_torn() {
+            // Until they agree again, these stripes would not survive a failure.
+            self.sync(up_to(from)).await;
+            window
+        } else if let Some((slot, from)) = self.rebuilding() {
             self.rebuild(slot, up_to(from)).await;
             window
         } else if let Some(from) = self.regions.next_unsynced(0) {

@@ -133,10 +133,12 @@ impl Group {
                 }
             }
         }
+        if self.options.checksums {
+            bad.extend(self.sums.disagree(slot, self.geometry.unit(rows), &bytes));
+            bad.sort_unstable();
+            bad.dedup();
+        }
         self.count(|counters| counters.mismatches_found += bad.len() as u64);
-        bad.extend(self.disagree(slot, rows, &bytes));
-        bad.sort_unstable();
-        bad.dedup();
         (bytes, bad)
     }
 

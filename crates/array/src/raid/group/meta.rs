@@ -21,19 +21,20 @@ use std::ops::Range;
 /// Bytes kept for one superblock; there are two.
 const SUPERBLOCK_BYTES: u64 = 64 << 10;
 const JOURNAL_START: u64 = 2 * SUPERBLOCK_BYTES;
-const JOURNAL_BYTES: std::ops::RangeInclusive<u64> = 512 << 10..=16 << 20;
+const JOURNAL_BYTES: std::ops::RangeInclusive<u64> = 128 << 10..=16 << 20;
 const MAGIC: &[u8; 8] = b"LnrtRAID";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 20;
-/// Most regions of a group: two flags for each fit into a superblock of one block.
-const REGIONS_MAX: u64 = 1024;
+/// Most regions of a group. Random writes put up each region's flags once, so many regions cost many superblocks; few
+/// regions cost time after a power cut.
+const REGIONS_MAX: u64 = 256;
 /// Smallest region of a member.
 const REGION_BYTES_MIN: u64 = 64 << 10;
 /// Checksums in a page of one unit, after its own.
 pub(super) const SUMS_PER_PAGE: u64 = UNIT / 4 - 1;
 
 /// Smallest member.
-pub(crate) const MEMBER_BYTES_MIN: u64 = 4 << 20;
+pub(crate) const MEMBER_BYTES_MIN: u64 = 1 << 20;
 
 /// Where a member's areas begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

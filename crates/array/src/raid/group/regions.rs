@@ -1,8 +1,8 @@
 //! Regions: runs of stripes that share a flag in the superblock while they are written.
 //!
 //! A region has two flags. `unsynced`: after a power cut its stripes must be made to agree. `unsummed`: its checksums on
-//! disk are old. Flags go up, durable, before the first write, and down some seconds after the last one, when everything
-//! has been flushed. Per stripe it is remembered, in memory, whether parity or copies can be relied on at all.
+//! disk are old. Flags go up, durable, before the first write. They go down when everything has been flushed: soon if nobody
+//! writes anywhere, and otherwise late, as putting them up again costs writes. Per stripe it is remembered, in memory, whether parity or copies can be relied on at all.
 
 use super::{
     Group, PAGES,
@@ -21,8 +21,10 @@ use std::{
 };
 
 /// How long a region is left alone before its flags go down.
-const IDLE_NS: Nanos = 3_000_000_000;
-const LOOK_EVERY_NS: Nanos = 1_000_000_000;
+const REGION_IDLE_NS: Nanos = 60_000_000_000;
+/// How long the group is left alone before all of its flags go down.
+const GROUP_IDLE_NS: Nanos = 1_000_000_000;
+const LOOK_EVERY_NS: Nanos = 500_000_000;
 
 /// The regions of a group.
 pub(super) struct Regions {
@@ -95,6 +97,14 @@ impl Regions {
         self.region(unit * UNIT / self.geometry.chunk)
     }
 
+    /// When a writer left, the last one of all; now, while there are any.
+    fn last_write(&self) -> Nanos {
+        let each = self.each.borrow();
+        let last =
+            each.iter().map(|region| if region.writers > 0 { Nanos::MAX / 2 } else { region.last_write });
+        last.max().unwrap_or(0)
+    }
+
     pub(super) fn is_synced(&self, stripe: u64) -> bool {
         !self.unsynced.borrow().get(stripe)
     }
@@ -105,6 +115,19 @@ impl Regions {
 
     pub(super) fn next_unsynced(&self, from: u64) -> Option<u64> {
         self.unsynced.borrow().next(from)
+    }
+
+    /// The first stripe of those that a power cut may have left torn.
+    pub(super) fn next_torn(&self) -> Option<u64> {
+        let (torn, unsynced) = (self.torn.borrow(), self.unsynced.borrow());
+        let mut region = torn.next(0)?;
+        loop {
+            let stripes = self.stripes(region);
+            if let Some(stripe) = unsynced.next(stripes.start).filter(|stripe| stripes.contains(stripe)) {
+                return Some(stripe);
+            }
+            region = torn.next(region + 1)?;
+        }
     }
 
     pub(super) fn unsynced_count(&self) -> u64 {
@@ -190,7 +213,9 @@ impl Group {
     /// look at a later time may take down.
     pub(super) async fn clean(self: &Rc<Self>, also_busy: bool) -> bool {
         let flagged = self.flagged();
-        let is_idle = |region: &Region| also_busy || self.runtime.now() >= region.last_write + IDLE_NS;
+        let now = self.runtime.now();
+        let may_all = also_busy || now >= self.regions.last_write() + GROUP_IDLE_NS;
+        let is_idle = |region: &Region| may_all || now >= region.last_write + REGION_IDLE_NS;
         let chosen: Vec<(u64, Region)> =
             flagged.iter().copied().filter(|(_, region)| region.writers == 0 && is_idle(region)).collect();
         if chosen.is_empty() {

@@ -134,7 +134,6 @@ impl Group {
         let parity: Vec<usize> = (data..members).filter(is_usable).collect();
         let mut content: Vec<Option<Bytes>> = vec![None; members];
         if self.geometry.code == Code::Copies {
-            self.count(|counters| counters.full_stripe_writes += 1);
             let bytes = new.values().next();
             content.fill(bytes.cloned());
         } else {
