@@ -55,7 +55,7 @@ fn cost(level: RaidLevel, members: usize, offset: u64, len: u64) -> (u64, u64) {
     let mut executor = Executor::new();
     let disks = disks(0..members, 64 << 20);
     let set = create(&mut executor, &config(level), &disks);
-    write(&mut executor, &set, 0, 4096, 1);
+    write(&mut executor, &set, offset, len, 1);
     let before = reads_and_writes(&disks);
     write(&mut executor, &set, offset, len, 2);
     let after = reads_and_writes(&disks);

@@ -7,6 +7,7 @@
 mod clients;
 mod drives;
 mod oracle;
+mod outages;
 mod pool;
 mod raid;
 mod rig;
