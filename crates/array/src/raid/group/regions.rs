@@ -1,8 +1,9 @@
 //! Regions: runs of stripes that share a flag in the superblock while they are written.
 //!
-//! A region has two flags. `unsynced`: after a power cut its stripes must be made to agree. `unsummed`: its checksums on
-//! disk are old. Flags go up, durable, before the first write. They go down when everything has been flushed: soon if nobody
-//! writes anywhere, and otherwise late, as putting them up again costs writes. Per stripe it is remembered, in memory, whether parity or copies can be relied on at all.
+//! A region has two flags. `unsynced`: after a power cut its stripes must be made to agree. `unsummed`: its
+//! checksums on disk are old. Flags go up, durable, before the first write. They go down when everything has been
+//! flushed: soon if nobody writes anywhere, and otherwise late, as putting them up again costs writes. Per stripe
+//! it is remembered, in memory, whether parity or copies can be relied on at all.
 
 use super::{
     Group, PAGES,
@@ -33,8 +34,8 @@ pub(super) struct Regions {
     each: RefCell<Vec<Region>>,
     /// Stripes whose parity or copies may disagree with the data.
     unsynced: RefCell<Bits>,
-    /// Regions that a power cut may have left torn: what parity says about missing chunks is not to be believed. Other stripes
-    /// that are not in sync were never written: any content will do.
+    /// Regions that a power cut may have left torn: what parity says about missing chunks is not to be believed.
+    /// Other stripes that are not in sync were never written: any content will do.
     torn: RefCell<Bits>,
     /// Regions whose checksum pages on disk are old.
     stale: RefCell<Bits>,
@@ -150,7 +151,8 @@ impl Regions {
         (first..=last).filter_map(|region| regions.get(region)).any(|region| region.writers > 0)
     }
 
-    /// Everything that was written is on the platters and nobody writes: only stripes that were torn before need their flags.
+    /// Everything that was written is on the platters and nobody writes: only stripes that were torn before need
+    /// their flags.
     pub(super) fn all_written(&self, meta: &mut Meta) {
         let unsynced = self.unsynced.borrow();
         let torn = self.torn.borrow();
@@ -209,8 +211,8 @@ impl Group {
         });
     }
 
-    /// Takes down the flags of regions without writers: of idle ones, or of all. Returns whether any other flag is up that a
-    /// look at a later time may take down.
+    /// Takes down the flags of regions without writers: of idle ones, or of all. Returns whether any other flag is
+    /// up that a look at a later time may take down.
     pub(super) async fn clean(self: &Rc<Self>, also_busy: bool) -> bool {
         let flagged = self.flagged();
         let now = self.runtime.now();
