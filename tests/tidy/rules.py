@@ -47,7 +47,7 @@ CRATE_EDGES = {
     "iscsi": set(),
     "io": set(),
     "array": {"io"},
-    "target": {"array", "scsi", "iscsi", "io"},
+    "target": {"array", "initiator", "scsi", "iscsi", "io"},
     "initiator": {"scsi", "iscsi", "io"},
     "load": {"array", "initiator", "io", "iscsi"},
     "sim": {"array", "io", "iscsi", "scsi", "target", "initiator", "load", "link"},

@@ -20,6 +20,7 @@ mod change;
 mod config;
 mod connection;
 mod engine;
+mod partner;
 mod pool;
 mod portals;
 mod service;
