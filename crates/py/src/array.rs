@@ -5,7 +5,7 @@ use crate::{
     tools::loaded,
     wait::interruptible,
 };
-use linerate_array::controller::Command;
+use linerate_array::controller::{Command, Reply};
 use linerate_load::Blame;
 use linerate_target::{ArrayChange, ArrayConfig};
 use pyo3::prelude::*;
@@ -22,6 +22,27 @@ impl Array {
     fn running(&self) -> MutexGuard<'_, Option<Arc<linerate_target::Array>>> {
         // The option is either there or taken, so a panic elsewhere cannot have left it torn.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What [`Array::manage`] is asked for, by its verb.
+enum Order {
+    Storage(Command),
+    /// A verb of replication with its fields.
+    Replication(String, Reply),
+}
+
+impl Order {
+    fn read(json: &str) -> PyResult<Self> {
+        let mut fields: Reply =
+            serde_json::from_str(json).map_err(|error| refused_json("command", &error))?;
+        let verb = fields.get("verb").and_then(Value::as_str).filter(|verb| verb.starts_with("replica_"));
+        if let Some(verb) = verb.map(str::to_owned) {
+            fields.remove("verb");
+            return Ok(Self::Replication(verb, fields));
+        }
+        let command = serde_json::from_value(Value::Object(fields));
+        command.map(Self::Storage).map_err(|error| refused_json("command", &error))
     }
 }
 
@@ -69,13 +90,15 @@ impl Array {
     /// Carries out a management command on the array's storage; gives its reply as JSON.
     #[pyo3(signature = (command_json, /))]
     fn manage(&self, py: Python<'_>, command_json: &str) -> PyResult<String> {
-        let command: Command =
-            serde_json::from_str(command_json).map_err(|error| refused_json("command", &error))?;
+        let command = Order::read(command_json)?;
         // The lock is not held meanwhile: others may want to look.
         let Some(array) = self.running().clone() else {
             return Err(blamed(Blame::User, "the array has been stopped", "start another one"));
         };
-        let reply = interruptible(py, move || array.manage(command))?;
+        let reply = interruptible(py, move || match command {
+            Order::Storage(command) => array.manage(command),
+            Order::Replication(verb, fields) => array.replicate(&verb, fields),
+        })?;
         reply.map(|reply| Value::Object(reply).to_string()).map_err(|error| storage_error(&error))
     }
 

@@ -80,6 +80,9 @@ pub(crate) fn array_error(error: &ArrayError) -> PyErr {
 pub(crate) fn storage_error(error: &StorageError) -> PyErr {
     let (blame, hint) = match error.blame() {
         controller::Blame::User => (Blame::User, "`linerate array show` tells what there is, and how it is"),
+        controller::Blame::Peer => {
+            (Blame::Peer, "see how the partner is, and the network to it; then try again")
+        }
         controller::Blame::Host => (Blame::Host, "see which disks have failed: `linerate array show`"),
         controller::Blame::Internal => (Blame::Us, "please report this"),
     };

@@ -175,6 +175,16 @@ impl Array {
         }
     }
 
+    /// Carries out a verb of replication, such as `replica_prepare` (see [`linerate_array::replica::service`]).
+    pub fn replicate(&self, verb: &str, fields: Reply) -> Result<Reply, StorageError> {
+        match &self.engine {
+            Some(engine) => engine.replicate(verb, fields),
+            None => Err(StorageError::Refused(
+                "this array has no pool to replicate; describe one in `storage` and start it again".into(),
+            )),
+        }
+    }
+
     /// Changes access states of portal groups while I/O goes on; initiators are told (ASYMMETRIC ACCESS STATE CHANGED). If
     /// anything is wrong, nothing changes.
     pub fn change(&self, wanted: &ArrayChange) -> Result<(), ChangeError> {
@@ -464,7 +474,8 @@ impl From<controller::Blame> for Blame {
     fn from(blame: controller::Blame) -> Self {
         match blame {
             controller::Blame::User => Self::User,
-            controller::Blame::Host => Self::Host,
+            // An array that starts asks nothing of its partner yet.
+            controller::Blame::Peer | controller::Blame::Host => Self::Host,
             controller::Blame::Internal => Self::Internal,
         }
     }

@@ -1,6 +1,11 @@
 //! Why an array's storage cannot be opened, or does not do what it is asked.
 
-use crate::{disk::DiskError, pool::PoolError, raid::RaidError};
+use crate::{
+    disk::DiskError,
+    pool::PoolError,
+    raid::RaidError,
+    replica::{self, ReplicaError},
+};
 use std::io;
 use thiserror::Error;
 
@@ -39,6 +44,8 @@ impl std::fmt::Display for Noun {
 pub enum Blame {
     /// The configuration or the command.
     User,
+    /// The other array, or the network on the way to it.
+    Peer,
     /// The machine, or the storage below.
     Host,
     /// The program.
@@ -147,6 +154,9 @@ pub enum StorageError {
         "the host cannot run the storage engine ({0}); raise the limits of processes, open files or memory"
     )]
     Host(String),
+    /// Replication does not go on.
+    #[error(transparent)]
+    Replica(#[from] ReplicaError),
     /// The thread that looks after storage is gone.
     #[error("the storage engine has ended; this is a mistake in the program")]
     Gone,
@@ -159,6 +169,11 @@ impl StorageError {
             Self::Open { .. } | Self::Memory { .. } | Self::Host(_) => Blame::Host,
             Self::Raid { error: RaidError::Disk(error), .. }
             | Self::Pool { error: PoolError::Disk(error), .. } => of_disk(error),
+            Self::Replica(error) => match error.blame() {
+                replica::Blame::User => Blame::User,
+                replica::Blame::Peer => Blame::Peer,
+                replica::Blame::Host => Blame::Host,
+            },
             Self::Gone => Blame::Internal,
             _ => Blame::User,
         }

@@ -25,7 +25,7 @@ pub use status::{
 };
 pub use volumes::Kept;
 
-use crate::{disk::Disk, host::Files, raid::RaidSet, runtime::Runtime};
+use crate::{disk::Disk, host::Files, pool::Pool, raid::RaidSet, runtime::Runtime};
 use disks::Shelf;
 use joined::Joined;
 use linerate_io::system::unix_time_s;
@@ -69,6 +69,11 @@ impl Controller {
     /// The tasks' view of the thread that it belongs to.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
+    }
+
+    /// All pools, by name.
+    pub fn pools(&self) -> Vec<(String, Pool)> {
+        self.pools.iter().map(|entry| (entry.spec.name.clone(), entry.pool.clone())).collect()
     }
 
     /// A volume that is a whole RAID set; `None`: the only one.

@@ -87,6 +87,7 @@ impl Record {
 
 impl Shop {
     pub(super) async fn manage(&self, command: Command) -> Result<Reply, StorageError> {
+        self.check_replication(&command)?;
         match command {
             Command::CreateVolume { pool, name, size_bytes, export } => {
                 let (target, export) = self.place(export)?;
@@ -120,6 +121,8 @@ impl Shop {
     pub(super) fn status(&self) -> StorageStatus {
         let mut status = self.controller.status();
         for volume in &mut status.volumes {
+            let replica = self.replication.get().map(|service| service.status(&volume.name));
+            volume.replica = replica.filter(|status| !status.is_null());
             if let Some(shown) = self.find(&volume.name) {
                 (volume.target, volume.lun) = (Some(shown.target.name.clone()), Some(shown.lun));
             }
@@ -242,7 +245,7 @@ impl Shop {
     }
 
     /// Tells initiators what size a volume has now, if that is news.
-    fn announce_size(&self, name: &str) -> Result<(), StorageError> {
+    pub(super) fn announce_size(&self, name: &str) -> Result<(), StorageError> {
         let Some(shown) = self.find(name) else { return Ok(()) };
         let blocks = self.controller.volume(name)?.size_bytes() / u64::from(shown.unit.config().block_bytes);
         if blocks == shown.unit.capacity_blocks() {
@@ -272,6 +275,17 @@ impl Shop {
             shown.target.inventory.forget(shown.lun);
         }
         Ok(Reply::new())
+    }
+
+    /// Takes out what is no volume of its own: what a partner wrote through.
+    pub(super) async fn take_down(&self, target: &Arc<Target>, lun: u16, number: u32) {
+        let Some(unit) = target.inventory.retire(lun) else { return };
+        let shown = Shown { target: Arc::clone(target), lun, unit, number };
+        let is_idle = self.drain(&shown).await;
+        self.remove(number);
+        if is_idle {
+            target.inventory.forget(lun);
+        }
     }
 
     /// Waits for what is under way on a volume. False: an initiator owes the rest of a write for too long.

@@ -7,9 +7,10 @@
 //! - `mod.rs`: [`Engine`], as the rest of the array sees it.
 //! - `request.rs`: what passes between workers and engine.
 //! - `thread.rs`: the thread's loop. `shop.rs`: what its tasks share. `serve.rs`: one operation on a volume.
-//! - `exports.rs`: volumes that come, change and go while initiators look.
+//! - `exports.rs`: volumes that come, change and go while initiators look. `replica.rs`: what partners see.
 
 mod exports;
+mod replica;
 mod request;
 mod serve;
 mod shop;
@@ -20,7 +21,10 @@ pub(crate) use request::{Answer, Fault, Finished, Operation, Outcome, Piece, Req
 
 use crate::config::VolumeConfig;
 use bytes::Bytes;
-use linerate_array::controller::{Command, Reply, StorageConfig, StorageError, StorageStatus};
+use linerate_array::{
+    controller::{Command, Reply, StorageConfig, StorageError, StorageStatus},
+    replica::service::Fields,
+};
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc},
@@ -56,6 +60,8 @@ enum Letter {
     /// Open, and if need be make, a volume of the configuration.
     Open(Box<VolumeConfig>, mpsc::Sender<Result<Opened, StorageError>>),
     Manage(Box<Command>, mpsc::Sender<Result<Reply, StorageError>>),
+    /// A verb of replication.
+    Replicate(String, Fields, mpsc::Sender<Result<Reply, StorageError>>),
     Status(mpsc::Sender<StorageStatus>),
     /// Make everything durable and end.
     Stop,
@@ -156,6 +162,11 @@ impl Engine {
     /// Carries a command out.
     pub(crate) fn manage(&self, command: Command) -> Result<Reply, StorageError> {
         self.ask(|reply| Letter::Manage(Box::new(command), reply))?
+    }
+
+    /// Carries out a verb of replication.
+    pub(crate) fn replicate(&self, verb: &str, fields: Fields) -> Result<Reply, StorageError> {
+        self.ask(|reply| Letter::Replicate(verb.to_owned(), fields, reply))?
     }
 
     /// How everything is.

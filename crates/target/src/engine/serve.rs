@@ -2,7 +2,7 @@
 
 use super::{Answer, Deliver, Fault, Finished, Operation, Outcome, Piece, Request};
 use bytes::{Bytes, BytesMut};
-use linerate_array::{Disk, DiskError, pool::Volume, raid::RaidSet};
+use linerate_array::{Disk, DiskError, pool::Volume, raid::RaidSet, replica::Gate};
 use std::{cell::RefCell, rc::Rc};
 
 /// Answers that wait for the end of a turn, so that a worker is woken once for all of them.
@@ -75,6 +75,8 @@ pub(super) enum Served {
     Whole(Rc<RaidSet>),
     /// A pool's volume.
     Thin(Rc<Volume>),
+    /// A pool's volume that a partner writes.
+    Gate(Rc<Gate>),
 }
 
 impl Served {
@@ -82,6 +84,7 @@ impl Served {
         match self {
             Self::Whole(set) => &**set,
             Self::Thin(volume) => &**volume,
+            Self::Gate(gate) => &**gate,
         }
     }
 

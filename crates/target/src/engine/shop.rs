@@ -8,11 +8,13 @@ use super::{
 use crate::config::{VolumeConfig, VolumeKind};
 use bytes::Bytes;
 use linerate_array::{
-    Runtime,
+    Disk, DiskError, Runtime,
     controller::{Controller, Kept, StorageError},
+    replica::service::Service,
 };
 use std::{
     cell::{Cell, OnceCell, RefCell},
+    collections::BTreeSet,
     rc::Rc,
 };
 
@@ -23,6 +25,10 @@ pub(super) struct Shop {
     pub(super) outbox: Rc<serve::Outbox>,
     /// Where volumes are shown; known once the array serves.
     pub(super) stage: OnceCell<Stage>,
+    /// Known once the storage is open.
+    pub(super) replication: OnceCell<Rc<Service>>,
+    /// Volumes of pools that hosts are kept out of.
+    barred: RefCell<BTreeSet<String>>,
     /// By number; numbers are never used again.
     volumes: RefCell<Vec<Option<Entry>>>,
 }
@@ -36,8 +42,15 @@ struct Entry {
 
 impl Shop {
     pub(super) fn new(runtime: Runtime, controller: Rc<Controller>) -> Self {
-        let (outbox, stage, volumes) = (Rc::default(), OnceCell::new(), RefCell::default());
-        Self { runtime, controller, outbox, stage, volumes }
+        Self {
+            runtime,
+            controller,
+            outbox: Rc::default(),
+            stage: OnceCell::new(),
+            replication: OnceCell::new(),
+            barred: RefCell::default(),
+            volumes: RefCell::default(),
+        }
     }
 
     pub(super) fn read(self: &Rc<Self>, letter: Letter) {
@@ -59,6 +72,10 @@ impl Shop {
                 let shop = Rc::clone(self);
                 self.runtime.spawn(async move { drop(reply.send(shop.manage(*command).await)) });
             }
+            Letter::Replicate(verb, fields, reply) => {
+                let shop = Rc::clone(self);
+                self.runtime.spawn(async move { drop(reply.send(shop.replicate(&verb, fields).await)) });
+            }
             Letter::Status(reply) => drop(reply.send(self.status())),
             Letter::Stop => {}
         }
@@ -69,6 +86,9 @@ impl Shop {
         let entry = self.volumes.borrow().get(request.volume as usize).cloned().flatten();
         // Without a volume, `due` says so when it is dropped.
         let Some(entry) = entry else { return };
+        if let Some(name) = self.is_barred(&entry.volume) {
+            return due.give(Err(Fault::Disk(DiskError::Protected(name))));
+        }
         let shop = Rc::clone(self);
         self.runtime.spawn(async move {
             let result = match request.operation {
@@ -123,6 +143,34 @@ impl Shop {
         };
         volumes.push(Some(Entry { volume, kept: Rc::default() }));
         opened
+    }
+
+    /// Keeps hosts out of volumes, or lets them in again. What they have begun is not touched.
+    pub(super) fn bar(&self, volumes: &[String], is_barred: bool) {
+        let mut barred = self.barred.borrow_mut();
+        for volume in volumes {
+            if is_barred {
+                barred.insert(volume.clone());
+            } else {
+                barred.remove(volume);
+            }
+        }
+    }
+
+    /// The volume's name, if hosts are kept out of it.
+    fn is_barred(&self, volume: &Served) -> Option<String> {
+        let Served::Thin(volume) = volume else { return None };
+        self.barred.borrow().get(volume.name()).cloned()
+    }
+
+    /// Whether operations of hosts on a pool's volume are under way.
+    pub(super) fn is_in_use(&self, name: &str) -> bool {
+        let volumes = self.volumes.borrow();
+        let mine = volumes
+            .iter()
+            .flatten()
+            .filter(|entry| matches!(&entry.volume, Served::Thin(volume) if volume.name() == name));
+        mine.into_iter().any(|entry| Rc::strong_count(&entry.kept) > 1)
     }
 
     /// Operations on a volume that are under way.

@@ -1,6 +1,6 @@
 //! The engine's thread: letters in, tasks run, answers out.
 
-use super::{Inbox, Letter, lock, shop::Shop};
+use super::{Inbox, Letter, lock, replica, shop::Shop};
 use linerate_array::{
     Host,
     controller::{Controller, StorageConfig, StorageError},
@@ -19,15 +19,15 @@ type Ready = mpsc::Sender<Result<(), StorageError>>;
 /// Starts the thread; returns when the storage is open.
 pub(super) fn spawn(
     config: StorageConfig,
-    driver: Preference,
+    preference: Preference,
     inbox: Arc<Inbox>,
 ) -> Result<JoinHandle<()>, StorageError> {
     let (ready, is_ready) = mpsc::channel();
     let builder = thread::Builder::new().name("array-engine".into());
     let thread = builder.spawn(move || {
         let _closes = Closes(Arc::clone(&inbox));
-        match open_driver(driver) {
-            Ok(driver) => with_driver!(driver, |driver| run(driver, config, &inbox, &ready)),
+        match open_driver(preference) {
+            Ok(driver) => with_driver!(driver, |driver| run(driver, preference, config, &inbox, &ready)),
             Err(error) => drop(ready.send(Err(StorageError::Host(error.to_string())))),
         }
     });
@@ -48,7 +48,13 @@ impl Drop for Closes {
 }
 
 /// The thread's life.
-fn run<D: Driver>(driver: D, config: StorageConfig, inbox: &Arc<Inbox>, ready: &Ready) {
+fn run<D: Driver>(
+    driver: D,
+    preference: Preference,
+    config: StorageConfig,
+    inbox: &Arc<Inbox>,
+    ready: &Ready,
+) {
     let waker = driver.waker();
     // Nobody else sets it.
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
@@ -60,6 +66,12 @@ fn run<D: Driver>(driver: D, config: StorageConfig, inbox: &Arc<Inbox>, ready: &
         Ok(Err(error)) => return drop(ready.send(Err(error))),
         Err(error) => return drop(ready.send(Err(StorageError::Host(error.to_string())))),
     };
+    let opening = replica::open(Rc::clone(&shop), preference, Arc::clone(inbox));
+    match host.block_on(opening) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return drop(ready.send(Err(error))),
+        Err(error) => return drop(ready.send(Err(StorageError::Host(error.to_string())))),
+    }
     if ready.send(Ok(())).is_err() {
         return;
     }
