@@ -117,7 +117,7 @@ fn volumes_follow_over_iscsi_there_and_back() {
     assert_eq!(transfer(&here, &there, &["v0", "v1"]), 65536, "the page that changed");
 
     // Half a transfer, and what it wrote late, never shows.
-    v0.write(65536, &[1; 65536]).unwrap();
+    v0.write(65536, &vec![1; 65536]).unwrap();
     let offer = here.ask("replica_prepare", json!({"group": "g"})).unwrap();
     let begun = there.ask("replica_begin", json!({"offer": offer, "partner": "here"})).unwrap();
     let lun = begun["access"]["luns"][0].as_u64().unwrap() as u16;
@@ -128,18 +128,20 @@ fn volumes_follow_over_iscsi_there_and_back() {
     there.ask("replica_promote", json!({"group": "g"})).unwrap();
     assert!(late.write(65536, &[2; 4096]).is_err(), "a late write meets nobody");
 
-    // The promoted volumes are shown by copying them back; here they are what they were at the second point.
+    // Hosts find the promoted volumes as they were at the second point.
+    let mut bytes = vec![0; 1 << 20];
+    there.host(0).read(65536, &mut bytes).unwrap();
+    assert!(bytes == old, "v0 was promoted to the point");
     let refused = there.ask("replica_begin", json!({"offer": offer, "partner": "here"}));
     assert!(refused.unwrap_err().to_string().contains("is primary"));
     here.ask("replica_demote", json!({"group": "g"})).unwrap();
     assert!(v0.write(0, &[3; 4096]).is_err(), "hosts are kept out of a replica");
     transfer(&there, &here, &["v0", "v1"]);
     here.ask("replica_promote", json!({"group": "g"})).unwrap();
-    let mut bytes = vec![0; 1 << 20];
     v0.read(65536, &mut bytes).unwrap();
     assert!(bytes == old, "v0 is what it was at the point");
     v0.read(4096, &mut bytes[..4096]).unwrap();
-    assert!(bytes[..4096] == [9; 4096]);
+    assert_eq!(bytes[..4096], [9; 4096]);
     v1.read(0, &mut bytes).unwrap();
     assert!(bytes == old, "v1 is what it was at the point");
     let status = serde_json::to_value(here.array.report()).unwrap();

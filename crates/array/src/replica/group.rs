@@ -15,8 +15,8 @@ use std::{
 
 /// One group on one array, primary or replica.
 ///
-/// The steps ([`Group::prepare`] and so on) take turns. Each may be repeated, and each may be cut off by a crash: the next one
-/// finds in the store how far it came.
+/// The steps ([`Group::prepare`] and so on) take turns. Each may be repeated, and each may be cut off by a
+/// crash: the next one finds in the store how far it came.
 pub struct Group<S> {
     pub(super) name: String,
     pub(super) store: Rc<S>,

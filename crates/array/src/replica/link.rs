@@ -7,8 +7,8 @@ use thiserror::Error;
 /// Volumes of the partner that receive a copy, numbered as in the [`Answer`](super::Answer).
 ///
 /// An operation begins when it is called. One that failed may have happened, wholly or in part, or may still happen until
-/// the partner begins anew. A link belongs to one beginning of a transfer at the partner: when the partner has begun anew or
-/// has been started anew, all operations of older links fail, for what they wrote and did not flush may be lost.
+/// the partner begins anew. A link belongs to one beginning of a transfer at the partner: when the partner has begun anew
+/// or has been started anew, all operations of older links fail, for what they wrote and did not flush may be lost.
 pub trait Link {
     /// Writes `data` at `offset_bytes`. Not durable before the next [`Link::flush`].
     fn write(&self, volume: usize, offset_bytes: u64, data: Bytes) -> Sending;

@@ -27,8 +27,8 @@ pub struct OfferedVolume {
     pub bases: Vec<String>,
 }
 
-/// A consistent instant of a group. Its name is given once, by whoever takes it, and stands for the very same bytes wherever
-/// a snapshot has this name.
+/// A consistent instant of a group. Its name is given once, by whoever takes it, and stands for the very same
+/// bytes wherever a snapshot has this name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Name of the snapshots.

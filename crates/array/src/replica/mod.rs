@@ -3,14 +3,15 @@
 //! # What is where
 //!
 //! A [`Group`] is one or more volumes that replicate at one instant. On one array it is *primary*, hosts write it; on the
-//! other *replica*, only the partner writes it. A *point* is a snapshot of all its volumes at one instant, under a name that
-//! is never given twice: wherever a snapshot has this name it holds the very same bytes.
+//! other *replica*, only the partner writes it. A *point* is a snapshot of all its volumes at one instant,
+//! under a name that is never given twice: wherever a snapshot has this name it holds the very same bytes.
 //!
 //! - [`Replicator`]: the groups of an array, found again after a restart.
 //! - [`Group::prepare`], [`Group::copy`], [`Group::confirm`] (`source.rs`, `copy.rs`): the primary's side.
 //! - [`Group::begin`], [`Group::commit`] (`receiver.rs`): the replica's side. [`Gate`]: what keeps the past out.
 //! - [`Group::promote`], [`Group::demote`] (`role.rs`): who is who.
-//! - [`service`]: all of it as verbs of an array. [`Store`]: what all of this asks of a pool. [`Link`]: the way to the partner's volumes.
+//! - [`service`]: all of it as verbs of an array. [`Store`]: what all of this asks of a pool. [`Link`]: the
+//!   way to the partner's volumes.
 //!
 //! # One transfer
 //!

@@ -1,5 +1,5 @@
-//! The partner's side of a transfer: make the volumes what the source wants to start from, let it write, and turn the result
-//! into a point.
+//! The partner's side of a transfer: make the volumes what the source wants to start from, let it write, and
+//! turn the result into a point.
 
 use super::{Answer, AnsweredVolume, Commit, Gate, Group, Offer, ReplicaError, Role, Store, state::Incoming};
 use crate::disk::Disk;

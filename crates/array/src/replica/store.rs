@@ -27,8 +27,8 @@ pub trait Store {
     fn snapshots(&self, volume: &str) -> Vec<String>;
     /// A volume as it was, with the size that it had.
     fn view(&self, volume: &str, snapshot: &str) -> Result<Rc<dyn Disk>, StoreError>;
-    /// What to copy so that a volume that is as `from` was (full of zeros if there is none) becomes as `to` was. In order of
-    /// offset, without overlap; may name more than really differs.
+    /// What to copy so that a volume that is as `from` was (full of zeros if there is none) becomes as `to`
+    /// was. In order of offset, without overlap; may name more than really differs.
     fn changed(
         &self,
         volume: &str,

@@ -90,14 +90,14 @@ impl Shop {
         self.check_replication(&command)?;
         match command {
             Command::CreateVolume { pool, name, size_bytes, export } => {
-                let (target, export) = self.place(export)?;
+                let (target, export) = self.place(&export)?;
                 let volume = self.controller.create_volume(pool.as_deref(), &name, size_bytes).await?;
                 self.show(&target, &name, volume, export).await
             }
             Command::Clone { volume, snapshot, name, export } => {
                 let source = self.find(&volume).map(|shown| shown.unit.config().block_bytes);
                 let sector_bytes = export.sector_bytes.or(source);
-                let (target, export) = self.place(Export { sector_bytes, ..export })?;
+                let (target, export) = self.place(&Export { sector_bytes, ..export })?;
                 let made = self.controller.clone_volume(&volume, &snapshot, &name).await?;
                 self.show(&target, &name, made, export).await
             }
@@ -131,7 +131,7 @@ impl Shop {
     }
 
     /// Settles where a new volume is shown.
-    fn place(&self, export: Export) -> Result<(Arc<Target>, Export), StorageError> {
+    fn place(&self, export: &Export) -> Result<(Arc<Target>, Export), StorageError> {
         let targets = self.stage.get().map_or(&[][..], |stage| &stage.targets[..]);
         let known = || targets.iter().map(|target| target.name.clone()).collect();
         let found = match &export.target {
@@ -162,7 +162,10 @@ impl Shop {
         if !matches!(export.sector_bytes.unwrap_or(512), 512 | 4096) {
             return Err(StorageError::Refused("`sector_bytes` is 512 or 4096".into()));
         }
-        Ok((Arc::clone(target), Export { target: Some(target.name.clone()), lun: Some(lun), ..export }))
+        Ok((
+            Arc::clone(target),
+            Export { target: Some(target.name.clone()), lun: Some(lun), ..export.clone() },
+        ))
     }
 
     /// Shows a new volume, or ends it if that cannot be.
@@ -192,6 +195,24 @@ impl Shop {
                 Err(error)
             }
         }
+    }
+
+    /// Lets initiators see a volume that was a replica: where they saw it before, else as a new one.
+    pub(super) async fn show_promoted(&self, name: &str) -> Result<(), StorageError> {
+        if self.stage.get().is_none() || self.find(name).is_some() {
+            return self.announce_size(name);
+        }
+        let (target, export) = self.place(&Export::default())?;
+        let opened = self.add(Served::Thin(self.controller.volume(name)?));
+        let sector_bytes = Some(opened.block_bytes.max(512));
+        let record =
+            Record { deleted: false, made_s: unix_time_s(), export: Export { sector_bytes, ..export } };
+        let (number, least) = (opened.volume, opened.block_bytes);
+        let shown = self.try_show(&target, name, &record, (number, opened.size_bytes, least)).await;
+        if shown.is_err() {
+            self.remove(number);
+        }
+        shown.map(drop)
     }
 
     async fn try_show(

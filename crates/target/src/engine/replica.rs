@@ -99,7 +99,7 @@ impl Shop {
 }
 
 impl Around {
-    fn show_one(&self, shop: &Rc<Shop>, target: &Arc<Target>, gate: Rc<Gate>) -> Result<Place, LinkError> {
+    fn show_one(&self, shop: &Rc<Shop>, target: &Arc<Target>, gate: &Rc<Gate>) -> Result<Place, LinkError> {
         let refused = |error: &dyn std::fmt::Display| LinkError::Setup(format!("{}: {error}", gate.name()));
         let stage = shop.stage.get().ok_or_else(|| refused(&"the array does not serve yet"))?;
         let lun = self.free_lun(target).ok_or_else(|| refused(&"no logical unit number is free"))?;
@@ -125,7 +125,7 @@ impl Around {
         let naa = target::naa(&[&stage.array, &target.name, &serial]);
         let ports = target::ports(&target.name, &stage.groups);
         let blocks = gate.size_bytes() / u64::from(sector_bytes);
-        let number = shop.add(Served::Gate(Rc::clone(&gate))).volume;
+        let number = shop.add(Served::Gate(Rc::clone(gate))).volume;
         let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number));
         let unit = unit.map_err(|error| refused(&error))?;
         let states: Vec<_> = stage.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
@@ -153,7 +153,7 @@ impl Around {
         let target = Arc::clone(named.or(stage.targets.first()).ok_or_else(gone)?);
         let mut luns = Vec::new();
         for gate in gates {
-            let place = self.show_one(&shop, &target, gate)?;
+            let place = self.show_one(&shop, &target, &gate)?;
             luns.push(place.lun);
             // Noted one by one, so that what was shown is withdrawn also if the next cannot be.
             self.shown.borrow_mut().entry(group.to_owned()).or_default().push(place);
@@ -190,8 +190,8 @@ impl Surroundings for Around {
             shop.bar(&volumes, !hosts);
             if hosts {
                 for volume in &volumes {
-                    if let Err(error) = shop.announce_size(volume) {
-                        tracing::error!(volume, %error, "initiators cannot be told of this volume's size");
+                    if let Err(error) = shop.show_promoted(volume).await {
+                        tracing::error!(volume, %error, "this volume cannot be shown to hosts");
                     }
                 }
                 return;

@@ -16,9 +16,9 @@ const FAREWELL_NS: Nanos = 1_000_000_000;
 const DISCARD_BYTES: u64 = 1 << 30;
 
 /// The thread's life.
-pub(super) fn run(route: Route, inbox: &Inbox, wake: &Wake) {
+pub(super) fn run(route: &Route, inbox: &Inbox, wake: &Wake) {
     let error = match open_driver(route.driver) {
-        Ok(driver) => with_driver!(driver, |driver| serve(driver, &route, inbox, wake)),
+        Ok(driver) => with_driver!(driver, |driver| serve(driver, route, inbox, wake)),
         Err(error) => LinkError::Broken(error.to_string()),
     };
     inbox.close();

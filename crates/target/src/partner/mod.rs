@@ -76,7 +76,8 @@ struct Route {
 }
 
 impl PartnerLink {
-    /// Begins to connect. What cannot work at all is an error here; whether the partner lets us in is told to the first job.
+    /// Begins to connect. What cannot work at all is an error here; whether the partner lets us in is told to
+    /// the first job.
     pub(crate) fn connect(
         spec: &LinkSpec,
         access: &Access,
@@ -101,7 +102,7 @@ impl PartnerLink {
         let inbox = Arc::new(Inbox::default());
         let theirs = Arc::clone(&inbox);
         let builder = thread::Builder::new().name("array-partner".into());
-        let courier = builder.spawn(move || courier::run(route, &theirs, &wake));
+        let courier = builder.spawn(move || courier::run(&route, &theirs, &wake));
         courier.map_err(|error| LinkError::Broken(format!("cannot start a thread: {error}")))?;
         Ok(Self { inbox })
     }
