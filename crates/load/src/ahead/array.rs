@@ -90,7 +90,8 @@ async fn opened(
 fn run_error(error: &StorageError) -> RunError {
     match error.blame() {
         controller::Blame::User => SpecError::value("storage", error.to_string()).into(),
-        controller::Blame::Host => RunError::Host(error.to_string()),
+        // A run in modelled time has no partner.
+        controller::Blame::Peer | controller::Blame::Host => RunError::Host(error.to_string()),
         controller::Blame::Internal => RunError::Internal(error.to_string()),
     }
 }
@@ -98,6 +99,7 @@ fn run_error(error: &StorageError) -> RunError {
 fn blame(error: &StorageError) -> Blame {
     match error.blame() {
         controller::Blame::User => Blame::User,
+        controller::Blame::Peer => Blame::Peer,
         controller::Blame::Host => Blame::Host,
         controller::Blame::Internal => Blame::Us,
     }
