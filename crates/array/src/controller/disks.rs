@@ -12,7 +12,7 @@ use crate::{
     host::Files,
     runtime::Runtime,
 };
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, io, rc::Rc};
 
 /// All disks, in use or not.
 pub(super) struct Shelf {
@@ -130,6 +130,14 @@ async fn bytes_of(files: Option<&Files>, spec: &DiskSpec) -> Result<Rc<dyn Disk>
         block_bytes: spec.sector_bytes,
         direct: true,
     };
-    let fault = |error| StorageError::Open { name: spec.name.clone(), path: path.clone(), error };
+    let fault = |error: io::Error| {
+        let way_out = match (error.kind(), spec.size_bytes) {
+            (io::ErrorKind::NotFound, Some(_)) => "its folder is not there: make it, or change `path`",
+            (io::ErrorKind::NotFound, None) => "give a size to have it made, or change `path`",
+            (io::ErrorKind::WouldBlock, _) => "another array uses it: stop that one, or change `path`",
+            _ => "check `path` and its permissions",
+        };
+        StorageError::Open { name: spec.name.clone(), path: path.clone(), error, way_out }
+    };
     Ok(Rc::new(files.open(&config).await.map_err(fault)?))
 }

@@ -112,9 +112,7 @@ pub enum StorageError {
     #[error("{0}")]
     Refused(String),
     /// A file or block device cannot be opened.
-    #[error(
-        "disk \"{name}\": cannot open {path:?} ({error}); check `path` and its permissions, or give a size"
-    )]
+    #[error("disk \"{name}\": cannot open {path:?} ({error}); {way_out}")]
     Open {
         /// The disk's name.
         name: String,
@@ -122,6 +120,8 @@ pub enum StorageError {
         path: String,
         /// Why not.
         error: io::Error,
+        /// What to do about it.
+        way_out: &'static str,
     },
     /// The host cannot give what a disk needs.
     #[error("disk \"{name}\": the host has no {size_bytes} bytes for it ({error}); make it smaller")]

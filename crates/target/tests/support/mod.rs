@@ -60,6 +60,8 @@ pub(crate) struct Client {
     pub(crate) socket: TcpStream,
     pub(crate) cmd_sn: u32,
     pub(crate) exp_stat_sn: u32,
+    /// Where its commands go.
+    pub(crate) lun: u8,
     next_itt: u32,
     /// Digests of the session, which are put on what is sent and checked on what is received.
     pub(crate) framer: Framer,
@@ -71,7 +73,7 @@ impl Client {
         let socket = TcpStream::connect(addr).unwrap();
         socket.set_nodelay(true).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        Self { socket, cmd_sn: 1, exp_stat_sn: 0, next_itt: 1, framer: Framer::default() }
+        Self { socket, cmd_sn: 1, exp_stat_sn: 0, lun: 0, next_itt: 1, framer: Framer::default() }
     }
 
     /// Logs in to the test target with the operational keys `keys`.
@@ -174,7 +176,7 @@ impl Client {
             read,
             write,
             attribute: TaskAttribute::Simple,
-            lun: Lun(0),
+            lun: Lun(u64::from(self.lun) << 48),
             itt: self.itt(),
             expected_len,
             cmd_sn: self.cmd_sn,
@@ -197,6 +199,39 @@ impl Client {
             }
         }
         panic!("the unit does not become ready");
+    }
+
+    /// Sense key and code that TEST UNIT READY meets; none: it is ready.
+    pub(crate) fn attention(&mut self) -> Option<(u8, u16)> {
+        let ready = self.command([0; 16], false, false, 0);
+        self.send(|bhs| ready.emit(bhs), &[]);
+        let pdu = self.receive().expect("a SCSI response");
+        // Two bytes of length, then fixed format sense data.
+        let sense = pdu.data.get(2..)?;
+        Some((sense[2] & 0x0F, u16::from_be_bytes([sense[12], sense[13]])))
+    }
+
+    /// PERSISTENT RESERVE OUT, REGISTER AND IGNORE EXISTING KEY with APTPL.
+    pub(crate) fn register_to_keep(&mut self, key: u64) {
+        let mut list = [0; 24];
+        list[8..16].copy_from_slice(&key.to_be_bytes());
+        list[20] = 1;
+        let mut cdb = [0; 16];
+        (cdb[0], cdb[1], cdb[8]) = (0x5F, 6, 24);
+        let mut command = self.command(cdb, false, true, 24);
+        command.data_len = 24;
+        self.send(|bhs| command.emit(bhs), &list);
+        assert_eq!(self.status(), 0);
+    }
+
+    /// PERSISTENT RESERVE IN, READ KEYS.
+    pub(crate) fn reservation_keys(&mut self) -> Vec<u64> {
+        let mut cdb = [0; 16];
+        (cdb[0], cdb[8]) = (0x5E, 255);
+        let command = self.command(cdb, true, false, 255);
+        self.send(|bhs| command.emit(bhs), &[]);
+        let data = self.receive().expect("data").data;
+        data[8..].chunks_exact(8).map(|key| u64::from_be_bytes(key.try_into().unwrap())).collect()
     }
 
     /// The status of the next SCSI response.
