@@ -66,7 +66,8 @@ fuzz-smoke: ## the fuzz targets' bodies over random bytes on the stable toolchai
 
 sim: ## initiator, array and its disks under a virtual clock, RUNS seeds of each kind; SEED=n replays one
 	LINERATE_SIM_SEED=$(SEED) LINERATE_SIM_RUNS=$(if $(SEED),,$(RUNS)) \
-	cargo test --locked --release -p linerate-sim -p linerate-array --test pair --test multipath --test model --test replica -- --nocapture
+	cargo test --locked --release -p linerate-sim -p linerate-array \
+	  --test pair --test multipath --test model --test replica -- --nocapture
 
 PIN := uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
        --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build

@@ -17,7 +17,7 @@ use std::{
 #[pyclass(frozen, module = "linerate._core")]
 #[derive(Debug)]
 pub(crate) struct Run {
-    run: Arc<linerate_load::Run>,
+    load: Arc<linerate_load::Run>,
     names: Arc<Names>,
     /// The interval last given.
     given: Mutex<Option<u32>>,
@@ -76,19 +76,19 @@ impl Run {
     /// start; empty if the run is in real time.
     fn storage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let given = *self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        loads(py, self.run.report(given).as_deref().unwrap_or("{}"))
+        loads(py, self.load.report(given).as_deref().unwrap_or("{}"))
     }
 
     /// What was negotiated and read back: driver, workers, CPUs, and per volume its size, session and socket.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        loaded(py, self.run.facts())
+        loaded(py, self.load.facts())
     }
 
     /// The next interval, or None when the timeout passes or the run has ended (see `finished`).
     #[pyo3(signature = (timeout_s, /))]
     fn next_interval(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Interval>> {
         let timeout = Duration::try_from_secs_f64(timeout_s).unwrap_or_default();
-        let step = |slice| self.run.next_interval(slice);
+        let step = |slice| self.load.next_interval(slice);
         let next = in_slices(py, timeout, step)?;
         if let Some(measured) = &next {
             *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured.index);
@@ -99,17 +99,17 @@ impl Run {
     /// No further interval will come.
     #[getter]
     fn finished(&self) -> bool {
-        self.run.finished()
+        self.load.finished()
     }
 
     /// Lets I/Os in flight finish and starts no more; returns at once.
     fn stop(&self) {
-        self.run.stop();
+        self.load.stop();
     }
 
     /// Waits for the end and gives the summary.
     fn finish(&self, py: Python<'_>) -> PyResult<Summary> {
-        let run = Arc::clone(&self.run);
+        let run = Arc::clone(&self.load);
         let summary = interruptible(py, move || run.finish())?;
         let total = Py::new(py, Interval::new(summary.total, Arc::clone(&self.names)))?;
         Ok(Summary { total, outcome: summary.outcome })
@@ -169,7 +169,7 @@ impl Summary {
 
 impl Run {
     fn new(run: linerate_load::Run, names: Arc<Names>) -> Self {
-        Self { run: Arc::new(run), names, given: Mutex::default() }
+        Self { load: Arc::new(run), names, given: Mutex::default() }
     }
 }
 
