@@ -156,5 +156,5 @@ fn an_array_in_files_comes_back_as_it_was() {
     assert_eq!(client.reservation_keys(), [0xABC]);
     let volumes = array.report().storage.unwrap().volumes;
     let found: Vec<_> = volumes.iter().map(|volume| (&*volume.name, volume.lun, volume.size_bytes)).collect();
-    assert_eq!(found, [("v0", Some(0), 8388608), ("w", Some(7), 1048576)]);
+    assert_eq!(found, [("v0", Some(0), 8 << 20), ("w", Some(7), 1 << 20)]);
 }

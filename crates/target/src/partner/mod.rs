@@ -253,7 +253,7 @@ mod tests {
             secret: Some(Secret::new(SECRET)),
             ..Credentials::default()
         };
-        let mut read = |lun, offset_bytes, len: usize| {
+        let read = |lun, offset_bytes, len: usize| {
             let address = LunAddress { portal: portal.clone(), target: TARGET.into(), lun };
             let driver = EpollDriver::new().unwrap();
             let mut disk = Disk::open(driver, &address, &SessionOptions::default(), &credentials).unwrap();
