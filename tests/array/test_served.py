@@ -87,6 +87,37 @@ def test_snapshots_stay(tmp_path: Path) -> None:
         assert [one.name for one in volume.snapshots] == ["before"]
 
 
+def test_what_the_verbs_make_stays(tmp_path: Path) -> None:
+    with serving(tmp_path, ARRAY) as portal:
+        fine("array", "create-volume", "v2", "64m", "--lun", "7")
+        fine("array", "resize", "v1", "32m")
+        fine("array", "snapshot", "v1", "v2", "--name", "before")
+        fine("array", "clone", "v1@before", "v3")
+        fine("array", "restore", "v2@before", "--yes")
+        assert _luns(portal) == {0: 32 << 20, 1: 32 << 20, 7: 64 << 20}
+    with serving(tmp_path, ARRAY) as portal:
+        assert _luns(portal) == {0: 32 << 20, 1: 32 << 20, 7: 64 << 20}
+        volumes = {volume.name: volume for volume in _report().storage.volumes}
+        assert {name: [one.name for one in volume.snapshots] for name, volume in volumes.items()} == {
+            "v1": ["before"],
+            "v2": ["before"],
+            "v3": [],
+        }
+        assert (volumes["v2"].target, volumes["v2"].lun) == (IQN, 7)
+        refused = linerate("array", "delete", "v2", "--yes")
+        assert (refused.returncode, "snapshot" in refused.stderr) == (2, True)
+        fine("array", "delete", "v2", "--with-snapshots", "--yes")
+        fine("array", "delete", "v1@before", "--yes")
+        assert _luns(portal) == {0: 32 << 20, 1: 32 << 20}
+
+
+def test_promises_beyond_the_limit_are_refused(tmp_path: Path) -> None:
+    with serving(tmp_path, ARRAY):
+        refused = linerate("array", "create-volume", "huge", "100g")
+    assert refused.returncode == 2
+    assert "p0" in refused.stderr
+
+
 def test_two_disks_of_raid_6_fail_under_load(tmp_path: Path) -> None:
     """No I/O error, no wrong block; the spare takes over, the other one is replaced, and everything agrees."""
     (tmp_path / "load.toml").write_text(LOAD, "ascii")

@@ -1,13 +1,15 @@
-"""libiscsi's suite on volumes of both kinds and every block layout: no failure, and a reason for every skip."""
+"""libiscsi's suite on volumes of every kind and block layout: no failure, and a reason for every skip."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+from linerate.array.storage import Disk, Pool, RaidSet, Storage
 
 from tests import need
 from tests.conformance.suite import PROGRAM, known_failures, known_skip, listed_names, listed_tests, run_test
@@ -21,6 +23,22 @@ LAYOUTS = {"512e": (512, 4096), "512n": (512, 512), "4kn": (4096, 4096)}
 """Logical and physical block size in bytes."""
 
 
+DISKS = tuple(Disk(name=f"d{number}", size_bytes=128 << 20) for number in range(6))
+STORAGES = {
+    "raid6-thin": Storage(
+        disks=DISKS,
+        raid_sets=(RaidSet(name="set", level="raid6", disks=tuple(disk.name for disk in DISKS)),),
+        pools=(Pool(name="pool", raid_sets=("set",)),),
+    ),
+    "raid5-degraded": Storage(
+        disks=DISKS[:4],
+        raid_sets=(RaidSet(name="set", level="raid5", disks=tuple(disk.name for disk in DISKS[:4])),),
+        pools=(Pool(name="pool", raid_sets=("set",)),),
+    ),
+}
+"""What lies behind the volumes that are neither plain memory nor a file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """An array under test and the layout of its volumes."""
@@ -31,7 +49,14 @@ class Bench:
 
 @pytest.fixture(
     scope="module",
-    params=[("memory", "512e"), ("file", "512e"), ("memory", "512n"), ("memory", "4kn")],
+    params=[
+        ("memory", "512e"),
+        ("file", "512e"),
+        ("memory", "512n"),
+        ("memory", "4kn"),
+        ("raid6-thin", "512e"),
+        ("raid5-degraded", "512e"),
+    ],
     ids="-".join,
 )
 def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
@@ -41,12 +66,25 @@ def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     sector_bytes, physical_sector_bytes = LAYOUTS[layout]
     folder: Path = tmp_path_factory.mktemp("conformance")
     blocks = {"sector_bytes": sector_bytes, "physical_sector_bytes": physical_sector_bytes}
-    path = str(folder / "volume.img") if kind == "file" else None
-    writable = Volume(lun=WRITABLE, name="vol1", kind=kind, path=path, size_bytes=SIZE_BYTES, **blocks)
+    writable = Volume(lun=WRITABLE, name="vol1", **_backing(kind, folder), **blocks)
     read_only = Volume(lun=READ_ONLY, name="vol2", size_bytes=SIZE_BYTES, read_only=True, **blocks)
     target = Target(name=IQN, volumes=(writable, read_only))
-    with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0", "127.0.0.1:0"), targets=(target,))) as array:
+    portals = ("127.0.0.1:0", "127.0.0.1:0")
+    config = ArrayConfig(portals=portals, targets=(target,), storage=STORAGES.get(kind, Storage()))
+    with EmbeddedArray(config) as array:
+        if kind == "raid5-degraded":
+            array.manage("fail_disk", disk="d1")
         yield Bench(array, layout)
+
+
+def _backing(kind: str, folder: Path) -> dict[str, Any]:
+    match kind:
+        case "file":
+            return {"kind": "file", "path": str(folder / "volume.img"), "size_bytes": SIZE_BYTES}
+        case "raid6-thin" | "raid5-degraded":
+            return {"kind": "pool", "pool": "pool", "size_bytes": SIZE_BYTES}
+        case _:
+            return {"size_bytes": SIZE_BYTES}
 
 
 @pytest.mark.parametrize("test", listed_tests() or ["suite"])

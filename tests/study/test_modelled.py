@@ -1,4 +1,4 @@
-"""A SAN in modelled time: what it has, and what it refuses."""
+"""A SAN in modelled time: what it has, what it refuses, and what it computes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
+from linerate.results import RunDirectory
 from linerate.study import Study, parse_study
 from linerate.study.laboratory.virtual import VirtualLaboratory
 
@@ -59,6 +60,27 @@ def test_settings_of_networks_and_hosts_are_refused(laboratory: VirtualLaborator
     assert set(set_up.refused) == {"mtu", "nagle", "multipath.sessions"}
     assert "neither a network nor a host" in set_up.refused["mtu"]
     assert set_up.readback == {"array.raid_level": "raid0", "outstanding": 3}
+
+
+def test_a_run_is_computed_with_its_disks_interval_by_interval(
+    study: Study, laboratory: VirtualLaboratory, tmp_path: Path
+) -> None:
+    figures = {}
+    for case in study.cases:
+        laboratory.apply({name: value for name, value in case.settings.items() if name != "mtu"})
+        measured = laboratory.measure(study.workloads[0], tmp_path / case.name, {"case": case.name})
+        figures[case.name] = measured.values
+        run = RunDirectory.open(tmp_path / case.name)
+        assert run.manifest.steps[0].san["facts"]["clock"] == "virtual"
+        disks = run.arrays.filter((run.arrays["part"] == "disk") & ~run.arrays["warmup"])
+        assert disks["name"].n_unique() == 11
+        assert disks.filter(disks["name"] == "d0")["seconds"].sum() == pytest.approx(3.0, rel=0.05)
+        assert (disks["busy_ns"] <= 1.001e9 * disks["seconds"]).all()
+        assert disks["read_bytes"].sum() > 0
+    parity, stripes = figures["baseline"], figures["raid0"]
+    assert min(parity["mib_s"], stripes["mib_s"]) > 50
+    assert stripes["capacity_gib"] / parity["capacity_gib"] == pytest.approx(1.1, rel=0.02)
+    laboratory.close()
 
 
 def test_it_needs_disks_and_one_array(study: Study) -> None:

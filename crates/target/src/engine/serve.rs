@@ -1,7 +1,7 @@
 //! One operation of a worker on a volume, and its answer on the way back.
 
 use super::{Answer, Deliver, Fault, Finished, Operation, Outcome, Piece, Request};
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use linerate_array::{Disk, DiskError, pool::Volume, raid::RaidSet, replica::Gate};
 use std::{cell::RefCell, rc::Rc};
 
@@ -105,13 +105,22 @@ pub(super) async fn perform(
 ) -> Result<Answer, Fault> {
     let disk = volume.disk();
     let len: usize = memory.iter().map(|piece| piece.len as usize).sum();
+    // A command may move less than it names: what it does not move of its last block stays as it is.
+    let whole_len = len.next_multiple_of(disk.block_bytes() as usize);
     let done = match operation {
         Operation::Read { offset_bytes } => {
-            let read = disk.read(offset_bytes, BytesMut::zeroed(len)).await;
+            let read = disk.read(offset_bytes, BytesMut::zeroed(whole_len)).await;
             read.map(|bytes| scatter(&bytes, memory))
         }
         Operation::Write { offset_bytes, durable } => {
-            disk.write(offset_bytes, gather(memory, len), durable).await
+            let mut bytes = BytesMut::zeroed(whole_len);
+            if whole_len > len {
+                let last = bytes.split_off(whole_len - disk.block_bytes() as usize);
+                let found = disk.read(offset_bytes + bytes.len() as u64, last).await;
+                bytes.unsplit(found.map_err(Fault::Disk)?);
+            }
+            gather(memory, &mut bytes);
+            disk.write(offset_bytes, bytes.freeze(), durable).await
         }
         Operation::Discard { offset_bytes, len_bytes } => disk.discard(offset_bytes, len_bytes).await,
         Operation::Sync => disk.flush().await,
@@ -124,15 +133,13 @@ pub(super) async fn perform(
     done.map(|()| Answer::Moved(len)).map_err(Fault::Disk)
 }
 
-fn gather(memory: &[Piece], len: usize) -> Bytes {
-    let mut bytes = BytesMut::zeroed(len);
+fn gather(memory: &[Piece], bytes: &mut [u8]) {
     let mut at = 0;
     for Piece { region, offset, len } in memory {
         let end = at + *len as usize;
         region.read(*offset, &mut bytes[at..end]);
         at = end;
     }
-    bytes.freeze()
 }
 
 fn scatter(bytes: &[u8], memory: &[Piece]) {

@@ -78,6 +78,13 @@ class Job:
         now = self.status()
         return {key: now[key] for key in ("state", "done", "error")}
 
+    def take_over_alone(self) -> None:
+        """Lets hosts in here without asking the partner; what failed before is over with it."""
+        self._here("replica_promote", {"group": self.replication.name})
+        with self._woken:
+            if self._state == "failed":
+                self._state, self._error = "idle", None
+
     def role(self) -> str:
         """primary or replica, as the data plane knows it; primary before the first copy."""
         return _role(self._group())

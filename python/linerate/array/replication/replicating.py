@@ -82,7 +82,7 @@ class Replicating:
         if job.role() == "primary":
             raise UserError(f"hosts use {replication} here already", "promote it at the other array")
         if force:
-            self._here("replica_promote", {"group": replication})
+            job.take_over_alone()
         else:
             job.ask(take_over=True)
         return {"replication": replication}

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from linerate.array.control import ControlClient
     from linerate.array.control.report import ReplicationReport
 
-    pass
-
 _Name = Annotated[str, typer.Argument(metavar="REPLICATION", help="Its name in the array file.")]
 
 
