@@ -214,6 +214,7 @@ def test_rule_names_are_unique() -> None:
         "intervals-missing",
         "tail-not-steady",
         "clipped-histogram",
+        "virtual-time",
     }
 
 

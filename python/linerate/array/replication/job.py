@@ -73,8 +73,12 @@ class Job:
         """The partner wants to take over: once more everything is copied, then hosts are kept out here."""
         if self.role() == "replica":
             return {"state": "yielded"}
+        is_known = time.monotonic() < self._yields_until
         self._yields_until = time.monotonic() + YIELD_LEASE_S
-        self.ask()
+        if is_known and self._state == "failed":
+            self._yields_until = 0.0  # the partner is told, and may ask anew
+        else:
+            self.ask()
         now = self.status()
         return {key: now[key] for key in ("state", "done", "error")}
 
