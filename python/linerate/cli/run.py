@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from linerate.cli.job import flags
+from linerate.cli.place import place_of
 from linerate.cli.study import verbs
 from linerate.cli.study.kind import study_file
 from linerate.errors import UserError
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from linerate.cli.job.options import Asked, Lenient
     from linerate.run import LoadStarter, Watcher
     from linerate.workload import Overrides
-
-RUNS = Path("runs")
 
 
 def run(
@@ -177,7 +175,7 @@ def run_plan(
     plan = load_workload(
         asked.source, substitutions=asked.substitutions, lenient=lenient, overrides=overrides
     )
-    directory = keep.directory or RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{plan.name}"
+    directory = keep.directory or place_of(plan.name)
     job = Job(
         plan,
         asked.workload_source(),

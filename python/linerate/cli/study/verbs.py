@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import signal
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linerate.cli.place import place_of
 from linerate.cli.study.kind import prepare, study_file
 from linerate.errors import LinerateError, UserError
 
 if TYPE_CHECKING:
     from linerate.study import StudyDirectory
 
-RUNS = Path("runs")
 
 app = typer.Typer(name="study", help="Compare configurations of a SAN.", no_args_is_help=True)
 
@@ -56,7 +55,7 @@ def run(
     from linerate.study import StudyDirectory, load_study
 
     study = load_study(path, quick=quick, seed=seed, blocks=blocks)
-    place = output or RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{study.name}"
+    place = output or place_of(study.name)
     source = path.read_text(encoding="utf-8-sig")
     directory = StudyDirectory.create(place, study, source=source, source_name=path.name)
     _conduct(directory, json=json)
