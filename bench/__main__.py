@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from linerate.lab.awake import POLLING, kept_awake
+
 from .cases import GROUPS, Result, Setting
 
 BINARIES = ("bench-array", "bench-load", "bench-pool", "rawtcp-server", "rawtcp-client")
@@ -65,7 +67,12 @@ def main() -> int:
         print(f"{RELEASE / missing[0]} is missing: cargo build --release -p linerate-bench", file=sys.stderr)
         return 2
     results: list[Result] = []
-    with tempfile.TemporaryDirectory(prefix="linerate-bench-") as directory:
+    with tempfile.TemporaryDirectory(prefix="linerate-bench-") as directory, kept_awake() as idle_cpus:
+        if idle_cpus != POLLING:
+            print(
+                "idle CPUs sleep and have to be woken (root may keep them awake): expect a wide spread",
+                file=sys.stderr,
+            )
         seconds = options.seconds or (0.5 if options.quick else 5.0)
         rounds = options.rounds or (1 if options.quick else 5)
         setting = Setting(Path(directory), seconds, rounds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,7 +14,16 @@ from linerate.results import Event, Finding, RunDirectory, RunWriter, WorkloadSo
 from linerate.results.manifest import FactValue
 
 from tests.samples.path_run import PathLoad, Way, make_path_run
-from tests.samples.synthetic import CPUS, ENVIRONMENT, Clock, Load, make_run, spec_of
+from tests.samples.synthetic import (
+    CPUS,
+    ENVIRONMENT,
+    Clock,
+    Load,
+    intervals_of,
+    make_run,
+    spec_of,
+    summary_of,
+)
 
 SOUND = Load(intervals=60, warmup=5, volumes=4, outstanding=12, iops=40_000, volume_bytes=64 << 30)
 OPEN = {"arrival": {"kind": "open", "process": "poisson", "rate_iops": 40_000.0}}
@@ -225,3 +235,18 @@ def test_a_run_with_faults_need_not_be_steady(tmp_path: Path) -> None:
     doubt = found(make_path_run(tmp_path / "broken", [broken]))["not-steady"]
     assert doubt.severity == "note"
     assert "cable h1.p0" in doubt.reason
+
+
+@pytest.mark.parametrize(("idle_cpus", "advice"), [("polling", "other guests"), ("sleeping", "run as root")])
+def test_stolen_time_is_laid_to_sleep_until_no_cpu_sleeps(
+    idle_cpus: str, advice: str, tmp_path: Path
+) -> None:
+    load = replace(SOUND, counters={**lab(40.0, 40.0), "machine.stolen_s": 10.0})
+    clock = Clock()
+    with RunWriter.create(tmp_path / "run", name="x", workload=WorkloadSource(name="x"), now=clock) as writer:
+        writer.begin_step("rd1", spec=spec_of(load), facts={"idle_cpus": idle_cpus})
+        for interval in intervals_of(load, Random(1)):
+            writer.interval(interval)
+        writer.end_step(summary_of(load, Random(1)), counters=load.counters)
+        run = writer.close("complete")
+    assert advice in found(run)["stolen-time"].advice

@@ -11,7 +11,7 @@ Figures beyond `verdict.METRICS`, all over the measured time:
     host_cores, array_cores, fabric_cores           CPUs kept busy by a side
     machine_busy_percent                            of all CPUs of the machine
     foreign_percent                                 of these, what no part of the laboratory used
-    stolen_percent                                  of these, what the hypervisor gave to others
+    stolen_percent                                  of these, what the hypervisor kept back
     host_rwnd_limited_percent, host_sndbuf_...      of the time in which the host had data to send (TCP_INFO)
     array_rwnd_limited_percent, array_sndbuf_...    the same of the array, where the laboratory counts it
     host_retransmit_percent, array_...              of the segments that the side sent

@@ -64,10 +64,13 @@ def _stolen(step: StepView) -> Iterator[Doubt]:
     """Time that a virtual machine does not get passes all the same, and every timer in it is late."""
     stolen = figures_of(step.summary, step.record.counters).get("stolen_percent", 0.0)
     if stolen > STOLEN_PERCENT_MAX:
+        awake = step.record.facts.get("idle_cpus") == "polling"
         yield Doubt(
             "suspect",
-            f"the hypervisor gave {stolen:.0f} % of the CPU time to other machines while the virtual SAN was measured",
-            "measure when its other guests are quiet, or on a machine with CPUs of its own",
+            f"the hypervisor kept back {stolen:.0f} % of the CPU time while the virtual SAN was measured",
+            "measure when its other guests are quiet, or on a machine with CPUs of its own"
+            if awake
+            else "run as root: idle CPUs are then kept awake, and the hypervisor has none to wake",
         )
 
 

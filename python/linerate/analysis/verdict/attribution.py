@@ -168,7 +168,7 @@ def _machine(figures: Figures) -> str:
     foreign = figures.get("foreign_percent", 0.0)
     others = f", {foreign:.0f} % of it with other programs" if foreign > FOREIGN_PERCENT_MIN else ""
     if stolen > FOREIGN_PERCENT_MIN:
-        others += f", and {stolen:.0f} % taken by the hypervisor"
+        others += f", and {stolen:.0f} % kept back by the hypervisor"
     return f"The machine that carries the whole SAN was {busy:.0f} % busy{others}{taken}{_idle(figures, cpu=False)}."
 
 

@@ -47,7 +47,7 @@ def traffic_counters(node: Node, ports: Mapping[str, Sequence[str]]) -> dict[str
 
 
 def machine_counters() -> dict[str, float]:
-    """CPU seconds of all CPUs: busy, idle, taken by the hypervisor for others; and when."""
+    """CPU seconds of all CPUs: busy, idle, kept back by the hypervisor; and when."""
     fields = [int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     idle, stolen = fields[3] + fields[4], fields[7]
     return {

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from linerate.errors import HostError, InternalError, LinerateError, UserError
 from linerate.host import HostSettings, HostTarget, Journal, unproven
 from linerate.lab import Lab
+from linerate.lab.awake import kept_awake
 from linerate.lab.lan import LanTraffic
 from linerate.lab.replication import Replication
 from linerate.lab.sockets import ArrayWaits
@@ -105,6 +106,7 @@ class _Up:
             journal.unlink(missing_ok=True)
             stack.callback(journal.unlink, missing_ok=True)
             written = stack.enter_context(Journal(journal))
+            self._idle_cpus = stack.enter_context(kept_awake())
             self._stack = stack.pop_all()
         self._hosts = tuple(HostSettings(self._target(host), written) for host in topology.hosts)
 
@@ -113,8 +115,8 @@ class _Up:
         return HostTarget(host.name, devices, self._lab.namespace(host.name).path)
 
     def facts(self) -> Mapping[str, Any]:
-        """What the lab says of itself."""
-        return self._lab.facts()
+        """What the lab says of itself, and of the machine while it is up."""
+        return {**self._lab.facts(), "idle_cpus": self._idle_cpus}
 
     def close(self) -> None:
         """Takes it down."""
@@ -161,7 +163,7 @@ class _Up:
                     self._settings,
                     tuple(self._volumes()),
                     directory,
-                    {**record, "facts": {**self._lab.facts(), **({"lan": traffic.tool} if streams else {})}},
+                    {**record, "facts": {**self.facts(), **({"lan": traffic.tool} if streams else {})}},
                     counters=lambda: {
                         name: value for one in counted for name, value in one.counters().items()
                     },
