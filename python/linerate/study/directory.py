@@ -26,6 +26,7 @@ from linerate.errors import UserError
 from linerate.results import RunDirectory
 from linerate.results.files import write_atomically
 from linerate.study.journal import (
+    BlocksAdded,
     CaseSkipped,
     Entry,
     SanFacts,
@@ -162,10 +163,20 @@ class StudyDirectory:
         _check_names(path / JOURNAL, record.study, entries)
         return cls(path, record, entries)
 
-    @property
+    @cached_property
     def study(self) -> Study:
-        """What is compared with what."""
-        return self.record.study
+        """What is compared with what; in as many blocks as were asked for last."""
+        planned = self.record.study
+        if not self.blocks_added:
+            return planned
+        blocks = self.blocks_added[-1].blocks
+        repeat = planned.repeat.model_copy(update={"blocks_min": blocks, "blocks_max": blocks})
+        return planned.model_copy(update={"repeat": repeat})
+
+    @property
+    def blocks_added(self) -> tuple[BlocksAdded, ...]:
+        """Each time that more blocks were asked for than planned."""
+        return tuple(entry for entry in self.entries if isinstance(entry, BlocksAdded))
 
     @property
     def plan(self) -> Plan:

@@ -89,6 +89,15 @@ class StepDone(_Entry):
     """Figures of the run, as the judgement takes them."""
 
 
+class BlocksAdded(_Entry):
+    """More blocks than planned were asked for, when so many had been measured and could be judged."""
+
+    type: Literal["blocks"] = "blocks"
+    blocks: int = Field(ge=1)
+    """In all, from here on."""
+    measured: int
+
+
 class SessionEnded(_Entry):
     """The study has come to its end, or was left. `incomplete`: to its end, but runs are missing."""
 
@@ -98,7 +107,8 @@ class SessionEnded(_Entry):
 
 
 Entry = Annotated[
-    SessionBegan | SanFacts | WarmUpFound | CaseSkipped | StepDone | SessionEnded, Field(discriminator="type")
+    SessionBegan | SanFacts | WarmUpFound | CaseSkipped | StepDone | BlocksAdded | SessionEnded,
+    Field(discriminator="type"),
 ]
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
 

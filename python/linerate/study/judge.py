@@ -48,7 +48,18 @@ def judged(directory: StudyDirectory) -> Verdicts:
 
 def _judgement(directory: StudyDirectory, observations: Sequence[Observation], baseline: str) -> Judgement:
     metrics = {workload.name: workload.metric for workload in directory.study.workloads}
-    return judge(observations, baseline, metrics, margin=directory.study.margin)
+    found = judge(observations, baseline, metrics, margin=directory.study.margin)
+    if looks := [added.measured for added in directory.blocks_added if added.measured]:
+        return replace(found, warnings=(*found.warnings, _looked(looks, directory.study.repeat.blocks_max)))
+    return found
+
+
+def _looked(looks: Sequence[int], blocks: int) -> str:
+    """Each look at the results before the study ends is one more chance to stop where chance helps."""
+    return (
+        f"lengthened to {blocks} blocks after {' and '.join(map(str, looks))} were measured: who lengthens a study "
+        "until it shows something finds chance more often than its confidence says"
+    )
 
 
 def _claims(

@@ -24,6 +24,10 @@ Quick = Annotated[bool, typer.Option("--quick", help="Scale times and blocks dow
 Blocks = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Run so many blocks, whatever the file says.")
 ]
+MoreBlocks = Annotated[
+    int | None,
+    typer.Option("--blocks", metavar="N", min=1, help="Lengthen the study to so many blocks in all."),
+]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Another order of the runs.")]
 Output = Annotated[Path | None, typer.Option(metavar="DIR", help="The study directory.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text, one object per line.")]
@@ -62,14 +66,19 @@ def run(
 
 
 @app.command()
-def resume(directory: Directory, json: Json = False) -> None:
-    """Go on with a study that was interrupted, by whatever: same plan, without the steps that are done."""
+def resume(directory: Directory, blocks: MoreBlocks = None, json: Json = False) -> None:
+    """Go on with a study that was interrupted, by whatever: same plan, without the steps that are done.
+
+    With --blocks also one that is complete: more blocks, where verdicts are undecided.
+    """
     prepare(directory)
-    from linerate.study import StudyDirectory
+    from linerate.study import StudyDirectory, lengthen
 
     opened = StudyDirectory.open(directory)
     if opened.state == "running":
         raise UserError(f"{directory} is being run by another process", "wait for it, or stop it")
+    if blocks is not None:
+        opened = lengthen(directory, blocks)
     _conduct(opened, json=json)
 
 

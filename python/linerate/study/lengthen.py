@@ -1,0 +1,27 @@
+"""Lengthens a study by blocks: what an undecided verdict asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linerate.errors import UserError
+from linerate.study.directory import JOURNAL, StudyDirectory
+from linerate.study.journal import BlocksAdded, Journal
+
+
+def lengthen(path: Path, blocks: int) -> StudyDirectory:
+    """Asks for `blocks` blocks in all. The plan of those that were run stays as it was: blocks are drawn one by one.
+
+    Raises UserError when so many were measured already, or while another process runs the study.
+    """
+    StudyDirectory.open(path)  # a directory that is no study gets no journal
+    with Journal(path / JOURNAL) as journal:
+        directory = StudyDirectory.open(path)
+        measured = max((step.block for step in directory.steps), default=0)
+        if blocks <= measured:
+            raise UserError(
+                f"--blocks {blocks}: {measured} blocks of {path} have been measured or begun already",
+                f"give at least {measured + 1}; without --blocks the study goes on as planned",
+            )
+        journal.add(BlocksAdded(blocks=blocks, measured=measured))
+    return StudyDirectory.open(path)
