@@ -70,7 +70,7 @@ pub struct Seg {
 pub enum Wait {
     /// Do not wait (busy polling).
     Never,
-    /// Wait until this instant on the driver's clock.
+    /// Wait until this instant on the driver's clock. A wait may end earlier with nothing to tell, but not often.
     Until(Nanos),
     /// Wait for the next completion, however long.
     Forever,

@@ -42,6 +42,11 @@ const CANCEL: u64 = u64::MAX - 2;
 /// `IORING_RECVSEND_POLL_FIRST`.
 const POLL_FIRST: u16 = 1;
 
+/// What one call moves at most; the rest of a longer piece follows by itself.
+fn length_u32(piece: &libc::iovec) -> u32 {
+    u32::try_from(piece.iov_len).unwrap_or(u32::MAX)
+}
+
 type Ready = Vec<Completion<TcpStream>>;
 
 enum Body {
@@ -154,10 +159,15 @@ impl UringDriver {
             self.ops.release(index);
             return self.ready.push(Completion::Sent { stream, result: filled, outgoing });
         }
-        op.message.msg_iov = op.pieces.as_mut_ptr();
-        op.message.msg_iovlen = op.pieces.len();
-        let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
-        let entry = opcode::SendMsg::new(fd, &raw const op.message).flags(flags).build();
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        // One piece needs no message, which the kernel would copy and check.
+        let entry = if let [piece] = op.pieces.as_slice() {
+            opcode::Send::new(fd, piece.iov_base.cast(), length_u32(piece)).flags(flags).build()
+        } else {
+            op.message.msg_iov = op.pieces.as_mut_ptr();
+            op.message.msg_iovlen = op.pieces.len();
+            opcode::SendMsg::new(fd, &raw const op.message).flags(flags as u32).build()
+        };
         self.start(index, Kind::Send { outgoing, progress }, entry);
     }
 
@@ -448,10 +458,14 @@ impl Driver for UringDriver {
             self.ops.release(index);
             return self.ready.push(Completion::Received { stream, result: Err(error), buffer });
         }
-        op.message.msg_iov = op.pieces.as_mut_ptr();
-        op.message.msg_iovlen = op.pieces.len().min(PIECES_PER_CALL);
         let poll_first = if drained { POLL_FIRST } else { 0 };
-        let entry = opcode::RecvMsg::new(fd, &raw mut op.message).ioprio(poll_first).build();
+        let entry = if let [piece] = op.pieces.as_slice() {
+            opcode::Recv::new(fd, piece.iov_base.cast(), length_u32(piece)).ioprio(poll_first).build()
+        } else {
+            op.message.msg_iov = op.pieces.as_mut_ptr();
+            op.message.msg_iovlen = op.pieces.len().min(PIECES_PER_CALL);
+            opcode::RecvMsg::new(fd, &raw mut op.message).ioprio(poll_first).build()
+        };
         self.start(index, Kind::Recv { buffer, room }, entry);
     }
 

@@ -1,6 +1,6 @@
 //! The ring itself: opened with the best flags the kernel knows, entered at most once per poll.
 
-use crate::{Nanos, Wait, system};
+use crate::{Nanos, Wait};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::{io, marker::PhantomData, os::fd::BorrowedFd};
 
@@ -11,12 +11,18 @@ const COMPLETIONS: u32 = 4096;
 /// `IORING_ENTER_GETEVENTS`.
 const GETEVENTS: u32 = 1;
 
+/// `user_data` of timers that end a wait.
+const ALARM: u64 = u64::MAX - 3;
+
 /// Probed before first use: operations that this driver needs.
-const NEEDED: [u8; 9] = [
+const NEEDED: [u8; 12] = [
+    opcode::Send::CODE,
     opcode::SendMsg::CODE,
+    opcode::Recv::CODE,
     opcode::RecvMsg::CODE,
     opcode::Accept::CODE,
     opcode::PollAdd::CODE,
+    opcode::Timeout::CODE,
     opcode::AsyncCancel::CODE,
     opcode::Readv::CODE,
     opcode::Writev::CODE,
@@ -28,6 +34,10 @@ pub(super) struct Ring {
     uring: IoUring,
     /// Task work waits until the ring is entered, so completions cannot appear by themselves.
     deferred: bool,
+    /// When the kernel ends a wait, latest first: one timer each.
+    alarms: Vec<Nanos>,
+    /// Read by the kernel when the last of them is submitted, so it stays put.
+    alarm: Box<types::Timespec>,
     /// A ring with a single issuer belongs to the thread that opened it.
     bound_to_thread: PhantomData<*mut ()>,
 }
@@ -58,7 +68,13 @@ impl Ring {
         best.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
         let mut cooperative = base();
         cooperative.setup_coop_taskrun().setup_taskrun_flag();
-        let ring = |uring, deferred| Self { uring, deferred, bound_to_thread: PhantomData };
+        let ring = |uring, deferred| Self {
+            uring,
+            deferred,
+            alarms: Vec::new(),
+            alarm: Box::default(),
+            bound_to_thread: PhantomData,
+        };
         best.build(SUBMISSIONS)
             .map(|opened| ring(opened, true))
             .or_else(|_| cooperative.build(SUBMISSIONS).map(|opened| ring(opened, true)))
@@ -88,9 +104,8 @@ impl Ring {
                 self.uring.submitter().enter::<libc::sigset_t>(queued, 0, GETEVENTS, None)
             },
             Wait::Until(until) => {
-                let time = timespec(until.saturating_sub(system::now_ns()));
-                let args = types::SubmitArgs::new().timespec(&time);
-                self.uring.submitter().submit_with_args(1, &args)
+                self.set_alarm(until)?;
+                self.uring.submitter().submit_and_wait(1)
             }
             Wait::Forever => self.uring.submitter().submit_and_wait(1),
         };
@@ -101,6 +116,18 @@ impl Ring {
         }
     }
 
+    /// Has a wait end at `until`, or earlier if a timer runs already: an early return now and then costs less than a
+    /// timer that is set and cancelled in every wait.
+    fn set_alarm(&mut self, until: Nanos) -> io::Result<()> {
+        if self.alarms.last().is_some_and(|&earliest| earliest <= until) {
+            return Ok(());
+        }
+        self.alarms.push(until);
+        *self.alarm = timespec(until);
+        let timer = opcode::Timeout::new(&raw const *self.alarm).flags(types::TimeoutFlags::ABS);
+        self.push(&timer.build().user_data(ALARM))
+    }
+
     /// Whether operations wait to be submitted.
     pub(super) fn has_queued(&mut self) -> bool {
         !self.uring.submission().is_empty()
@@ -108,8 +135,15 @@ impl Ring {
 
     /// The next completion: the operation's number, its result, and whether the socket holds more bytes.
     pub(super) fn completion(&mut self) -> Option<(u64, i32, bool)> {
-        let entry = self.uring.completion().next()?;
-        Some((entry.user_data(), entry.result(), io_uring::cqueue::sock_nonempty(entry.flags())))
+        loop {
+            let entry = self.uring.completion().next()?;
+            if entry.user_data() != ALARM {
+                let more = io_uring::cqueue::sock_nonempty(entry.flags());
+                return Some((entry.user_data(), entry.result(), more));
+            }
+            // Timers end in the order of their times.
+            self.alarms.pop();
+        }
     }
 
     /// Asks for a completion numbered `user_data` when `fd` becomes readable.
