@@ -189,6 +189,22 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
     assert not {"lan_mib_s", "iscsi_share_percent"} & figures.keys()
 
 
+@pytest.mark.parametrize(("read_percent", "expected"), [(100.0, 0.25), (0.0, 4.0), (67.0, 4.0)])
+def test_retransmits_are_those_of_the_side_that_sends_the_data(
+    read_percent: float, expected: float, tmp_path: Path
+) -> None:
+    (summary,) = summarise(make_run(tmp_path, [Load(intervals=10, warmup=0, read_percent=read_percent)]))
+    counters = {
+        "host.h1.tcp_segments_sent": 100.0,
+        "host.h1.tcp_segments_retransmitted": 4.0,
+        "array.a1.tcp_segments_sent": 200_000.0,
+        "array.a1.tcp_segments_retransmitted": 500.0,
+    }
+    assert figures_of(summary, counters)["retransmit_percent"] == expected
+    del counters["array.a1.tcp_segments_sent"]
+    assert figures_of(summary, counters)["retransmit_percent"] == 4.0
+
+
 def test_lan_streams_share_the_line_and_not_the_retransmits(tmp_path: Path) -> None:
     (summary,) = summarise(make_run(tmp_path, [Load(intervals=10, warmup=0)]))
     counters = {"host.h1.tcp_segments_sent": 1000.0, "host.h1.tcp_segments_retransmitted": 80.0}

@@ -38,6 +38,8 @@ WIRE_BYTES_PER_FRAME = (
 )
 LATE_S = 1e-3  # from which the fabric counts a turn as late
 SIDES = ("host", "array")
+ONE_WAY_PERCENT = 95
+"""More of the I/Os than this are reads, or writes: the data goes one way."""
 
 
 def figures_of(
@@ -62,9 +64,8 @@ def figures_of(
     figures = dict(_load(summary))
     figures.update(_cpu(counters, counted_s))
     figures.update(_tcp(counters, lan=lan_mib_s is not None))
-    sides = [figures[name] for side in SIDES if (name := f"{side}_retransmit_percent") in figures]
-    if sides:  # of the side that repeats most: in a reading run the other one sends nothing but commands
-        figures["retransmit_percent"] = max(sides)
+    if (again := _retransmits(figures, summary.read_percent)) is not None:
+        figures["retransmit_percent"] = again
     figures.update(_links(counters, line_rates_bits_per_s or {}, counted_s))
     figures.update(_fabric(counters, counted_s))
     if copied := counters.get("replication.sent_bytes"):
@@ -75,6 +76,18 @@ def figures_of(
         if both > 0:
             figures["iscsi_share_percent"] = 100 * summary.total.mib_s / both
     return figures
+
+
+def _retransmits(figures: Mapping[str, float], read_percent: float) -> float | None:
+    """Of the side that sends the data: four commands sent twice are many of few segments, and no loss of data.
+
+    Of a mixed load, or where only one side is counted, that of the side that repeats most.
+    """
+    sides = {side: figures[name] for side in SIDES if (name := f"{side}_retransmit_percent") in figures}
+    sender = (
+        "array" if read_percent > ONE_WAY_PERCENT else "host" if read_percent < 100 - ONE_WAY_PERCENT else ""
+    )
+    return sides.get(sender, max(sides.values(), default=None))
 
 
 def _load(summary: StepSummary) -> Iterator[tuple[str, float]]:
