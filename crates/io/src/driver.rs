@@ -65,12 +65,12 @@ pub struct Seg {
     pub len: u32,
 }
 
-/// How long [`Driver::poll`] may wait when nothing has completed yet.
+/// How long [`Driver::poll`] may wait when nothing has completed yet. Now and then a wait ends early with nothing to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Do not wait (busy polling).
     Never,
-    /// Wait until this instant on the driver's clock. A wait may end earlier with nothing to tell, but not often.
+    /// Wait until this instant on the driver's clock.
     Until(Nanos),
     /// Wait for the next completion, however long.
     Forever,

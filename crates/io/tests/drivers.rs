@@ -42,6 +42,7 @@ suite! {
     a_stale_handle_is_an_error,
     a_segment_outside_its_region_is_an_error,
     waits_until_the_deadline,
+    a_nearer_deadline_counts_and_an_old_one_disturbs_once,
     a_wake_from_another_thread_ends_the_wait,
     many_streams_make_progress_together,
     a_busy_stream_does_not_starve_another,

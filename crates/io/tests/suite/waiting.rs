@@ -23,6 +23,32 @@ pub(crate) fn waits_until_the_deadline<D: Driver<Socket = TcpStream>>(mut bench:
     assert!(bench.driver.now() - before < 1_000_000_000);
 }
 
+pub(crate) fn a_nearer_deadline_counts_and_an_old_one_disturbs_once<D: Driver<Socket = TcpStream>>(
+    mut bench: Bench<D>,
+) {
+    const MS: u64 = 1_000_000;
+    let began = bench.driver.now();
+    // A wait for a far deadline that something else ends at once.
+    D::wake(&bench.driver.waker());
+    let mut out = Vec::new();
+    while out.is_empty() {
+        bench.driver.poll(Wait::Until(began + 400 * MS), &mut out).unwrap();
+    }
+    for near_ms in [20, 40, 60] {
+        let mut out = Vec::new();
+        bench.driver.poll(Wait::Until(began + near_ms * MS), &mut out).unwrap();
+        let now = bench.driver.now();
+        assert!(out.is_empty() && now >= began + near_ms * MS, "ended early");
+        assert!(now < began + 390 * MS, "waited for the far deadline");
+    }
+    let mut waits = 0;
+    while bench.driver.now() < began + 500 * MS {
+        bench.driver.poll(Wait::Until(began + 500 * MS), &mut Vec::new()).unwrap();
+        waits += 1;
+    }
+    assert!(waits <= 2, "{waits} waits");
+}
+
 pub(crate) fn a_wake_from_another_thread_ends_the_wait<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {
     for _ in 0..10 {
         let waker = bench.driver.waker();
