@@ -1,7 +1,7 @@
 """`python -m bench [--quick] [--rounds N] [--seconds S] [--json FILE] [GROUP ...]`: measure and print the table.
 
-Absolute figures drift from hour to hour on a shared machine; only the ratios of one round mean something, and a wide
-spread says that the machine was busy. Exit status 1 if a bar is missed, so that a script can stop on it.
+Absolute figures drift from second to second on a shared machine; only the ratios of one round mean something, and a wide
+spread says that the machine was busy. Many short rounds follow the drift better than few long ones. Exit status 1 if a bar is missed, so that a script can stop on it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help="a tenth of the time: shows that everything runs"
     )
-    parser.add_argument("--rounds", type=int, help="rounds of A and B (default 5, quick 1)")
-    parser.add_argument("--seconds", type=float, help="time of one measurement (default 5, quick 0.5)")
+    parser.add_argument("--rounds", type=int, help="rounds of A and B (default 11, quick 1)")
+    parser.add_argument("--seconds", type=float, help="time of one measurement (default 1, quick 0.5)")
     parser.add_argument("--json", type=Path, help="write the results there too")
     options = parser.parse_args()
     unknown = [group for group in options.groups if group not in GROUPS]
@@ -73,8 +73,8 @@ def main() -> int:
                 "idle CPUs sleep and have to be woken (root may keep them awake): expect a wide spread",
                 file=sys.stderr,
             )
-        seconds = options.seconds or (0.5 if options.quick else 5.0)
-        rounds = options.rounds or (1 if options.quick else 5)
+        seconds = options.seconds or (0.5 if options.quick else 1.0)
+        rounds = options.rounds or (1 if options.quick else 11)
         setting = Setting(Path(directory), seconds, rounds)
         print(f"{'comparison':<74} {'bar':>8} {'median':>8} {'spread':>7}")
         for group in options.groups or GROUPS:
