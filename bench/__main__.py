@@ -1,7 +1,8 @@
 """`python -m bench [--quick] [--rounds N] [--seconds S] [--json FILE] [GROUP ...]`: measure and print the table.
 
-Absolute figures drift from second to second on a shared machine; only the ratios of one round mean something, and a wide
-spread says that the machine was busy. Many short rounds follow the drift better than few long ones. Exit status 1 if a bar is missed, so that a script can stop on it.
+Absolute figures drift from second to second on a shared machine; only the ratios of one round mean something, and a
+wide spread says that the machine was busy. Many short rounds follow the drift better than few long ones. Exit status 1
+if a bar is missed, so that a script can stop on it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""A lab comes up fast, serves, and leaves nothing behind, however it ends."""
+"""A lab comes up fast, serves, and leaves nothing behind, however it ends; CPUs stay awake no longer than asked."""
 
 from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -11,11 +12,13 @@ from pathlib import Path
 
 import pytest
 from linerate.lab import Lab, protocol
+from linerate.lab.awake import DEVICE, POLLING, SLEEPING, kept_awake
 from linerate.san import parse_fault
 
 from tests.lab.conftest import HOLD, TIMEOUT_S, as_user, end, hold, run, unique, with_rights
 from tests.lab.trace import Trace, outer_interfaces
 
+needs_device = pytest.mark.skipif(not os.access(DEVICE, os.R_OK), reason=f"{DEVICE} is root's")
 UP_WITHIN_S = 3.0
 TRIES = 2
 
@@ -200,3 +203,29 @@ def test_a_flapping_link_does_not_keep_a_lab_from_its_end(topology_file: Path) -
         lab.fault(parse_fault("flap h1.p0 20ms"))
         lab.down()
     trace.assert_gone()
+
+
+def latency_us() -> int:
+    """The least wake-up latency that anyone asks for; asking for none at all is how it is read."""
+    return int(struct.unpack("=i", DEVICE.read_bytes()[:4])[0])
+
+
+@needs_device
+def test_no_cpu_sleeps_until_it_ends() -> None:
+    before = latency_us()
+    with kept_awake() as idle_cpus:
+        assert (idle_cpus, latency_us()) == (POLLING, 0)
+    assert latency_us() == before
+
+
+@needs_device
+def test_a_failure_within_ends_it_too() -> None:
+    before = latency_us()
+    with pytest.raises(KeyError), kept_awake():
+        raise KeyError
+    assert latency_us() == before
+
+
+def test_without_the_right_to_ask_nothing_changes(tmp_path: Path) -> None:
+    with kept_awake(tmp_path / "absent") as idle_cpus:
+        assert idle_cpus == SLEEPING
