@@ -152,6 +152,12 @@ pub trait Driver {
     fn connect(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle>;
     /// Takes over an accepted socket.
     fn add_stream(&mut self, socket: Self::Socket, options: &SocketOptions) -> io::Result<Handle>;
+    /// Gives up a stream that has neither a receive nor a send in flight, so that another driver may take its socket over.
+    /// Errors: it has, or it is no stream; then nothing has changed.
+    fn release(&mut self, stream: Handle) -> io::Result<Self::Socket> {
+        let _ = stream;
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Kernel statistics of a stream's TCP connection.
     fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo>;
 

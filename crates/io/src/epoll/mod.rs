@@ -122,6 +122,13 @@ impl EpollDriver {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
+    fn unwatch(&self, fd: RawFd) -> io::Result<()> {
+        let event: *mut libc::epoll_event = std::ptr::null_mut();
+        // SAFETY: the kernel reads no event when it removes one.
+        let result = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, event) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     fn watch_stream(&mut self, stream: Stream) -> io::Result<Handle> {
         let fd = stream.socket.as_raw_fd();
         let handle = self.objects.insert(Object::Stream(Box::new(stream)));
@@ -346,6 +353,19 @@ impl Driver for EpollDriver {
         socket::set_before_connect(socket.as_fd(), options)?;
         socket::set_stream(socket.as_fd(), options)?;
         self.watch_stream(Stream::new(socket, false))
+    }
+
+    fn release(&mut self, stream: Handle) -> io::Result<TcpStream> {
+        let fd = match self.objects.get(stream) {
+            Some(Object::Stream(stream)) if stream.is_idle() => stream.socket.as_raw_fd(),
+            Some(_) => return Err(io::ErrorKind::ResourceBusy.into()),
+            None => return Err(stale()),
+        };
+        self.unwatch(fd)?;
+        match self.objects.remove(stream) {
+            Some(Object::Stream(stream)) => Ok(stream.socket),
+            _ => Err(stale()),
+        }
     }
 
     fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo> {

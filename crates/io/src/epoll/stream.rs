@@ -58,6 +58,11 @@ impl Stream {
         }
     }
 
+    /// Connected, and nothing is in flight.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.connecting && self.recv.is_none() && self.send.is_none()
+    }
+
     /// Takes over a readiness report.
     pub(super) fn note_ready(&mut self, handle: Handle, events: u32, ready: &mut Ready) {
         let has = |flags: libc::c_int| events & flags as u32 != 0;

@@ -433,6 +433,18 @@ impl Driver for UringDriver {
         Ok(self.insert(Body::Stream { socket, drained: false }))
     }
 
+    fn release(&mut self, stream: Handle) -> io::Result<TcpStream> {
+        match self.objects.get(stream) {
+            Some(Object { body: Body::Stream { .. }, in_flight: 0, closing: false }) => {}
+            Some(_) => return Err(io::ErrorKind::ResourceBusy.into()),
+            None => return Err(stale()),
+        }
+        match self.objects.remove(stream) {
+            Some(Object { body: Body::Stream { socket, .. }, .. }) => Ok(socket),
+            _ => Err(stale()),
+        }
+    }
+
     fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo> {
         self.objects.tcp_info(stream)
     }
