@@ -149,6 +149,7 @@ pub fn session_events(data: &[u8]) {
         cmd_sn: 0,
         offer,
         chap: Some(chap()),
+        join: None,
     });
     let _ = initiator.start();
     let mut initiator = Some(initiator);

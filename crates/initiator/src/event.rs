@@ -137,7 +137,16 @@ pub enum EventKind {
         /// To this portal.
         to: String,
     },
-    /// A session lost its connection.
+    /// A session runs with fewer connections than wanted.
+    FewerConnections {
+        /// How many were wanted.
+        wanted: u16,
+        /// How many there are.
+        count: u16,
+        /// Why.
+        reason: String,
+    },
+    /// A session lost a connection, and with it all.
     SessionLost(String),
     /// A session is back.
     SessionRestored {

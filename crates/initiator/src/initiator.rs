@@ -6,7 +6,7 @@ use crate::device::{Device, DeviceFacts, DeviceId, DeviceState, Route};
 use crate::event::{Failure, IoDone, IoError, IoSink};
 use crate::options::{Credentials, OptionsError, SessionOptions};
 use crate::request::{IoRequest, SubmitError};
-use crate::session::{Config, Notice, Random, Regions, Returned, Session, State, Turn};
+use crate::session::{Config, ConnectionCounters, Notice, Random, Regions, Returned, Session, State, Turn};
 use linerate_io::net::NetWatch;
 use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
 use linerate_iscsi::params::SessionParams;
@@ -50,6 +50,19 @@ pub struct SessionFacts {
     pub portal_group: Option<u16>,
     /// Logins so far; above 1 the session was restored.
     pub logins: u32,
+    /// Its connections, the leading one first.
+    pub connections: Vec<ConnectionFacts>,
+}
+
+/// One connection of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionFacts {
+    /// Connection ID.
+    pub cid: u16,
+    /// Where it goes.
+    pub peer_addr: SocketAddr,
+    /// Our end.
+    pub local_addr: SocketAddr,
 }
 
 /// The time between two looks at timeouts, unless paths need a closer watch.
@@ -287,9 +300,32 @@ impl Initiator {
         self.sessions[session.index()].facts.as_ref()
     }
 
-    /// The kernel's statistics of a session's connection; none while it has no connection.
+    /// Hands `take` what each connection of a session has carried since the last call, by connection ID.
+    pub fn take_connection_counters(
+        &mut self,
+        session: SessionId,
+        take: impl FnMut(u16, ConnectionCounters),
+    ) {
+        self.sessions[session.index()].take_connection_counters(take);
+    }
+
+    /// The kernel's statistics of a session's connection; of several, the sums of what is counted, and the first one's
+    /// times and sizes. None while there is no connection.
     pub fn tcp_info<D: Driver>(&self, driver: &D, session: SessionId) -> Option<TcpInfo> {
-        driver.tcp_info(self.sessions[session.index()].stream()?).ok()
+        let mut infos =
+            self.sessions[session.index()].streams().filter_map(|stream| driver.tcp_info(stream).ok());
+        let mut sum = infos.next()?;
+        for info in infos {
+            sum.retransmits += info.retransmits;
+            sum.data_segments_sent += info.data_segments_sent;
+            sum.bytes_sent += info.bytes_sent;
+            sum.bytes_retransmitted += info.bytes_retransmitted;
+            sum.bytes_received += info.bytes_received;
+            sum.busy_us += info.busy_us;
+            sum.rwnd_limited_us += info.rwnd_limited_us;
+            sum.sndbuf_limited_us += info.sndbuf_limited_us;
+        }
+        Some(sum)
     }
 
     /// Queues an I/O; it leaves with the next [`flush`](Self::flush). While a session is being restored it takes I/Os
@@ -340,20 +376,21 @@ impl Initiator {
             return Some(completion);
         };
         // What comes from a stream that was closed here only brings memory back.
-        if current != stream || self.sessions[id.index()].stream() != Some(stream) {
+        let at = if current == stream { self.sessions[id.index()].link_of(stream) } else { None };
+        let Some(at) = at else {
             return (current.generation() < stream.generation()).then_some(completion);
-        }
+        };
         self.with_session(id, sink, |session, turn| {
             let result = match completion {
-                Completion::Connected { result, .. } => session.connected(driver, result, turn),
+                Completion::Connected { result, .. } => session.connected(driver, at, result),
                 Completion::Received { result, buffer, .. } => {
-                    session.received_from(driver, result, buffer, turn)
+                    session.received_from(driver, at, result, buffer, turn)
                 }
-                Completion::Sent { result, outgoing, .. } => session.sent(result, outgoing),
+                Completion::Sent { result, outgoing, .. } => session.sent(at, result, outgoing),
                 _ => Ok(()),
             };
             if let Err(reason) = result {
-                session.lose(driver, &reason, driver.now(), turn);
+                session.lose_link(driver, at, &reason, turn);
             }
         });
         if !self.notices.is_empty() {
@@ -438,19 +475,10 @@ impl Initiator {
         };
         work(session, &mut turn);
         self.wake_at = turn.wake_at;
-        if let Some(stream) = session.stream() {
-            self.route(stream, id);
+        for stream in session.streams() {
+            route(&mut self.routes, stream, id);
         }
         self.mark(id);
-    }
-
-    #[inline]
-    fn route(&mut self, stream: Handle, id: SessionId) {
-        let index = stream.index() as usize;
-        if self.routes.len() <= index {
-            self.routes.resize(index + 1, None);
-        }
-        self.routes[index] = Some((stream, id));
     }
 
     #[inline]
@@ -461,6 +489,16 @@ impl Initiator {
             self.dirty.push(id);
         }
     }
+}
+
+/// Notes whose stream it is.
+#[inline]
+fn route(routes: &mut Vec<Option<(Handle, SessionId)>>, stream: Handle, id: SessionId) {
+    let index = stream.index() as usize;
+    if routes.len() <= index {
+        routes.resize(index + 1, None);
+    }
+    routes[index] = Some((stream, id));
 }
 
 impl Default for Initiator {

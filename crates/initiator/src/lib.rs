@@ -8,8 +8,8 @@
 //! - [`Initiator`]: the arena; routes a completion to its session, gives time to every session.
 //! - `device`: a LUN, and its facts (capacity, block size, names), which it is asked for when it is opened.
 //! - `multipath`: several paths to one LUN: policies, path states, failover and the rule that keeps writes in order.
-//! - `session`: one TCP connection and what RFC 7143 asks of an initiator on it: login, command window, tasks, data both
-//!   ways, pings, and recovery. Its states and what may happen in each are a table in `session/state.rs`.
+//! - `session`: one TCP connection or several, and what RFC 7143 asks of an initiator on them: login, command window,
+//!   tasks, data both ways, pings, and recovery. Its states and what may happen in each are a table in `session/state.rs`.
 //! - `tools`: blocking helpers for discovery and tests, built on the same parts.
 //!
 //! # How one read travels
@@ -45,11 +45,11 @@ mod tools;
 pub use address::{AddressError, LunAddress, PortalAddress, Url};
 pub use device::{DeviceFacts, DeviceId, DeviceState};
 pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink, SenseData};
-pub use initiator::{Initiator, SessionFacts, SessionId, Sharing};
+pub use initiator::{ConnectionFacts, Initiator, SessionFacts, SessionId, Sharing};
 pub use multipath::{
     Failback, MultipathOptions, PATHS_MAX, PathCounters, PathFacts, PathSpec, PathState, Policy,
 };
-pub use options::{Credentials, DigestChoice, OptionsError, Secret, SessionOptions};
+pub use options::{ConnectionPolicy, Credentials, DigestChoice, OptionsError, Secret, SessionOptions};
 pub use request::{IoOp, IoRequest, ReadInto, SubmitError};
-pub use session::Random;
+pub use session::{ConnectionCounters, Random};
 pub use tools::{Disk, LunInfo, TargetInfo, ToolError, discover, discover_with};

@@ -3,6 +3,8 @@
 //! Everything is optional in JSON. The values are what this side *offers*; what a session really uses is the outcome of
 //! negotiation and is read back from [`crate::SessionFacts`].
 
+use crate::address::PortalAddress;
+use crate::multipath::Policy;
 use linerate_iscsi::chap::{self, Algorithm, ChapConfig, ChapConfigError};
 use linerate_iscsi::keys::{DigestOffer, Offer};
 use linerate_iscsi::names::NameError;
@@ -21,6 +23,29 @@ pub enum DigestChoice {
     /// Prefer CRC32C, accept none.
     Offer,
 }
+
+/// How the commands of a session are spread over its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectionPolicy {
+    /// Each connection in turn.
+    #[default]
+    RoundRobin,
+    /// The connection with the fewest commands in flight.
+    LeastQueueDepth,
+}
+
+impl From<ConnectionPolicy> for Policy {
+    fn from(policy: ConnectionPolicy) -> Self {
+        match policy {
+            ConnectionPolicy::RoundRobin => Policy::RoundRobin,
+            ConnectionPolicy::LeastQueueDepth => Policy::LeastQueueDepth,
+        }
+    }
+}
+
+/// Most connections of a session.
+pub(crate) const CONNECTIONS_MAX: u16 = 64;
 
 /// Settings of one session. Lengths in bytes, times in seconds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -62,6 +87,13 @@ pub struct SessionOptions {
     pub ping_interval_s: f64,
     /// Time that a ping may take before the connection counts as lost.
     pub ping_timeout_s: f64,
+    /// `MaxConnections` that is offered (13.2), and connections that the session opens if the target agrees.
+    pub connections: u16,
+    /// Portals, of the group that the first connection reaches, which the further connections go to in turn; none: where
+    /// the first one goes.
+    pub connection_portals: Vec<PortalAddress>,
+    /// Which connection a command takes.
+    pub connection_policy: ConnectionPolicy,
     /// Our iSCSI name; none = a name made from the product's default.
     pub initiator_name: Option<String>,
 }
@@ -87,6 +119,9 @@ impl Default for SessionOptions {
             replacement_timeout_s: 120.0,
             ping_interval_s: 5.0,
             ping_timeout_s: 5.0,
+            connections: 1,
+            connection_portals: Vec::new(),
+            connection_policy: ConnectionPolicy::default(),
             initiator_name: None,
         }
     }
@@ -111,6 +146,7 @@ impl SessionOptions {
             max_outstanding_r2t: self.max_outstanding_r2t,
             default_time2wait_s: 0,
             default_time2retain_s: 0,
+            max_connections: self.connections,
         }
     }
 
@@ -138,6 +174,9 @@ impl SessionOptions {
         }
         if self.max_outstanding_r2t == 0 {
             return Err(OptionsError::ZeroR2t);
+        }
+        if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
+            return Err(OptionsError::Connections(self.connections));
         }
         for (key, seconds, least) in [
             ("login_timeout_s", self.login_timeout_s, 0.001),
@@ -241,6 +280,9 @@ pub enum OptionsError {
     /// `MaxOutstandingR2T` of zero.
     #[error("max_outstanding_r2t must be at least 1")]
     ZeroR2t,
+    /// `connections` out of range.
+    #[error("connections = {0}: must lie between 1 and 64")]
+    Connections(u16),
     /// A time out of range.
     #[error("{key} = {seconds} s: must lie between 0.001 (0 where it means never) and 1000000")]
     Time {

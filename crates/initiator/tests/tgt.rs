@@ -48,11 +48,15 @@ fn what_is_written_is_read_back_under_every_way_of_moving_data() {
             data_digest: linerate_initiator::DigestChoice::Crc32c,
             ..options()
         },
+        SessionOptions { connections: 4, ..options() },
     ];
     for (number, way) in ways.iter().enumerate() {
         let mut disk =
             Disk::open(EpollDriver::new().unwrap(), &address, way, &Credentials::default()).unwrap();
         assert_eq!(disk.facts().capacity_bytes(), Tgt::BYTES);
+        // As many connections as both want; tgt wants one.
+        let facts = disk.session_facts().unwrap();
+        assert_eq!(facts.connections.len(), usize::from(facts.params.max_connections.min(way.connections)));
         for len in [512, 4096, 65536, 1 << 20] {
             let sent = pattern(len, number as u8);
             disk.write(8192, &sent).unwrap();

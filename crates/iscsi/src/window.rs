@@ -1,7 +1,8 @@
 //! Command and status numbering (RFC 7143 section 4.2.2): who may send what, on both sides.
 //!
 //! Numbers are 32-bit serials (RFC 1982): `a` is before `b` if the way from `a` up to `b` is shorter than half the
-//! circle. A session has one connection here, so commands arrive in the order of their numbers or not at all.
+//! circle. Commands are numbered per session, statuses per connection. On a session's only connection commands arrive in
+//! the order of their numbers or not at all; over several connections one may come early and waits for those before it.
 
 use crate::login::Established;
 use crate::pdu::StatusNumbers;
@@ -19,29 +20,33 @@ pub enum Admission {
     /// Drop it silently: a duplicate, or beyond the window (RFC 7143 section 4.2.2.1).
     Ignore,
     /// Inside the window, but commands before it are missing. On a session's only connection nothing can fill the gap:
-    /// a protocol error that ends the session.
+    /// a protocol error that ends the session. Where other connections may bring them, the command waits.
     Gap,
 }
 
-/// Target side: the window of commands that the initiator may send, and the numbering of statuses.
+/// Target side: the commands that the initiator may send, over whichever connection of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_field_names, reason = "the RFC's names")]
-pub struct TargetWindow {
+pub struct CommandWindow {
     exp_cmd_sn: u32,
     max_cmd_sn: u32,
-    stat_sn: u32,
 }
 
-impl TargetWindow {
-    /// A session whose next command is `exp_cmd_sn`, next status `stat_sn`, with room for `depth` commands (at least 1).
-    pub fn new(exp_cmd_sn: u32, stat_sn: u32, depth: u32) -> Self {
+impl CommandWindow {
+    /// A session whose next command is `exp_cmd_sn`, with room for `depth` commands (at least 1).
+    pub fn new(exp_cmd_sn: u32, depth: u32) -> Self {
         debug_assert!((1..1 << 31).contains(&depth));
-        TargetWindow { exp_cmd_sn, max_cmd_sn: exp_cmd_sn.wrapping_add(depth).wrapping_sub(1), stat_sn }
+        CommandWindow { exp_cmd_sn, max_cmd_sn: exp_cmd_sn.wrapping_add(depth).wrapping_sub(1) }
     }
 
-    /// The window after a login.
-    pub fn after_login(login: &Established) -> Self {
-        TargetWindow { exp_cmd_sn: login.cmd_sn, max_cmd_sn: login.max_cmd_sn, stat_sn: login.stat_sn }
+    /// The number of the command whose turn it is.
+    pub fn exp_cmd_sn(&self) -> u32 {
+        self.exp_cmd_sn
+    }
+
+    /// The last number that the initiator may use.
+    pub fn max_cmd_sn(&self) -> u32 {
+        self.max_cmd_sn
     }
 
     /// Judges a command's number. Immediate commands are run whatever their number is and do not move the window.
@@ -59,9 +64,57 @@ impl TargetWindow {
         Admission::Gap
     }
 
+    /// True for a number that may be used and whose turn has not come.
+    pub fn is_early(&self, cmd_sn: u32) -> bool {
+        before(self.exp_cmd_sn, cmd_sn) && !before(self.max_cmd_sn, cmd_sn)
+    }
+
     /// A command slot is free again: the initiator may send one more.
     pub fn release(&mut self) {
         self.max_cmd_sn = self.max_cmd_sn.wrapping_add(1);
+    }
+}
+
+/// Target side of one connection: the session's window of commands, and the numbering of the connection's statuses.
+///
+/// Where a session has several connections, whoever serves it lends the one [`CommandWindow`] to the connection that is
+/// acting ([`TargetWindow::lend`]) and takes it back afterwards ([`TargetWindow::commands`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetWindow {
+    commands: CommandWindow,
+    stat_sn: u32,
+}
+
+impl TargetWindow {
+    /// A session whose next command is `exp_cmd_sn`, next status `stat_sn`, with room for `depth` commands (at least 1).
+    pub fn new(exp_cmd_sn: u32, stat_sn: u32, depth: u32) -> Self {
+        TargetWindow { commands: CommandWindow::new(exp_cmd_sn, depth), stat_sn }
+    }
+
+    /// The window after a login.
+    pub fn after_login(login: &Established) -> Self {
+        let commands = CommandWindow { exp_cmd_sn: login.cmd_sn, max_cmd_sn: login.max_cmd_sn };
+        TargetWindow { commands, stat_sn: login.stat_sn }
+    }
+
+    /// The session's part.
+    pub fn commands(&self) -> CommandWindow {
+        self.commands
+    }
+
+    /// Takes over the session's part as other connections have left it.
+    pub fn lend(&mut self, commands: CommandWindow) {
+        self.commands = commands;
+    }
+
+    /// As [`CommandWindow::admit`].
+    pub fn admit(&mut self, cmd_sn: u32, immediate: bool) -> Admission {
+        self.commands.admit(cmd_sn, immediate)
+    }
+
+    /// As [`CommandWindow::release`].
+    pub fn release(&mut self) {
+        self.commands.release();
     }
 
     /// Numbers for a PDU that carries status: consumes a status number.
@@ -73,32 +126,27 @@ impl TargetWindow {
 
     /// Numbers for a PDU that carries no status (R2T, Data-In without status, ping).
     pub fn peek(&self) -> StatusNumbers {
-        StatusNumbers { stat_sn: self.stat_sn, exp_cmd_sn: self.exp_cmd_sn, max_cmd_sn: self.max_cmd_sn }
+        let CommandWindow { exp_cmd_sn, max_cmd_sn } = self.commands;
+        StatusNumbers { stat_sn: self.stat_sn, exp_cmd_sn, max_cmd_sn }
     }
 }
 
-/// Initiator side: numbers for commands, and what the target has reported.
+/// Initiator side: numbers for the commands of a session, and what the target has reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_field_names, reason = "the RFC's names")]
 pub struct InitiatorWindow {
     cmd_sn: u32,
     exp_cmd_sn: u32,
     max_cmd_sn: u32,
-    exp_stat_sn: u32,
 }
 
 impl InitiatorWindow {
     /// Before the first login: no command may be sent.
-    pub const CLOSED: Self = InitiatorWindow { cmd_sn: 1, exp_cmd_sn: 1, max_cmd_sn: 0, exp_stat_sn: 0 };
+    pub const CLOSED: Self = InitiatorWindow { cmd_sn: 1, exp_cmd_sn: 1, max_cmd_sn: 0 };
 
     /// The window after a login.
     pub fn after_login(login: &Established) -> Self {
-        InitiatorWindow {
-            cmd_sn: login.cmd_sn,
-            exp_cmd_sn: login.cmd_sn,
-            max_cmd_sn: login.max_cmd_sn,
-            exp_stat_sn: login.stat_sn,
-        }
+        InitiatorWindow { cmd_sn: login.cmd_sn, exp_cmd_sn: login.cmd_sn, max_cmd_sn: login.max_cmd_sn }
     }
 
     /// True if the window has room for another (non-immediate) command.
@@ -125,11 +173,6 @@ impl InitiatorWindow {
         self.cmd_sn
     }
 
-    /// `ExpStatSN` for a PDU that is sent now.
-    pub fn exp_stat_sn(&self) -> u32 {
-        self.exp_stat_sn
-    }
-
     /// Takes in `ExpCmdSN` and `MaxCmdSN` of any target PDU; stale or impossible pairs are ignored (RFC 7143 section
     /// 4.2.2.1).
     pub fn observe(&mut self, sn: &StatusNumbers) {
@@ -143,15 +186,30 @@ impl InitiatorWindow {
             self.exp_cmd_sn = sn.exp_cmd_sn;
         }
     }
+}
 
-    /// Takes in a PDU that carries status: its `StatSN` must be the next one. On one connection at error recovery level 0
-    /// a gap cannot be mended: the session must be dropped.
-    pub fn status(&mut self, sn: &StatusNumbers) -> Result<(), StatusGap> {
-        if sn.stat_sn != self.exp_stat_sn {
-            return Err(StatusGap { expected: self.exp_stat_sn, got: sn.stat_sn });
+/// Initiator side: the status that is due next on one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpectedStatus(u32);
+
+impl ExpectedStatus {
+    /// The first status after a login.
+    pub fn after_login(login: &Established) -> Self {
+        ExpectedStatus(login.stat_sn)
+    }
+
+    /// `ExpStatSN` for a PDU that is sent now.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Takes in a PDU that carries status: its `StatSN` must be the next one. At error recovery level 0 a gap cannot be
+    /// mended: the session must be dropped.
+    pub fn take(&mut self, sn: &StatusNumbers) -> Result<(), StatusGap> {
+        if sn.stat_sn != self.0 {
+            return Err(StatusGap { expected: self.0, got: sn.stat_sn });
         }
-        self.exp_stat_sn = self.exp_stat_sn.wrapping_add(1);
-        self.observe(sn);
+        self.0 = self.0.wrapping_add(1);
         Ok(())
     }
 }

@@ -362,6 +362,9 @@ fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {
     if !(1..=4096).contains(&limits.commands_per_session) {
         return wrong("commands_per_session", "1 to 4096");
     }
+    if !(1..=64).contains(&limits.connections_per_session) {
+        return wrong("connections_per_session", "1 to 64");
+    }
     if limits.sessions == 0 {
         return wrong("sessions", "at least 1");
     }

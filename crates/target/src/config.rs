@@ -220,8 +220,10 @@ pub struct Limits {
     /// A peer that owes us something for this long loses its session: all data of a write, or room for our answers. Others
     /// may wait for what it holds, so this is more than 0.
     pub stall_timeout_s: f64,
-    /// Commands that a session may have outstanding.
+    /// Commands that a session may have outstanding, over all its connections.
     pub commands_per_session: u32,
+    /// Connections that a session may have (`MaxConnections`); 1 = every session has one.
+    pub connections_per_session: u16,
     /// Largest data segment that the target takes.
     pub max_recv_data_segment_bytes: u32,
     /// Largest solicited sequence.
@@ -243,6 +245,7 @@ impl Default for Limits {
             nop_timeout_s: 30.0,
             stall_timeout_s: 60.0,
             commands_per_session: 128,
+            connections_per_session: 8,
             max_recv_data_segment_bytes: 262_144,
             max_burst_bytes: 1_048_576,
             first_burst_bytes: 262_144,

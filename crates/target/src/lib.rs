@@ -6,6 +6,7 @@
 //! - `service.rs`: what workers share (targets, sessions, limits); never touched per command.
 //! - `worker.rs`: [`Worker`], one thread's loop: poll the driver, act on completions. Generic over the driver and
 //!   steppable, so that the simulator runs the same code.
+//! - `joint.rs`: what the connections of one session share, where it may have several.
 //! - `connection/`: one connection, from received bytes to gathered answers; the hot path is `command.rs` and `reply.rs`.
 //! - `portals.rs`: where it listens, in which portal groups, and how that follows the host's addresses.
 //! - `volume.rs`, `pool.rs`: memory and file volumes, and the buffers of the latter.
@@ -20,6 +21,7 @@ mod change;
 mod config;
 mod connection;
 mod engine;
+mod joint;
 mod partner;
 mod pool;
 mod portals;
@@ -35,7 +37,7 @@ pub use config::{
     AluaChange, AluaState, ArrayChange, ArrayConfig, ChapSettings, DriverName, Limits, PortalConfig,
     PortalGroupConfig, TargetConfig, VolumeConfig, VolumeKind, WaitMode,
 };
-pub use stats::{ArrayStats, PortalStats, SessionStats};
+pub use stats::{ArrayStats, ConnectionStats, PortalStats, SessionStats};
 pub use target::TargetError;
 pub use volume::VolumeError;
 pub use worker::Worker;

@@ -36,11 +36,22 @@ pub(crate) struct ConnectionKey {
     pub(crate) generation: u32,
 }
 
+/// A connection on its way to the worker that shall serve it.
+#[derive(Debug)]
+pub(crate) struct Arrival<S> {
+    pub(crate) socket: S,
+    pub(crate) peer: SocketAddr,
+    /// Tag of the portal group that it came through.
+    pub(crate) group: u16,
+    /// What it has sent and nobody has acted on.
+    pub(crate) received: Vec<u8>,
+}
+
 /// What one worker tells another.
 #[derive(Debug)]
 pub(crate) enum Message<S> {
-    /// Serve this connection, which came through a portal of this group.
-    Adopt(S, SocketAddr, u16),
+    /// Serve this connection.
+    Adopt(Arrival<S>),
     /// The host's links or addresses have changed.
     Network(NetEvent),
     /// Close this connection: its session was replaced, or its target was reset.
@@ -82,16 +93,23 @@ impl<S> Mailbox<S> {
 struct Session {
     existing: ExistingSession,
     nexus: Option<Arc<Nexus>>,
+    /// Who serves its connections.
     worker: usize,
+    /// In the order of `existing.cids`.
+    members: Vec<Member>,
+}
+
+/// A connection of a session.
+struct Member {
     connection: ConnectionKey,
     live: Arc<LiveSession>,
 }
 
-/// A session that has ended, while its connection may still be at work on a volume.
+/// A session that has ended, while its connections may still be at work on a volume.
 struct Fading {
     existing: ExistingSession,
     worker: usize,
-    connection: ConnectionKey,
+    connections: Vec<ConnectionKey>,
     /// The logins that wait for it: worker and connection.
     waiting: Vec<(usize, ConnectionKey)>,
 }
@@ -100,6 +118,9 @@ struct Fading {
 struct Sessions {
     list: Vec<Session>,
     fading: Vec<Fading>,
+    /// Connections that were logged out of sessions that go on, and may still be at work on a volume: the session's handle,
+    /// and the worker.
+    departed: Vec<(u16, usize, ConnectionKey)>,
     last_tsih: u16,
 }
 
@@ -193,9 +214,32 @@ impl<S> Service<S> {
         }
     }
 
-    /// Starts a session, replacing the one that the same initiator port had (RFC 7143 section 6.3.5). Gives its handle,
-    /// and how many earlier sessions of that port have to be gone before the login may be answered: what they have under
-    /// way could otherwise land on top of what the initiator writes next. Each is told by [`Message::Proceed`].
+    /// A connection goes from one worker to another.
+    pub(crate) fn connection_moves(&self, from: usize, to: usize) {
+        for (worker, more) in [(from, false), (to, true)] {
+            if let Some(mailbox) = self.mailboxes().get(worker) {
+                let load = &mailbox.load;
+                if more {
+                    load.fetch_add(1, Relaxed)
+                } else {
+                    load.fetch_sub(1, Relaxed)
+                };
+            }
+        }
+    }
+
+    /// The worker that serves a session, if the session may have several connections.
+    pub(crate) fn worker_of(&self, tsih: u16) -> Option<usize> {
+        let sessions = lock(&self.sessions);
+        let is_it =
+            |session: &&Session| session.existing.tsih == tsih && session.existing.max_connections > 1;
+        sessions.list.iter().find(is_it).map(|session| session.worker)
+    }
+
+    /// Starts a session, replacing the one that the same initiator port had (RFC 7143 section 6.3.5), or adds a connection
+    /// to one. Gives its handle, and how many earlier sessions of that port have to be gone before the login may be
+    /// answered: what they have under way could otherwise land on top of what the initiator writes next. Each is told by
+    /// [`Message::Proceed`].
     pub(crate) fn begin_session(
         &self,
         request: &SessionRequest,
@@ -209,10 +253,18 @@ impl<S> Service<S> {
             Decision::Refuse(status) => return Err(status),
             Decision::Replace(index) => {
                 let old = sessions.list.swap_remove(index);
-                if let Some(mailbox) = self.mailboxes().get(old.worker) {
-                    mailbox.post(Message::Close(old.connection));
-                }
+                self.close_connections(&old);
                 sessions.fade(old);
+            }
+            Decision::Join(index) => {
+                let session = &mut sessions.list[index];
+                if session.worker != worker {
+                    // It was another session when the login began, and its connection was brought to this worker.
+                    return Err(LoginStatus::NO_SUCH_SESSION);
+                }
+                session.existing.cids.push(request.cid);
+                session.members.push(Member { connection, live: Arc::new(LiveSession::new(ends)) });
+                return Ok((request.tsih, 0));
             }
             Decision::New => {}
         }
@@ -223,30 +275,33 @@ impl<S> Service<S> {
             let initiator = InitiatorPort { name: request.initiator_name.clone(), isid: request.isid };
             target.inventory.login(initiator, request.portal_group_tag)
         });
-        let existing = ExistingSession {
-            initiator_name: request.initiator_name.clone(),
-            target_name: request.target_name.clone(),
-            portal_group_tag: request.portal_group_tag,
-            isid: request.isid,
-            tsih,
-        };
-        let live = Arc::new(LiveSession::new(ends));
-        sessions.list.push(Session { existing, nexus, worker, connection, live });
+        let existing = ExistingSession::begun_by(request, tsih);
+        let members = vec![Member { connection, live: Arc::new(LiveSession::new(ends)) }];
+        sessions.list.push(Session { existing, nexus, worker, members });
         Ok((tsih, waits))
     }
 
-    /// The nexus of a session (none in a discovery session), and where its counters are published.
-    pub(crate) fn session(&self, tsih: u16) -> Option<(Option<Arc<Nexus>>, Arc<LiveSession>)> {
+    /// The nexus of a connection's session (none in a discovery session), and where the connection's counters are
+    /// published.
+    pub(crate) fn session(
+        &self,
+        tsih: u16,
+        connection: ConnectionKey,
+    ) -> Option<(Option<Arc<Nexus>>, Arc<LiveSession>)> {
         let sessions = lock(&self.sessions);
         let session = sessions.list.iter().find(|session| session.existing.tsih == tsih)?;
-        Some((session.nexus.clone(), Arc::clone(&session.live)))
+        let member = session.members.iter().find(|member| member.connection == connection)?;
+        Some((session.nexus.clone(), Arc::clone(&member.live)))
     }
 
     /// The sessions that are logged in now. The lock is held for a copy of a few words per session.
     pub(crate) fn sessions(&self) -> Vec<SessionStats> {
         let sessions = lock(&self.sessions);
-        let row = |session: &Session| session.live.stats(&session.existing, session.nexus.as_deref());
-        sessions.list.iter().map(row).collect()
+        let row = |session: &Session| {
+            let members = session.members.iter().map(|member| &*member.live);
+            SessionStats::of(&session.existing, session.nexus.as_deref(), members)
+        };
+        sessions.list.iter().filter_map(row).collect()
     }
 
     /// Ends a session unless it was replaced before.
@@ -258,11 +313,28 @@ impl<S> Service<S> {
         }
     }
 
+    /// A connection was logged out of a session that goes on without it.
+    pub(crate) fn leave_session(&self, tsih: u16, worker: usize, connection: ConnectionKey) {
+        let mut sessions = lock(&self.sessions);
+        let sessions = &mut *sessions;
+        let Some(session) = sessions.list.iter_mut().find(|session| session.existing.tsih == tsih) else {
+            return;
+        };
+        if let Some(at) = session.members.iter().position(|member| member.connection == connection) {
+            session.members.remove(at);
+            session.existing.cids.remove(at);
+            sessions.departed.push((tsih, worker, connection));
+        }
+    }
+
     /// A connection is closed and everything that it had under way has come back.
     pub(crate) fn connection_gone(&self, worker: usize, connection: ConnectionKey) {
         let mut sessions = lock(&self.sessions);
-        let is_it = |fading: &mut Fading| (fading.worker, fading.connection) == (worker, connection);
-        for fading in sessions.fading.extract_if(.., is_it) {
+        sessions.departed.retain(|(_, of, departed)| (*of, *departed) != (worker, connection));
+        for fading in sessions.fading.iter_mut().filter(|fading| fading.worker == worker) {
+            fading.connections.retain(|fading| *fading != connection);
+        }
+        for fading in sessions.fading.extract_if(.., |fading| fading.connections.is_empty()) {
             for (worker, waiting) in fading.waiting {
                 if let Some(mailbox) = self.mailboxes().get(worker) {
                     mailbox.post(Message::Proceed(waiting));
@@ -274,10 +346,16 @@ impl<S> Service<S> {
     /// Asks the workers to close every session of a target (target cold reset).
     pub(crate) fn close_sessions_of(&self, target: &str) {
         for session in &lock(&self.sessions).list {
-            if session.existing.target_name.as_deref() == Some(target)
-                && let Some(mailbox) = self.mailboxes().get(session.worker)
-            {
-                mailbox.post(Message::Close(session.connection));
+            if session.existing.target_name.as_deref() == Some(target) {
+                self.close_connections(session);
+            }
+        }
+    }
+
+    fn close_connections(&self, session: &Session) {
+        if let Some(mailbox) = self.mailboxes().get(session.worker) {
+            for member in &session.members {
+                mailbox.post(Message::Close(member.connection));
             }
         }
     }
@@ -294,25 +372,23 @@ impl<S> Service<S> {
 }
 
 impl Sessions {
-    /// A session ends; its connection is closed by whoever serves it.
+    /// A session ends; its connections are closed by whoever serves them.
     fn fade(&mut self, session: Session) {
         if let Some(nexus) = &session.nexus {
             nexus.logout();
         }
-        let Session { existing, worker, connection, .. } = session;
-        self.fading.push(Fading { existing, worker, connection, waiting: Vec::new() });
+        let Session { existing, worker, members, .. } = session;
+        let tsih = existing.tsih;
+        let departed =
+            self.departed.extract_if(.., |(of, ..)| *of == tsih).map(|(.., connection)| connection);
+        let connections = members.iter().map(|member| member.connection).chain(departed).collect();
+        self.fading.push(Fading { existing, worker, connections, waiting: Vec::new() });
     }
 
     /// Makes a login wait for what is left of earlier sessions of the same initiator port. Returns how many there are.
     fn wait_for_same(&mut self, request: &SessionRequest, waiting: (usize, ConnectionKey)) -> u32 {
-        let same = |fading: &&mut Fading| {
-            let existing = &fading.existing;
-            request.target_name.is_some()
-                && existing.initiator_name == request.initiator_name
-                && existing.target_name == request.target_name
-                && existing.portal_group_tag == request.portal_group_tag
-                && existing.isid == request.isid
-        };
+        let same =
+            |fading: &&mut Fading| request.target_name.is_some() && fading.existing.is_named_by(request);
         let mut count = 0;
         for fading in self.fading.iter_mut().filter(same) {
             fading.waiting.push(waiting);

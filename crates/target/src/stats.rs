@@ -101,6 +101,23 @@ pub struct PortalStats {
     pub group: u16,
 }
 
+/// One connection of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct ConnectionStats {
+    /// Connection ID.
+    pub cid: u16,
+    /// Address and port of the initiator.
+    pub peer: SocketAddr,
+    /// Address and port that it is connected to.
+    pub portal: SocketAddr,
+    /// SCSI commands begun.
+    pub commands: u64,
+    /// Payload bytes of SCSI reads that succeeded.
+    pub read_bytes: u64,
+    /// Payload bytes of SCSI writes that succeeded.
+    pub written_bytes: u64,
+}
+
 /// One session, counters at most a tick old.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SessionStats {
@@ -112,10 +129,12 @@ pub struct SessionStats {
     pub isid: String,
     /// Target session identifying handle.
     pub tsih: u16,
-    /// Address and port of the initiator.
+    /// Address and port of the initiator; with several connections, of the first.
     pub peer: SocketAddr,
-    /// Address and port that it is connected to.
+    /// Address and port that it is connected to; with several connections, of the first.
     pub portal: SocketAddr,
+    /// Its connections, the oldest first.
+    pub connections: Vec<ConnectionStats>,
     /// Tag of the portal group.
     pub group: u16,
     /// Logical units that it can see.
@@ -150,7 +169,7 @@ pub(crate) struct SessionCounters {
     pub(crate) written_bytes: u64,
 }
 
-/// A session as other threads see it. Its worker publishes once per tick, so commands pay for no atomics.
+/// A session's connection as other threads see it. Its worker publishes once per tick, so commands pay for no atomics.
 #[derive(Debug)]
 pub(crate) struct LiveSession {
     peer: SocketAddr,
@@ -166,7 +185,7 @@ pub(crate) struct LiveSession {
 }
 
 impl LiveSession {
-    /// A session between the initiator's end and ours.
+    /// A connection between the initiator's end and ours.
     pub(crate) fn new((peer, portal): (SocketAddr, SocketAddr)) -> Self {
         Self {
             peer,
@@ -197,26 +216,50 @@ impl LiveSession {
         self.heard.store(heard, Relaxed);
     }
 
-    pub(crate) fn stats(&self, session: &ExistingSession, nexus: Option<&Nexus>) -> SessionStats {
-        SessionStats {
+    fn connection(&self, cid: u16) -> ConnectionStats {
+        ConnectionStats {
+            cid,
+            peer: self.peer,
+            portal: self.portal,
+            commands: self.commands.load(Relaxed),
+            read_bytes: self.read_bytes.load(Relaxed),
+            written_bytes: self.written_bytes.load(Relaxed),
+        }
+    }
+}
+
+impl SessionStats {
+    /// A session with its connections, in the order of their IDs' list; none if it has no connection.
+    pub(crate) fn of<'a>(
+        session: &ExistingSession,
+        nexus: Option<&Nexus>,
+        members: impl Iterator<Item = &'a LiveSession> + Clone,
+    ) -> Option<Self> {
+        let first = members.clone().next()?;
+        let sum = |counter: fn(&LiveSession) -> &AtomicU64| {
+            members.clone().map(|live| counter(live).load(Relaxed)).sum()
+        };
+        let connections = session.cids.iter().zip(members.clone());
+        Some(Self {
             initiator: session.initiator_name.clone(),
             target: session.target_name.clone(),
             isid: hexadecimal(session.isid),
             tsih: session.tsih,
-            peer: self.peer,
-            portal: self.portal,
+            peer: first.peer,
+            portal: first.portal,
+            connections: connections.map(|(cid, live)| live.connection(*cid)).collect(),
             group: session.portal_group_tag,
             luns: nexus.map_or(0, |nexus| nexus.inventory().units().len()),
             luns_used: nexus.map_or(0, Nexus::units_used),
-            commands: self.commands.load(Relaxed),
-            reads: self.reads.load(Relaxed),
-            writes: self.writes.load(Relaxed),
-            read_bytes: self.read_bytes.load(Relaxed),
-            written_bytes: self.written_bytes.load(Relaxed),
-            outstanding: self.outstanding.load(Relaxed),
-            since_monotonic_ns: self.since.load(Relaxed),
-            heard_monotonic_ns: self.heard.load(Relaxed),
-        }
+            commands: sum(|live| &live.commands),
+            reads: sum(|live| &live.reads),
+            writes: sum(|live| &live.writes),
+            read_bytes: sum(|live| &live.read_bytes),
+            written_bytes: sum(|live| &live.written_bytes),
+            outstanding: sum(|live| &live.outstanding),
+            since_monotonic_ns: first.since.load(Relaxed),
+            heard_monotonic_ns: members.map(|live| live.heard.load(Relaxed)).max().unwrap_or(0),
+        })
     }
 }
 

@@ -3,15 +3,18 @@
 //! [`Worker::turn`] is one round: poll the driver, act on every completion, look at the clock now and then. It never
 //! blocks but in the poll, so a simulator can run a worker with a driver of its own.
 
+mod several;
+
 use crate::{
     array::{ArrayError, open_targets},
     change::{ChangeError, change},
     config::{ArrayChange, ArrayConfig, Limits},
     connection::{Connection, Ends},
     engine::{Answer, Fault, Finished, Operation, Outcome, Piece, Request},
+    joint::Joints,
     pool::ChunkPool,
     portals::{ListenOn, Portal, can_serve},
-    service::{ConnectionKey, Mailbox, Message, Service},
+    service::{Arrival, ConnectionKey, Mailbox, Message, Service},
     stats::{ArrayStats, Counters, SessionStats},
     volume::Media,
 };
@@ -59,6 +62,8 @@ pub(crate) struct Core<D: Driver> {
     pub(crate) starved: VecDeque<u32>,
     /// Tasks that wait for others: connection and task slot.
     pub(crate) waiting: Vec<(u32, u32)>,
+    /// Sessions that may have several connections.
+    pub(crate) joints: Joints,
     /// For challenges.
     pub(crate) random: Box<Random>,
 }
@@ -175,6 +180,7 @@ impl<D: Driver> Worker<D> {
             counters: Counters::default(),
             starved: VecDeque::new(),
             waiting: Vec::new(),
+            joints: Joints::default(),
             // Without random bytes no challenge is safe. The host has them from its first seconds on.
             random: Box::new(|bytes| getrandom::fill(bytes).expect("the host gives random bytes")),
         };
@@ -398,15 +404,15 @@ impl<D: Driver> Worker<D> {
         }
         self.core.counters.connections_accepted += 1;
         let worker = self.core.service.least_loaded();
+        let arrival = Arrival { socket, peer, group, received: Vec::new() };
         match self.core.service.mailboxes().get(worker) {
-            Some(mailbox) if worker != self.core.index => {
-                mailbox.post(Message::Adopt(socket, peer, group));
-            }
-            _ => self.adopt(socket, peer, group),
+            Some(mailbox) if worker != self.core.index => mailbox.post(Message::Adopt(arrival)),
+            _ => self.adopt(arrival),
         }
     }
 
-    fn adopt(&mut self, socket: D::Socket, peer: SocketAddr, group: u16) {
+    fn adopt(&mut self, arrival: Arrival<D::Socket>) {
+        let Arrival { socket, peer, group, received } = arrival;
         let added = self.core.driver.add_stream(socket, &SocketOptions::default());
         let local = added.and_then(|stream| Ok((stream, self.core.driver.local_addr(stream)?)));
         let (stream, local) = match local {
@@ -429,7 +435,7 @@ impl<D: Driver> Worker<D> {
             self.routes.resize(route + 1, None);
         }
         self.routes[route] = Some((stream, index));
-        self.with_place(index, Connection::start);
+        self.with_place(index, |connection, core| connection.start(core, &received));
     }
 
     fn with_stream(&mut self, stream: Handle, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
@@ -451,9 +457,22 @@ impl<D: Driver> Worker<D> {
     }
 
     fn with_place(&mut self, index: u32, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
+        self.act_on(index, act);
+        if self.core.joints.is_unsettled() {
+            self.settle();
+        }
+    }
+
+    /// Lets a connection act, with its session's window of commands in its hands.
+    fn act_on(&mut self, index: u32, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
         let Some(place) = self.places.get_mut(index as usize) else { return };
         let Some(connection) = &mut place.connection else { return };
+        connection.begin_turn(&self.core.joints);
         act(connection, &mut self.core);
+        connection.end_turn(&mut self.core.joints);
+        if let Some(worker) = connection.moves_to() {
+            return self.hand_over(index, worker);
+        }
         if connection.is_gone() {
             let (peer, key) = (connection.peer(), connection.key());
             place.connection = None;
@@ -469,7 +488,7 @@ impl<D: Driver> Worker<D> {
         self.mailbox.collect(&mut messages);
         for message in messages.drain(..) {
             match message {
-                Message::Adopt(socket, peer, group) => self.adopt(socket, peer, group),
+                Message::Adopt(arrival) => self.adopt(arrival),
                 Message::Network(event) => self.follow(&event),
                 Message::Proceed(key) => self.with_place(key.index, |connection, core| {
                     if connection.key() == key {
@@ -523,6 +542,7 @@ impl<D: Driver> Worker<D> {
 
     fn tick(&mut self) {
         self.next_tick = self.core.now + TICK_NS;
+        self.look_for_gaps();
         let over = self.stopping.is_some_and(|time| self.core.now >= time);
         for index in 0..self.places.len() as u32 {
             self.with_place(index, |connection, core| {

@@ -35,13 +35,13 @@ use crate::session::tasks::NewTask;
 use crate::session::{Session, nanos};
 use displaced::Displaced;
 use linerate_io::Nanos;
-use policy::Selector;
 use rank::{Rank, Standing};
 use std::net::SocketAddr;
 
 pub use meter::PathCounters;
-pub(crate) use meter::{Meter, Moves};
+pub(crate) use meter::{Load, Meter, Moves};
 pub use options::{Failback, MultipathOptions, PATHS_MAX, PathSpec, Policy};
+pub(crate) use policy::Selector;
 pub(crate) use state::Access;
 use state::PathInput;
 pub use state::PathState;

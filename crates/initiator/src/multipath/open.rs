@@ -20,6 +20,7 @@ const LOOKS_PER_TIMEOUT: Nanos = 20;
 fn path_options(options: &SessionOptions, multipath: &MultipathOptions, spec: &PathSpec) -> SessionOptions {
     let timeout_s = multipath.path_timeout_s;
     SessionOptions {
+        connections: if spec.connections > 1 { spec.connections } else { options.connections },
         source_address: spec.source_address.or(options.source_address),
         ping_interval_s: timeout_s * 0.33,
         ping_timeout_s: timeout_s * 0.5,

@@ -2,7 +2,7 @@
 //! multipath.conf.
 
 use crate::address::PortalAddress;
-use crate::options::OptionsError;
+use crate::options::{CONNECTIONS_MAX, OptionsError};
 use serde::{Deserialize, Deserializer};
 use std::net::IpAddr;
 
@@ -27,9 +27,9 @@ pub struct PathSpec {
     /// Sessions on this path; each counts as a path of its own.
     #[serde(default = "one")]
     pub sessions: u32,
-    /// Connections per session (MC/S). Only 1 is supported.
-    #[serde(default = "one")]
-    pub connections: u32,
+    /// Connections of each session (MC/S); 1 = as many as the session options say.
+    #[serde(default = "one_connection")]
+    pub connections: u16,
     /// For [`Policy::WeightedPaths`]: the path with the least weight is used.
     #[serde(default)]
     pub weight: u32,
@@ -39,6 +39,10 @@ pub struct PathSpec {
 }
 
 fn one() -> u32 {
+    1
+}
+
+fn one_connection() -> u16 {
     1
 }
 
@@ -185,8 +189,8 @@ impl MultipathOptions {
             if path.sessions == 0 {
                 return refuse("sessions must be at least 1");
             }
-            if path.connections != 1 {
-                return refuse("several connections per session (MC/S) are not supported; use sessions");
+            if !(1..=CONNECTIONS_MAX).contains(&path.connections) {
+                return refuse("connections must lie between 1 and 64");
             }
             if path.standby && self.policy == Policy::RoundRobin {
                 return refuse("round_robin uses every path; choose round_robin_subset for one on standby");
@@ -228,7 +232,7 @@ mod tests {
             options.check(&paths).unwrap_err().to_string()
         };
         assert!(refused(&|_, paths| paths[1].name = "left".into()).contains("\"left\""));
-        assert!(refused(&|_, paths| paths[1].connections = 2).contains("MC/S"));
+        assert!(refused(&|_, paths| paths[1].connections = 65).contains("between 1 and 64"));
         assert!(refused(&|_, paths| paths[0].sessions = 0).contains("at least 1"));
         assert!(refused(&|_, paths| paths[0].sessions = u32::MAX).contains("at most"));
         assert!(refused(&|_, paths| paths[1].standby = true).contains("round_robin_subset"));

@@ -81,6 +81,7 @@ impl Session {
         now: Nanos,
         turn: &mut Turn<'_, S>,
     ) {
+        self.over(index);
         match judge(outcome) {
             Verdict::Good => match self.short_by(index, outcome) {
                 0 => self.finish_good(index, now, turn),
@@ -90,6 +91,17 @@ impl Session {
             Verdict::Failed(error) => self.finish_failed(index, error, turn),
             Verdict::Again => self.try_again(index, outcome, turn),
             Verdict::Later(error) => self.try_later(index, error, now, turn),
+        }
+    }
+
+    /// A task is in flight no longer: answered, aborted or rejected.
+    #[inline]
+    pub(super) fn over(&mut self, index: TaskIndex) {
+        let task = &self.tasks[index];
+        if matches!(task.owner, Owner::Io { .. } | Owner::Script { .. } | Owner::Check { .. })
+            && let Some(link) = self.links.get_mut(usize::from(task.link))
+        {
+            link.in_flight -= 1;
         }
     }
 
@@ -111,7 +123,11 @@ impl Session {
         let owner = task.owner;
         if let Owner::Io { .. } = owner {
             let service_ns = now.saturating_sub(task.first_sent);
-            self.meter.done(task.moves(), task.len_bytes, task.queue_bytes, service_ns);
+            let moves = task.moves();
+            self.meter.done(moves, task.len_bytes, task.queue_bytes, service_ns);
+            if let Some(link) = self.links.get_mut(usize::from(task.link)) {
+                link.counters.count(moves, task.len_bytes);
+            }
             self.leave(index, turn);
         }
         self.tasks.remove(index);

@@ -1,5 +1,6 @@
 //! From a connected socket to full feature phase. The conversation itself is [`InitiatorLogin`]'s.
 
+use super::link::Link;
 use super::{Input, LossReason, Notice, Session, Turn};
 use crate::address::PortalAddress;
 use crate::event::{EventKind, IoSink};
@@ -9,7 +10,6 @@ use linerate_iscsi::frame::Framer;
 use linerate_iscsi::login::{Established, InitiatorConfig, InitiatorLogin, InitiatorStep};
 use linerate_iscsi::pdu::{BHS_BYTES, LoginRequest, LoginResponse};
 use linerate_iscsi::send_targets::TargetAddress;
-use linerate_iscsi::window::InitiatorWindow;
 use std::io;
 
 /// Redirections that are followed in one attempt.
@@ -17,19 +17,27 @@ const REDIRECTS_MAX: u8 = 8;
 
 impl Session {
     /// TCP is connected, or not: starts the login.
-    pub(crate) fn connected<D: Driver, S: IoSink>(
+    pub(crate) fn connected<D: Driver>(
         &mut self,
         driver: &mut D,
+        at: usize,
         result: io::Result<()>,
-        _turn: &mut Turn<'_, S>,
     ) -> Result<(), LossReason> {
-        let portal = self.portal_now();
+        let portal = self.portal_now(at);
         result.map_err(|error| LossReason::Connect { portal, error: error.to_string() })?;
+        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
+        let local = driver.local_addr(link.stream);
+        let gone =
+            |error: io::Error| LossReason::Broken { portal: link.peer.to_string(), error: error.to_string() };
+        link.local = Some(local.map_err(gone)?);
+        if at > 0 {
+            self.join(at);
+            return Ok(());
+        }
         self.step(Input::Connected);
-        let Some(link) = &mut self.link else { return Ok(()) };
-        self.recovery.local = driver.local_addr(link.stream).ok();
         let mut login = InitiatorLogin::new(InitiatorConfig { isid: self.isid, ..self.config.login.clone() });
         let (request, text) = login.start();
+        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
         write_request(&request, &text, &mut link.login_bytes);
         link.login = Some(login);
         Ok(())
@@ -37,18 +45,23 @@ impl Session {
 
     pub(super) fn login_response<S: IoSink>(
         &mut self,
+        at: usize,
         pdu: &LoginResponse,
         data: &[u8],
         now: Nanos,
         turn: &mut Turn<'_, S>,
     ) -> Result<(), LossReason> {
-        let Some(link) = &mut self.link else { return Ok(()) };
+        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
         let Some(login) = &mut link.login else {
             return Err(LossReason::Protocol("a login response out of turn"));
         };
         match login.receive(pdu, data, &mut *turn.random)? {
             InitiatorStep::Send(request, text) => {
                 write_request(&request, &text, &mut link.login_bytes);
+                Ok(())
+            }
+            InitiatorStep::Done(established) if at > 0 => {
+                self.joined(at, &established, now, turn);
                 Ok(())
             }
             InitiatorStep::Done(established) => {
@@ -78,29 +91,28 @@ impl Session {
     }
 
     fn established<S: IoSink>(&mut self, login: &Established, now: Nanos, turn: &mut Turn<'_, S>) {
-        let params = login.params;
-        if let Some(link) = &mut self.link {
-            link.receiver.negotiated(
-                params.header_digest,
-                params.data_digest,
-                params.max_recv_data_segment_length,
-            );
-            link.framer = Framer { header_digest: params.header_digest, data_digest: params.data_digest };
-        }
-        self.window = InitiatorWindow::after_login(login);
-        self.params = params;
-        if let (Some(peer_addr), Some(local_addr)) = (self.recovery.peer, self.recovery.local) {
+        self.begin_window(login);
+        if let Some(Link { peer, local: Some(local_addr), .. }) = self.links.first() {
             self.facts = Some(SessionFacts {
                 target: self.config.target_name().to_owned(),
                 portal: self.config.portal.to_string(),
-                peer_addr,
-                local_addr,
-                params,
+                peer_addr: *peer,
+                local_addr: *local_addr,
+                params: login.params,
                 portal_group: login.portal_group_tag,
                 logins: 0,
+                connections: Vec::new(),
             });
         }
+        if !self.wants_more(login) {
+            self.begin_work(now, turn);
+        }
+    }
+
+    /// Every connection there will be is there.
+    pub(super) fn begin_work<S: IoSink>(&mut self, now: Nanos, turn: &mut Turn<'_, S>) {
         self.step(Input::LoggedIn);
+        self.tell_connections(now, turn);
         self.restored(now, turn);
     }
 
@@ -126,13 +138,14 @@ impl Session {
         self.connect(driver, to, source)
     }
 
-    /// The address of the connection there is or was, for messages.
-    pub(super) fn portal_now(&self) -> String {
-        self.recovery.peer.map_or_else(|| self.config.portal.to_string(), |addr| addr.to_string())
+    /// The address of a connection there is or was, for messages.
+    pub(super) fn portal_now(&self, at: usize) -> String {
+        let peer = self.links.get(at).map(|link| link.peer).or(self.recovery.peer);
+        peer.map_or_else(|| self.config.portal.to_string(), |addr| addr.to_string())
     }
 }
 
-fn write_request(request: &LoginRequest, text: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_request(request: &LoginRequest, text: &[u8], out: &mut Vec<u8>) {
     let mut bhs = [0; BHS_BYTES];
     request.emit(&mut bhs);
     Framer::default().write(&bhs, text, out);

@@ -1,9 +1,10 @@
-//! A session: one TCP connection at a time, logged in under one ISID, and the commands on it.
+//! A session: one TCP connection or several, logged in under one ISID, and the commands on them.
 //!
 //! Open this file first. [`Session`] holds the parts; its behaviour is split by topic:
 //!
 //! - `state.rs`: the states and their transitions, as a table.
 //! - `tasks.rs`: what is in flight, by tag.
+//! - `link.rs`: one connection; `joining.rs`: those beside the first.
 //! - `login.rs`: from a connected socket to full feature phase.
 //! - `send.rs`: what is queued becomes one gather list and one send.
 //! - `receive.rs`: what arrived becomes finished tasks.
@@ -14,6 +15,8 @@
 //! caller's sink.
 
 mod finish;
+mod joining;
+mod link;
 mod login;
 mod receive;
 mod recovery;
@@ -25,22 +28,25 @@ use crate::address::{AddressError, PortalAddress};
 use crate::device::DeviceId;
 use crate::event::{Blame, Event, EventKind, Failure, IoSink};
 use crate::initiator::{SessionFacts, SessionId};
-use crate::multipath::{Access, Meter};
+use crate::multipath::{Access, Meter, MultipathOptions, Selector};
 use crate::options::{Credentials, OptionsError, SessionOptions};
-use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing, Region, RegionId, SocketOptions};
-use linerate_iscsi::frame::{FrameError, Framer, Receiver};
-use linerate_iscsi::login::{InitiatorConfig, InitiatorLogin, LOGIN_DATA_BYTES_MAX, LoginFailure};
+use linerate_io::{Driver, Handle, Nanos, Region, RegionId, SocketOptions};
+use linerate_iscsi::frame::FrameError;
+use linerate_iscsi::login::{InitiatorConfig, LoginFailure};
 use linerate_iscsi::names::IscsiName;
-use linerate_iscsi::params::SessionParams;
-use linerate_iscsi::pdu::{LoginStatus, NopIn, PduError, TextRequest};
+use linerate_iscsi::pdu::{LoginStatus, PduError, TextRequest};
 use linerate_iscsi::send_targets::{ExchangeError, InitiatorText};
-use linerate_iscsi::transfer::{Burst, DataInError, R2tError};
+use linerate_iscsi::transfer::{DataInError, R2tError};
 use linerate_iscsi::window::{InitiatorWindow, StatusGap};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tasks::{NewTask, Owner, Stage, TaskIndex, TaskTable};
+
+use link::Link;
+
+pub use link::ConnectionCounters;
 
 pub(crate) use finish::Answer;
 pub(crate) use recovery::Detour;
@@ -67,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) login: InitiatorConfig,
     /// Set if the session is one of a device's paths.
     pub(crate) path: Option<PathTimes>,
+    /// Where further connections go, in turn; empty: where the first one goes.
+    pub(crate) connection_portals: Vec<PortalAddress>,
 }
 
 /// What is different for a session that is one of several paths: it hands its I/O back when the connection is lost, and
@@ -98,8 +106,10 @@ impl Config {
             cmd_sn: 1,
             offer: options.offer(),
             chap: credentials.chap()?,
+            join: None,
         };
-        Ok(Self { portal: portal.clone(), options: options.clone(), login, path: None })
+        let (portal, connection_portals) = (portal.clone(), options.connection_portals.clone());
+        Ok(Self { portal, options: options.clone(), login, path: None, connection_portals })
     }
 
     pub(crate) fn is_discovery(&self) -> bool {
@@ -181,27 +191,6 @@ pub(crate) enum Notice {
     DisplacedDone { order: u64 },
 }
 
-/// One TCP connection.
-#[derive(Debug)]
-struct Link {
-    stream: Handle,
-    receiver: Receiver,
-    framer: Framer,
-    /// None while the driver has it.
-    buffer: Option<Buffer>,
-    /// Bytes that the receive under way puts straight into a region.
-    direct: Option<linerate_io::Seg>,
-    /// None while the driver has it.
-    outgoing: Option<Box<Outgoing>>,
-    /// What the data segment that is arriving is for.
-    current: receive::Current,
-    /// Data of PDUs that are handled whole: sense, text, rejected headers.
-    scratch: Vec<u8>,
-    /// Login PDUs to send.
-    login_bytes: Vec<u8>,
-    login: Option<InitiatorLogin>,
-}
-
 /// One session.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -217,8 +206,11 @@ pub(crate) struct Session {
     pub(crate) meter: Meter,
     /// Part of every login of this session: the same ISID ends the old session at the target.
     isid: [u8; 6],
-    link: Option<Link>,
-    params: SessionParams,
+    /// The leading connection first.
+    links: Vec<Link>,
+    /// Which connection the next command takes.
+    spread: Selector,
+    joining: joining::Joining,
     window: InitiatorWindow,
     pub(crate) tasks: TaskTable,
     /// Commands that wait to be sent, oldest first.
@@ -227,12 +219,6 @@ pub(crate) struct Session {
     questions: VecDeque<TaskIndex>,
     /// The commands wait until the devices are known to be the old ones.
     pub(crate) held: bool,
-    /// Pings, aborts, text and logout: sent before commands and outside the window.
-    urgent: VecDeque<TaskIndex>,
-    /// Runs of Data-Out that the target asked for, with the tag of their task.
-    bursts: VecDeque<(u32, Burst)>,
-    /// Target pings to answer.
-    pongs: Vec<NopIn>,
     recovery: recovery::Recovery,
     /// The `SendTargets` exchange, and the request that asks for the rest of its answer.
     text: Option<InitiatorText>,
@@ -253,6 +239,12 @@ impl Session {
         Self {
             id,
             recovery: recovery::Recovery::new(&config, now),
+            spread: Selector::new(&MultipathOptions {
+                policy: config.options.connection_policy.into(),
+                ios_per_path: 1,
+                ..MultipathOptions::default()
+            }),
+            joining: joining::Joining::default(),
             config,
             state: State::Connecting,
             facts: None,
@@ -260,25 +252,16 @@ impl Session {
             path_of,
             meter: Meter::default(),
             isid,
-            link: None,
-            params: SessionParams::default(),
+            links: Vec::new(),
             window: InitiatorWindow::CLOSED,
             tasks: TaskTable::default(),
             queue: VecDeque::new(),
             questions: VecDeque::new(),
             held: false,
-            urgent: VecDeque::new(),
-            bursts: VecDeque::new(),
-            pongs: Vec::new(),
             text: None,
             text_next: None,
             dirty: false,
         }
-    }
-
-    /// The stream of the connection there is.
-    pub(crate) fn stream(&self) -> Option<Handle> {
-        self.link.as_ref().map(|link| link.stream)
     }
 
     /// Takes a command into the queue; none if 65535 are in use.
@@ -299,10 +282,13 @@ impl Session {
         }
     }
 
-    /// Takes a control PDU into the urgent queue.
-    fn enqueue_urgent(&mut self, owner: Owner) {
-        if let Some(index) = self.tasks.insert(&NewTask::control(owner)) {
-            self.urgent.push_back(index);
+    /// Takes a control PDU into the urgent queue of a connection.
+    fn enqueue_urgent(&mut self, at: usize, owner: Owner) {
+        if let Some(link) = self.links.get_mut(at)
+            && let Some(index) = self.tasks.insert(&NewTask::control(owner))
+        {
+            self.tasks[index].link = at as u8;
+            link.urgent.push_back(index);
         }
     }
 
@@ -314,7 +300,7 @@ impl Session {
         true
     }
 
-    /// Starts a TCP connection to `portal`.
+    /// Starts the leading connection, to `portal`.
     pub(crate) fn connect<D: Driver>(
         &mut self,
         driver: &mut D,
@@ -322,6 +308,19 @@ impl Session {
         source: Option<IpAddr>,
     ) -> Result<(), LossReason> {
         let addr = portal.resolve()?;
+        let stream = self.open_stream(driver, addr, source)?;
+        self.recovery.peer = Some(addr);
+        self.links.push(Link::new(stream, 0, addr, driver.now()));
+        Ok(())
+    }
+
+    /// Starts a TCP connection, with the socket options as the user wants them.
+    fn open_stream<D: Driver>(
+        &self,
+        driver: &mut D,
+        addr: SocketAddr,
+        source: Option<IpAddr>,
+    ) -> Result<Handle, LossReason> {
         let options = &self.config.options;
         let socket = SocketOptions {
             nodelay: options.nodelay,
@@ -334,25 +333,11 @@ impl Session {
         };
         let refused = |error: std::io::Error| match error.kind() {
             ErrorKind::AddrNotAvailable | ErrorKind::NotFound | ErrorKind::PermissionDenied => {
-                LossReason::Socket { portal: portal.to_string(), error: error.to_string() }
+                LossReason::Socket { portal: addr.to_string(), error: error.to_string() }
             }
-            _ => LossReason::Connect { portal: portal.to_string(), error: error.to_string() },
+            _ => LossReason::Connect { portal: addr.to_string(), error: error.to_string() },
         };
-        let stream = driver.connect(addr, &socket).map_err(refused)?;
-        self.recovery.peer = Some(addr);
-        self.link = Some(Link {
-            stream,
-            receiver: Receiver::new(LOGIN_DATA_BYTES_MAX),
-            framer: Framer::default(),
-            buffer: Some(Buffer::new(RECEIVE_BYTES)),
-            direct: None,
-            outgoing: Some(Box::default()),
-            current: receive::Current::default(),
-            scratch: Vec::new(),
-            login_bytes: Vec::new(),
-            login: None,
-        });
-        Ok(())
+        driver.connect(addr, &socket).map_err(refused)
     }
 
     /// Puts an event into the caller's log.

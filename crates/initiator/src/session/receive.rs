@@ -6,7 +6,7 @@
 
 use super::finish::Outcome;
 use super::tasks::{Owner, Payload, Progress, TaskIndex};
-use super::{Input, LossReason, Notice, Regions, Session, State, Turn};
+use super::{Input, LossReason, Notice, Regions, Session, Turn};
 use crate::event::{EventKind, IoSink};
 use crate::request::ReadInto;
 use linerate_io::{Buffer, Driver, Nanos, Region, Seg};
@@ -56,12 +56,12 @@ pub(super) enum Place {
 
 impl Session {
     /// Gives the driver the buffer again, and the place where long read data belongs.
-    pub(super) fn receive_again<D: Driver>(&mut self, driver: &mut D) {
+    pub(super) fn receive_again<D: Driver>(&mut self, driver: &mut D, at: usize) {
+        let Some(link) = self.links.get_mut(at) else { return };
         // A receive on a socket that does not get connected fails too, and with less to say.
-        if self.state == State::Connecting {
+        if !link.is_connected() {
             return;
         }
-        let Some(link) = &mut self.link else { return };
         let Some(buffer) = link.buffer.take() else { return };
         link.direct = match link.current {
             Current::Read { place: Place::Segment(seg), .. } => {
@@ -79,38 +79,45 @@ impl Session {
     pub(crate) fn received_from<D: Driver, S: IoSink>(
         &mut self,
         driver: &mut D,
+        at: usize,
         result: io::Result<usize>,
         buffer: Buffer,
         turn: &mut Turn<'_, S>,
     ) -> Result<(), LossReason> {
         match result {
-            Ok(0) => Err(LossReason::Closed { portal: self.portal_now() }),
-            Ok(received) => self.received(buffer, received, driver, turn),
-            Err(error) => Err(LossReason::Broken { portal: self.portal_now(), error: error.to_string() }),
+            Ok(0) => Err(LossReason::Closed { portal: self.portal_now(at) }),
+            Ok(received) => {
+                self.received(at, buffer, received, driver, turn)?;
+                if self.joining.due {
+                    self.open_further(driver, turn);
+                }
+                Ok(())
+            }
+            Err(error) => Err(LossReason::Broken { portal: self.portal_now(at), error: error.to_string() }),
         }
     }
 
     /// Handles `received` bytes: direct ones first, the rest in `buffer`.
     fn received<D: Driver, S: IoSink>(
         &mut self,
+        at: usize,
         buffer: Buffer,
         received: usize,
         driver: &D,
         turn: &mut Turn<'_, S>,
     ) -> Result<(), LossReason> {
-        self.recovery.heard = true;
+        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
+        link.heard = true;
         let mut len = received;
-        if let Some(link) = &mut self.link
-            && let Some(seg) = link.direct.take()
-        {
+        if let Some(seg) = link.direct.take() {
             let direct = (seg.len as usize).min(len);
             let part = Seg { len: direct as u32, ..seg };
             link.receiver
                 .advance_direct(direct as u32, |crc| super::send::segment_crc(turn.regions, part, crc));
             len -= direct;
         }
-        let result = self.parse(&buffer.as_slice()[..len], driver, turn);
-        if let Some(link) = &mut self.link {
+        let result = self.parse(at, &buffer.as_slice()[..len], driver, turn);
+        if let Some(link) = self.links.get_mut(at) {
             link.buffer = Some(buffer);
         }
         result
@@ -118,6 +125,7 @@ impl Session {
 
     fn parse<D: Driver, S: IoSink>(
         &mut self,
+        at: usize,
         bytes: &[u8],
         driver: &D,
         turn: &mut Turn<'_, S>,
@@ -125,20 +133,20 @@ impl Session {
         let now = driver.now();
         let mut rest = bytes;
         loop {
-            let Some(link) = &mut self.link else { return Ok(()) };
+            let Some(link) = self.links.get_mut(at) else { return Ok(()) };
             let step = link.receiver.next(rest)?;
             match step.event {
                 Event::NeedMore => return Ok(()),
                 Event::Header { data_len } => {
-                    self.header()?;
+                    self.header(at)?;
                     if data_len == 0 {
-                        self.complete(now, turn)?;
+                        self.complete(at, now, turn)?;
                     }
                 }
                 Event::Data { payload, offset, complete } => {
-                    self.data(&rest[payload], offset, turn);
+                    self.data(at, &rest[payload], offset, turn);
                     if complete {
-                        self.complete(now, turn)?;
+                        self.complete(at, now, turn)?;
                     }
                 }
             }
@@ -148,10 +156,10 @@ impl Session {
 
     /// Judges a header and decides what its data is for.
     #[inline]
-    fn header(&mut self) -> Result<(), LossReason> {
-        let Some(link) = &mut self.link else { return Ok(()) };
+    fn header(&mut self, at: usize) -> Result<(), LossReason> {
+        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
         let response = Response::parse(link.receiver.bhs())?;
-        if !self.state.is_full_feature() {
+        if !link.is_full() {
             if !matches!(response, Response::Login(_)) {
                 return Err(LossReason::Protocol(
                     "it sent something else than a login response during login",
@@ -161,9 +169,9 @@ impl Session {
             return Ok(());
         }
         let current = match &response {
-            Response::DataIn(pdu) => self.data_in(pdu)?,
+            Response::DataIn(pdu) => self.data_in(at, pdu)?,
             Response::R2t(pdu) => {
-                self.ready_to_transfer(pdu)?;
+                self.ready_to_transfer(at, pdu)?;
                 Current::Nothing
             }
             Response::Login(_) => {
@@ -180,29 +188,36 @@ impl Session {
             | Response::Text(TextResponse { sn, .. })
             | Response::Async(AsyncMessage { sn, .. })
             | Response::Reject(Reject { sn, .. }) => {
-                self.window.status(sn)?;
+                link.expected.take(sn)?;
+                self.window.observe(sn);
                 Current::Whole(response)
             }
             Response::Logout(pdu) => {
-                self.window.status(&pdu.sn)?;
+                link.expected.take(&pdu.sn)?;
+                self.window.observe(&pdu.sn);
                 Current::Whole(response)
             }
         };
-        if let Some(link) = &mut self.link {
+        if let Some(link) = self.links.get_mut(at) {
             link.current = current;
         }
         Ok(())
     }
 
+    /// The task of a tag that came over a connection, if it is one that went over it.
     #[inline]
-    fn data_in(&mut self, pdu: &DataIn) -> Result<Current, LossReason> {
+    fn find_on(&self, at: usize, itt: u32) -> Option<TaskIndex> {
+        self.tasks.find(itt).filter(|index| usize::from(self.tasks[*index].link) == at)
+    }
+
+    #[inline]
+    fn data_in(&mut self, at: usize, pdu: &DataIn) -> Result<Current, LossReason> {
         if pdu.status.is_some() {
-            self.window.status(&pdu.sn)?;
-        } else {
-            self.window.observe(&pdu.sn);
+            self.links[at].expected.take(&pdu.sn)?;
         }
+        self.window.observe(&pdu.sn);
         let stranger = LossReason::Protocol("it sent data for a command that is not in flight");
-        let index = self.tasks.find(pdu.itt).ok_or(stranger)?;
+        let index = self.find_on(at, pdu.itt).ok_or(stranger)?;
         let task = &mut self.tasks[index];
         let Progress::Read(read) = &mut task.progress else {
             return Err(LossReason::Protocol("it sent data for a command that reads nothing"));
@@ -226,21 +241,21 @@ impl Session {
     }
 
     /// An R2T is answered with the next flush.
-    fn ready_to_transfer(&mut self, pdu: &R2t) -> Result<(), LossReason> {
+    fn ready_to_transfer(&mut self, at: usize, pdu: &R2t) -> Result<(), LossReason> {
         self.window.observe(&pdu.sn);
         let stranger = LossReason::Protocol("it asked for data of a command that is not in flight");
-        let index = self.tasks.find(pdu.itt).ok_or(stranger)?;
+        let index = self.find_on(at, pdu.itt).ok_or(stranger)?;
         let Progress::Write(write) = &mut self.tasks[index].progress else {
             return Err(LossReason::Protocol("it asked for data of a command that writes nothing"));
         };
         let burst = write.accept(pdu)?;
-        self.bursts.push_back((pdu.itt, burst));
+        self.links[at].bursts.push_back((pdu.itt, burst));
         Ok(())
     }
 
     #[inline]
-    fn data<S: IoSink>(&mut self, bytes: &[u8], offset: u32, turn: &mut Turn<'_, S>) {
-        let Some(link) = &mut self.link else { return };
+    fn data<S: IoSink>(&mut self, at: usize, bytes: &[u8], offset: u32, turn: &mut Turn<'_, S>) {
+        let Some(link) = self.links.get_mut(at) else { return };
         match &link.current {
             Current::Nothing | Current::Read { place: Place::Nowhere, .. } => {}
             Current::Read { place: Place::Shown { device, slot, base }, .. } => {
@@ -259,8 +274,13 @@ impl Session {
 
     /// The PDU is complete, its digests are right.
     #[inline]
-    fn complete<S: IoSink>(&mut self, now: Nanos, turn: &mut Turn<'_, S>) -> Result<(), LossReason> {
-        let Some(link) = &mut self.link else { return Ok(()) };
+    fn complete<S: IoSink>(
+        &mut self,
+        at: usize,
+        now: Nanos,
+        turn: &mut Turn<'_, S>,
+    ) -> Result<(), LossReason> {
+        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
         match std::mem::take(&mut link.current) {
             Current::Nothing | Current::Read { status: None, .. } => Ok(()),
             Current::Read { task, status: Some(status), .. } => {
@@ -270,9 +290,9 @@ impl Session {
             }
             Current::Whole(response) => {
                 let mut data = std::mem::take(&mut link.scratch);
-                let result = self.whole(&response, &data, now, turn);
+                let result = self.whole(at, &response, &data, now, turn);
                 data.clear();
-                if let Some(link) = &mut self.link {
+                if let Some(link) = self.links.get_mut(at) {
                     link.scratch = data;
                 }
                 result
@@ -283,17 +303,18 @@ impl Session {
     /// Everything but Data-In and R2T.
     fn whole<S: IoSink>(
         &mut self,
+        at: usize,
         response: &Response,
         data: &[u8],
         now: Nanos,
         turn: &mut Turn<'_, S>,
     ) -> Result<(), LossReason> {
         match response {
-            Response::Scsi(pdu) => self.scsi_response(pdu, data, now, turn),
-            Response::Login(pdu) => self.login_response(pdu, data, now, turn),
-            Response::NopIn(pdu) => self.nop_in(pdu),
+            Response::Scsi(pdu) => self.scsi_response(at, pdu, data, now, turn),
+            Response::Login(pdu) => self.login_response(at, pdu, data, now, turn),
+            Response::NopIn(pdu) => self.nop_in(at, pdu),
             Response::TaskManagement(pdu) => self.abort_answered(pdu, turn),
-            Response::Text(pdu) => self.text_response(pdu, data, turn),
+            Response::Text(pdu) => self.text_response(at, pdu, data, turn),
             Response::Logout(_) => self.logged_out(),
             Response::Async(pdu) => self.async_message(pdu, now, turn),
             Response::Reject(pdu) => self.rejected(pdu, data, turn),
@@ -303,14 +324,16 @@ impl Session {
 
     fn scsi_response<S: IoSink>(
         &mut self,
+        at: usize,
         pdu: &ScsiResponse,
         data: &[u8],
         now: Nanos,
         turn: &mut Turn<'_, S>,
     ) -> Result<(), LossReason> {
         let stranger = LossReason::Protocol("it answered a command that is not in flight");
-        let index = self.tasks.find(pdu.itt).ok_or(stranger)?;
+        let index = self.find_on(at, pdu.itt).ok_or(stranger)?;
         if pdu.response != 0 {
+            self.over(index);
             self.finish_failed(index, crate::IoError::Protocol("target failure"), turn);
             return Ok(());
         }
@@ -325,16 +348,18 @@ impl Session {
         Ok(())
     }
 
-    fn nop_in(&mut self, pdu: &NopIn) -> Result<(), LossReason> {
+    fn nop_in(&mut self, at: usize, pdu: &NopIn) -> Result<(), LossReason> {
+        let link = &mut self.links[at];
         if pdu.ttt != RESERVED_TAG {
-            if self.pongs.len() == PONGS_MAX {
+            if link.pongs.len() == PONGS_MAX {
                 return Err(LossReason::Protocol("it pings without end"));
             }
-            self.pongs.push(*pdu);
+            link.pongs.push(*pdu);
         }
         if pdu.itt != RESERVED_TAG {
+            link.pinging = false;
             let stranger = LossReason::Protocol("it answered a ping that was not sent");
-            let index = self.tasks.find(pdu.itt).ok_or(stranger)?;
+            let index = self.find_on(at, pdu.itt).ok_or(stranger)?;
             self.tasks.remove(index);
         }
         Ok(())
@@ -353,6 +378,7 @@ impl Session {
         self.tasks.remove(index);
         // The command may have been answered while it was being aborted.
         let Some(victim) = self.tasks.find(itt) else { return Ok(()) };
+        self.over(victim);
         match pdu.result {
             // It is dead, so another path may try; whatever fails there too is not the path's fault.
             TaskResult::Complete | TaskResult::NoSuchTask
@@ -373,6 +399,7 @@ impl Session {
 
     fn text_response<S: IoSink>(
         &mut self,
+        at: usize,
         pdu: &TextResponse,
         data: &[u8],
         turn: &mut Turn<'_, S>,
@@ -389,7 +416,7 @@ impl Session {
             TextStep::Send(next) => {
                 self.text_next = Some(next);
                 self.tasks[index].stage = super::Stage::Queued;
-                self.urgent.push_back(index);
+                self.links[at].urgent.push_back(index);
             }
         }
         Ok(())
@@ -449,6 +476,7 @@ impl Session {
             _ => return Err(LossReason::Protocol("it rejected a request that every target must take")),
         };
         if let Some(index) = self.tasks.find(itt) {
+            self.over(index);
             self.finish_failed(index, crate::IoError::Protocol("request rejected"), turn);
         }
         Ok(())

@@ -40,9 +40,6 @@ const LOGOUT_NS: Nanos = 5 * SECOND;
 /// What a session remembers about its connections.
 #[derive(Debug)]
 pub(super) struct Recovery {
-    /// Bytes came since the last look.
-    pub(super) heard: bool,
-    last_heard: Nanos,
     /// When connect and login must be done.
     pub(super) login_deadline: Nanos,
     /// Since when there is no session, after a first one.
@@ -58,10 +55,8 @@ pub(super) struct Recovery {
     pub(super) closing: bool,
     /// When a target's request for logout runs out.
     drain_deadline: Nanos,
-    /// Where the connection goes.
+    /// Where the leading connection goes, or went.
     pub(super) peer: Option<SocketAddr>,
-    /// Our end of it.
-    pub(super) local: Option<SocketAddr>,
     /// Redirections of this attempt.
     pub(super) redirects: u8,
     /// Where the target has moved for good.
@@ -85,8 +80,6 @@ pub(crate) struct Detour {
 impl Recovery {
     pub(super) fn new(config: &Config, now: Nanos) -> Self {
         Self {
-            heard: false,
-            last_heard: now,
             login_deadline: now + nanos(config.options.login_timeout_s),
             lost_since: None,
             retry_at: 0,
@@ -96,7 +89,6 @@ impl Recovery {
             closing: false,
             drain_deadline: Nanos::MAX,
             peer: None,
-            local: None,
             redirects: 0,
             moved: None,
             logins: 0,
@@ -135,8 +127,10 @@ impl Session {
         self.recovery.attempt = 0;
         self.recovery.redirects = 0;
         self.recovery.lost_since = None;
-        self.recovery.last_heard = now;
-        self.recovery.wait_s = self.params.default_time2wait_s;
+        if let Some(leading) = self.links.first_mut() {
+            leading.last_heard = now;
+            self.recovery.wait_s = leading.params.default_time2wait_s;
+        }
         if let Some(facts) = &mut self.facts {
             facts.logins = self.recovery.logins;
         }
@@ -149,7 +143,7 @@ impl Session {
             self.tell(turn, now, EventKind::SessionRestored { retried_commands });
         }
         if self.config.is_discovery() {
-            self.enqueue_urgent(Owner::Text);
+            self.enqueue_urgent(0, Owner::Text);
         }
     }
 
@@ -162,9 +156,7 @@ impl Session {
         now: Nanos,
         turn: &mut Turn<'_, S>,
     ) {
-        if let Some(link) = self.link.take() {
-            driver.close(link.stream);
-        }
+        self.hang_up(driver);
         if let LossReason::Redirected { to, permanent } = reason {
             if let Err(reason) = self.follow(driver, to, *permanent, now, turn) {
                 self.lose(driver, &reason, now, turn);
@@ -247,9 +239,6 @@ impl Session {
     }
 
     fn forget_connection(&mut self) {
-        self.bursts.clear();
-        self.pongs.clear();
-        self.urgent.clear();
         self.questions.clear();
         self.text = None;
         self.text_next = None;
@@ -359,10 +348,10 @@ impl Session {
 
     fn fail_all<S: IoSink>(&mut self, error: IoError, turn: &mut Turn<'_, S>) {
         self.queue.clear();
-        self.urgent.clear();
         self.questions.clear();
-        // The rest of a read's data may still be arriving: it belongs to nobody now.
-        if let Some(link) = &mut self.link {
+        for link in &mut self.links {
+            link.urgent.clear();
+            // The rest of a read's data may still be arriving: it belongs to nobody now.
             link.current = Current::Nothing;
         }
         let all: Vec<TaskIndex> = self.tasks.iter().map(|(index, _)| index).collect();
@@ -396,16 +385,9 @@ impl Session {
         self.recovery.closing = true;
         self.fail_all(IoError::Closed, turn);
         if self.state == State::LoggingOut {
-            self.enqueue_urgent(Owner::Logout);
-        } else if let Some(link) = self.link.take() {
-            driver.close(link.stream);
-        }
-    }
-
-    /// Ends a session that was logged out.
-    pub(crate) fn hang_up<D: Driver>(&mut self, driver: &mut D) {
-        if let Some(link) = self.link.take() {
-            driver.close(link.stream);
+            self.enqueue_urgent(0, Owner::Logout);
+        } else {
+            self.hang_up(driver);
         }
     }
 
@@ -416,14 +398,17 @@ impl Session {
         now: Nanos,
         turn: &mut Turn<'_, S>,
     ) {
-        if std::mem::take(&mut self.recovery.heard) {
-            self.recovery.last_heard = now;
+        for link in &mut self.links {
+            if std::mem::take(&mut link.heard) {
+                link.last_heard = now;
+            }
         }
         if let Some(reason) = self.recovery.condemned.take() {
             return self.lose(driver, &reason, now, turn);
         }
+        let late = now >= self.recovery.login_deadline && !self.do_without_the_rest(driver, now, turn);
         let verdict = match self.state {
-            State::Connecting | State::LoggingIn if now >= self.recovery.login_deadline => {
+            State::Connecting | State::LoggingIn if late => {
                 Err(LossReason::Silence("the login was not finished within login_timeout_s"))
             }
             State::Waiting => return self.wait_on(driver, now, turn),
@@ -455,22 +440,21 @@ impl Session {
         let options = &self.config.options;
         let (command_ns, ping_ns) = (nanos(options.command_timeout_s), nanos(options.ping_timeout_s));
         let interval_ns = nanos(options.ping_interval_s);
-        let silent_ns = now.saturating_sub(self.recovery.last_heard);
+        let links = &self.links;
+        let silent_ns = |at: usize| links.get(at).map_or(0, |link| now.saturating_sub(link.last_heard));
         let mut due: Vec<TaskIndex> = Vec::new();
         let mut late: Vec<TaskIndex> = Vec::new();
-        let mut pinging = false;
         for (index, task) in self.tasks.iter() {
             let age = now.saturating_sub(task.first_sent);
             match (task.owner, task.stage) {
                 (_, Stage::BackedOff) if now >= task.due => due.push(index),
                 (_, Stage::BackedOff) => turn.wake_at = turn.wake_at.min(task.due),
                 // Whatever is heard shows that the target lives; its answer may stand behind a long queue.
-                (Owner::Ping, Stage::Sent) if age.min(silent_ns) >= ping_ns => {
+                (Owner::Ping, Stage::Sent) if age.min(silent_ns(usize::from(task.link))) >= ping_ns => {
                     return Err(LossReason::Silence(
                         "the target did not answer a ping within ping_timeout_s",
                     ));
                 }
-                (Owner::Ping, _) => pinging = true,
                 (Owner::Abort { .. }, Stage::Sent) if age >= ping_ns => {
                     return Err(LossReason::Silence("a command timed out and its abort was not answered"));
                 }
@@ -495,15 +479,27 @@ impl Session {
             self.tasks[index].stage = Stage::Aborting;
             self.tell(turn, now, EventKind::CommandTimeout);
             let itt = self.tasks.itt(index);
-            self.enqueue_urgent(Owner::Abort { itt });
+            // Over the connection that the command went over (RFC 7143 section 11.5.1).
+            self.enqueue_urgent(usize::from(self.tasks[index].link), Owner::Abort { itt });
         }
         if self.state == State::Draining && (!self.in_flight() || now >= self.recovery.drain_deadline) {
             self.step(Input::Drained);
-            self.enqueue_urgent(Owner::Logout);
+            self.enqueue_urgent(0, Owner::Logout);
         }
-        if interval_ns > 0 && silent_ns >= interval_ns && !pinging && self.state == State::Ready {
-            self.enqueue_urgent(Owner::Ping);
+        if interval_ns > 0 && self.state == State::Ready {
+            self.ping_the_silent(now, interval_ns);
         }
         Ok(())
+    }
+
+    /// Pings over every connection that nothing has come over for a while.
+    fn ping_the_silent(&mut self, now: Nanos, interval_ns: Nanos) {
+        for at in 0..self.links.len() {
+            let link = &mut self.links[at];
+            if !link.pinging && now.saturating_sub(link.last_heard) >= interval_ns {
+                link.pinging = true;
+                self.enqueue_urgent(at, Owner::Ping);
+            }
+        }
     }
 }

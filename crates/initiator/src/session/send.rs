@@ -4,9 +4,10 @@
 //! cancelled while it waits leaves no hole in the numbering, and no PDU carries an old acknowledgement. Order in the
 //! list: login, answers to the target's pings, write data that the target waits for, control PDUs, commands.
 
-use super::state::State;
+use super::link::Link;
 use super::tasks::{Owner, Payload, Progress, Stage, TaskIndex};
 use super::{LossReason, Regions, Session};
+use crate::multipath::Load;
 use linerate_io::{Driver, Nanos, Outgoing, Seg};
 use linerate_iscsi::digest::Crc32c;
 use linerate_iscsi::frame::Framer;
@@ -26,53 +27,57 @@ impl Session {
     /// Hands what is queued to the driver and receives again. While a send is under way new work waits for its end, so
     /// that it leaves in one piece.
     pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D, regions: &Regions, now: Nanos) {
-        // A receive before the connection stands would take the reason why it cannot.
-        if self.state == State::Connecting {
-            return;
+        for at in 0..self.links.len() {
+            self.fill(at, regions, now);
         }
-        let Some(link) = &mut self.link else { return };
-        if let Some(mut outgoing) = link.outgoing.take() {
-            self.fill(&mut outgoing, regions, now);
-            let Some(link) = &mut self.link else { return };
-            if outgoing.is_empty() {
-                link.outgoing = Some(outgoing);
-            } else {
+        if self.state.sends_commands() {
+            self.send_commands(regions, now);
+        }
+        for at in 0..self.links.len() {
+            let link = &mut self.links[at];
+            if let Some(outgoing) = link.outgoing.take_if(|outgoing| !outgoing.is_empty()) {
                 driver.send(link.stream, outgoing);
             }
+            self.receive_again(driver, at);
         }
-        self.receive_again(driver);
     }
 
-    fn fill(&mut self, out: &mut Outgoing, regions: &Regions, now: Nanos) {
-        if let Some(link) = &mut self.link
-            && !link.login_bytes.is_empty()
-        {
+    /// What goes before commands.
+    fn fill(&mut self, at: usize, regions: &Regions, now: Nanos) {
+        let link = &mut self.links[at];
+        if !link.is_connected() {
+            return;
+        }
+        let Some(mut out) = link.outgoing.take() else { return };
+        if !link.login_bytes.is_empty() {
             out.push_bytes(&link.login_bytes);
             link.login_bytes.clear();
         }
-        if !self.state.is_full_feature() {
-            return;
-        }
-        let framer = self.link.as_ref().map(|link| link.framer).unwrap_or_default();
-        self.send_pongs(out, framer);
-        while let Some((itt, burst)) = self.bursts.pop_front() {
-            if let Some(index) = self.tasks.find(itt) {
-                self.send_burst(index, burst, out, framer, regions);
-                if let Progress::Write(write) = &mut self.tasks[index].progress {
-                    write.answered();
+        if link.is_full() {
+            self.send_pongs(at, &mut out);
+            while let Some((itt, burst)) = self.links[at].bursts.pop_front() {
+                if let Some(index) = self.tasks.find(itt) {
+                    self.send_burst(index, at, burst, &mut out, regions);
+                    if let Progress::Write(write) = &mut self.tasks[index].progress {
+                        write.answered();
+                    }
                 }
             }
+            while let Some(index) = self.links[at].urgent.pop_front() {
+                self.send_control(index, at, &mut out, now);
+            }
         }
-        while let Some(index) = self.urgent.pop_front() {
-            self.send_control(index, out, framer, now);
-        }
-        if !self.state.sends_commands() {
-            return;
-        }
+        self.links[at].outgoing = Some(out);
+    }
+
+    /// Gives commands their numbers, and puts each on one of the connections that can send.
+    fn send_commands(&mut self, regions: &Regions, now: Nanos) {
         while self.window.can_send()
+            && !self.questions.is_empty()
+            && let Some(at) = self.choose_link(0)
             && let Some(index) = self.questions.pop_front()
         {
-            self.send_command(index, out, framer, regions, now);
+            self.send_command(index, at, regions, now);
         }
         if self.held {
             return;
@@ -81,22 +86,38 @@ impl Session {
             if !self.window.can_send() || (self.tasks.retried > 0 && self.must_wait(index)) {
                 break;
             }
+            let Some(at) = self.choose_link(self.tasks[index].len_bytes) else { break };
             self.queue.pop_front();
-            self.send_command(index, out, framer, regions, now);
+            self.send_command(index, at, regions, now);
         }
     }
 
+    /// The connection for the next command. One whose last send is not over yet cannot take it; none if all are like that.
     #[inline]
-    fn send_command(
-        &mut self,
-        index: TaskIndex,
-        out: &mut Outgoing,
-        framer: Framer,
-        regions: &Regions,
-        now: Nanos,
-    ) {
+    fn choose_link(&mut self, bytes: u32) -> Option<usize> {
+        let count = self.links.len();
+        if count == 1 {
+            return self.links[0].outgoing.is_some().then_some(0);
+        }
+        let links = &self.links;
+        let can_send = |at: usize| links[at].outgoing.is_some();
+        let load = |at: usize| Load {
+            ios: if can_send(at) { links[at].in_flight } else { u32::MAX },
+            ..Load::default()
+        };
+        let first = if count == 0 { return None } else { self.spread.select(count, bytes, load) };
+        (first..count).chain(0..first).find(|at| can_send(*at))
+    }
+
+    #[inline]
+    fn send_command(&mut self, index: TaskIndex, at: usize, regions: &Regions, now: Nanos) {
+        let link = &mut self.links[at];
+        let Some(mut out) = link.outgoing.take() else { return };
+        link.in_flight += 1;
+        let (framer, params, exp_stat_sn) = (link.framer, link.params, link.expected.number());
         let itt = self.tasks.itt(index);
         let task = &mut self.tasks[index];
+        task.link = at as u8;
         let (mut immediate, mut final_pdu, mut unsolicited) = (0, true, None);
         match task.payload {
             Payload::None => task.progress = Progress::None,
@@ -105,7 +126,7 @@ impl Session {
                 task.progress = Progress::Read(InitiatorRead::new(task.len_bytes));
             }
             Payload::Out(_) | Payload::List(_) => {
-                let write = InitiatorWrite::new(task.len_bytes, &self.params);
+                let write = InitiatorWrite::new(task.len_bytes, &params);
                 (immediate, final_pdu, unsolicited) =
                     (write.immediate_len(), write.command_final(), write.unsolicited());
                 task.progress = Progress::Write(write);
@@ -126,26 +147,28 @@ impl Session {
             itt,
             expected_len: task.len_bytes,
             cmd_sn: task.cmd_sn,
-            exp_stat_sn: self.window.exp_stat_sn(),
+            exp_stat_sn,
             cdb: task.cdb,
             ahs_len: 0,
             data_len: immediate,
         };
-        push_header(out, framer, |bhs| pdu.emit(bhs));
-        push_payload(out, framer, regions, &task.payload, 0, immediate);
+        push_header(&mut out, framer, |bhs| pdu.emit(bhs));
+        push_payload(&mut out, framer, regions, &task.payload, 0, immediate);
         if let Some(burst) = unsolicited {
-            self.send_burst(index, burst, out, framer, regions);
+            self.send_burst(index, at, burst, &mut out, regions);
         }
+        self.links[at].outgoing = Some(out);
     }
 
     fn send_burst(
         &mut self,
         index: TaskIndex,
+        at: usize,
         burst: Burst,
         out: &mut Outgoing,
-        framer: Framer,
         regions: &Regions,
     ) {
+        let (framer, exp_stat_sn) = (self.links[at].framer, self.links[at].expected.number());
         let itt = self.tasks.itt(index);
         let task = &self.tasks[index];
         let ttt = burst.ttt;
@@ -155,7 +178,7 @@ impl Session {
                 lun: if ttt == RESERVED_TAG { Lun(0) } else { task.lun },
                 itt,
                 ttt,
-                exp_stat_sn: self.window.exp_stat_sn(),
+                exp_stat_sn,
                 data_sn: piece.data_sn,
                 buffer_offset: piece.buffer_offset,
                 data_len: piece.len,
@@ -166,24 +189,27 @@ impl Session {
     }
 
     /// A NOP-Out that answers a ping copies LUN and target transfer tag (RFC 7143 11.18).
-    fn send_pongs(&mut self, out: &mut Outgoing, framer: Framer) {
-        for ping in self.pongs.drain(..) {
+    fn send_pongs(&mut self, at: usize, out: &mut Outgoing) {
+        let link = &mut self.links[at];
+        let (framer, exp_stat_sn) = (link.framer, link.expected.number());
+        for ping in link.pongs.drain(..) {
             let pdu = NopOut {
                 immediate: true,
                 lun: ping.lun,
                 itt: RESERVED_TAG,
                 ttt: ping.ttt,
                 cmd_sn: self.window.immediate(),
-                exp_stat_sn: self.window.exp_stat_sn(),
+                exp_stat_sn,
                 data_len: 0,
             };
             push_header(out, framer, |bhs| pdu.emit(bhs));
         }
     }
 
-    fn send_control(&mut self, index: TaskIndex, out: &mut Outgoing, framer: Framer, now: Nanos) {
+    fn send_control(&mut self, index: TaskIndex, at: usize, out: &mut Outgoing, now: Nanos) {
         let itt = self.tasks.itt(index);
-        let (cmd_sn, exp_stat_sn) = (self.window.immediate(), self.window.exp_stat_sn());
+        let Link { framer, expected, .. } = self.links[at];
+        let (cmd_sn, exp_stat_sn) = (self.window.immediate(), expected.number());
         let owner = self.tasks[index].owner;
         match owner {
             Owner::Ping => {
@@ -211,7 +237,7 @@ impl Session {
                 };
                 push_header(out, framer, |bhs| pdu.emit(bhs));
             }
-            Owner::Text => self.send_text(index, out, framer),
+            Owner::Text => self.send_text(index, at, out),
             Owner::Logout => {
                 let reason = LogoutReason::CloseSession;
                 let pdu = LogoutRequest { immediate: true, reason, itt, cid: 0, cmd_sn, exp_stat_sn };
@@ -225,7 +251,7 @@ impl Session {
     }
 
     /// The question, or an empty request for the rest of the answer.
-    fn send_text(&mut self, index: TaskIndex, out: &mut Outgoing, framer: Framer) {
+    fn send_text(&mut self, index: TaskIndex, at: usize, out: &mut Outgoing) {
         let (mut pdu, text) = if let Some(next) = self.text_next.take() {
             (next, Vec::new())
         } else {
@@ -235,7 +261,8 @@ impl Session {
             first
         };
         pdu.cmd_sn = self.window.immediate();
-        pdu.exp_stat_sn = self.window.exp_stat_sn();
+        let framer = self.links[at].framer;
+        pdu.exp_stat_sn = self.links[at].expected.number();
         push_header(out, framer, |bhs| pdu.emit(bhs));
         out.push_bytes(&text);
         out.push_bytes(&framer.trailer(pdu.data_len, || Crc32c::EMPTY.update(&text)));
@@ -244,14 +271,15 @@ impl Session {
     /// A send has ended.
     pub(crate) fn sent(
         &mut self,
+        at: usize,
         result: io::Result<()>,
         mut outgoing: Box<Outgoing>,
     ) -> Result<(), LossReason> {
         outgoing.clear();
-        if let Some(link) = &mut self.link {
+        if let Some(link) = self.links.get_mut(at) {
             link.outgoing = Some(outgoing);
         }
-        result.map_err(|error| LossReason::Broken { portal: self.portal_now(), error: error.to_string() })
+        result.map_err(|error| LossReason::Broken { portal: self.portal_now(at), error: error.to_string() })
     }
 }
 

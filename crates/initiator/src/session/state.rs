@@ -88,11 +88,6 @@ impl State {
         TRANSITIONS.iter().find(|(from, on, _)| (*from, *on) == (self, input)).map(|(_, _, to)| *to)
     }
 
-    /// The connection is in full feature phase.
-    pub(crate) fn is_full_feature(self) -> bool {
-        matches!(self, State::Ready | State::Draining | State::LoggingOut)
-    }
-
     /// Commands may be sent.
     pub(crate) fn sends_commands(self) -> bool {
         self == State::Ready

@@ -106,6 +106,8 @@ pub(crate) struct Task {
     pub(crate) progress: Progress,
     pub(crate) footprint: Footprint,
     pub(crate) cmd_sn: u32,
+    /// Place of the connection that it was sent over.
+    pub(crate) link: u8,
     /// When it was first sent; 0 before.
     pub(crate) first_sent: Nanos,
     /// When a backed-off task is due.
@@ -239,6 +241,7 @@ impl TaskTable {
             progress: Progress::None,
             footprint: new.footprint,
             cmd_sn: 0,
+            link: 0,
             first_sent: 0,
             due: 0,
             retried: false,

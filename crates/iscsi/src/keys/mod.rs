@@ -5,6 +5,9 @@
 //! A key that is *declared* (`MaxRecvDataSegmentLength`, names) is taken as it is and not answered. A key that is
 //! *negotiated* is offered by one side and answered by the other with the result, which its kind defines: the smaller or
 //! larger number, the AND or OR of booleans, the first value of the list that the answering side accepts.
+//!
+//! Most keys hold for the whole session and are settled by its first ("leading") login. A login that adds a connection to
+//! the session speaks only of what is the connection's own: digests and segment lengths.
 
 mod negotiate;
 mod table;
@@ -64,6 +67,8 @@ pub struct Offer {
     pub default_time2wait_s: u16,
     /// Most seconds that tasks are kept: 0 to 3600.
     pub default_time2retain_s: u16,
+    /// Connections of one session: 1 to 65535.
+    pub max_connections: u16,
 }
 
 impl Default for Offer {
@@ -79,6 +84,7 @@ impl Default for Offer {
             max_outstanding_r2t: 1,
             default_time2wait_s: 2,
             default_time2retain_s: 0,
+            max_connections: 1,
         }
     }
 }

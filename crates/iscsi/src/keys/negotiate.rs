@@ -20,6 +20,8 @@ pub struct Negotiation {
     side: Side,
     offer: Offer,
     discovery: bool,
+    /// The login adds a connection to a session, whose own keys are settled.
+    joining: bool,
     params: SessionParams,
     /// Bit per index of [`KEYS`]: the peer has sent the key.
     received: u32,
@@ -36,7 +38,30 @@ impl Negotiation {
     pub fn new(side: Side, offer: Offer, discovery: bool) -> Self {
         debug_assert!(offer.first_burst_length <= offer.max_burst_length);
         let params = SessionParams::default();
-        Negotiation { side, offer, discovery, params, received: 0, awaited: 0, declared: 0 }
+        Negotiation { side, offer, discovery, joining: false, params, received: 0, awaited: 0, declared: 0 }
+    }
+
+    /// Negotiation of a connection that joins a session: what the session has settled stays, the rest begins anew.
+    pub fn joining(side: Side, offer: Offer, session: &SessionParams) -> Self {
+        let fresh = SessionParams::default();
+        let params = SessionParams {
+            max_recv_data_segment_length: fresh.max_recv_data_segment_length,
+            peer_max_recv_data_segment_length: fresh.peer_max_recv_data_segment_length,
+            header_digest: fresh.header_digest,
+            data_digest: fresh.data_digest,
+            ..*session
+        };
+        Negotiation { joining: true, params, ..Self::new(side, offer, false) }
+    }
+
+    /// Whether the session's own keys are settled already.
+    pub fn is_joining(&self) -> bool {
+        self.joining
+    }
+
+    /// Whether a key has a meaning in this login.
+    fn has_meaning(&self, key: &Key) -> bool {
+        (key.in_discovery || !self.discovery) && !(self.joining && key.leading_only)
     }
 
     /// Writes everything that this side says on its own: the initiator offers all keys it negotiates, the target declares
@@ -44,9 +69,7 @@ impl Negotiation {
     pub fn propose(&mut self, out: &mut Writer) {
         for (index, key) in KEYS.iter().enumerate() {
             let bit = 1 << index;
-            if (self.discovery && !key.in_discovery)
-                || self.received & bit != 0 && self.side == Side::Initiator
-            {
+            if !self.has_meaning(key) || self.received & bit != 0 && self.side == Side::Initiator {
                 continue;
             }
             if let Kind::DeclaredNumber { ours, set_ours, .. } = key.kind {
@@ -107,6 +130,9 @@ impl Negotiation {
         if self.awaited & bit != 0 {
             self.awaited &= !bit;
             return self.take_answer(key, value);
+        }
+        if self.joining && key.leading_only {
+            return Err(NegotiationError::LeadingOnly(key.name));
         }
         if self.discovery && !key.in_discovery {
             out.push(key.name, IRRELEVANT);
@@ -266,6 +292,9 @@ pub enum NegotiationError {
     /// A key that only the other side may send.
     #[error("peer sent key {0}, which only this side may send")]
     WrongSide(&'static str),
+    /// A key that only a session's first login may use.
+    #[error("peer sent key {0} while a connection joined its session, which has settled it")]
+    LeadingOnly(&'static str),
     /// A value outside the key's range or its rules.
     #[error("peer sent an invalid value for key {0}")]
     BadValue(&'static str),

@@ -16,6 +16,8 @@ pub struct Key {
     pub who: Who,
     /// It has a meaning in discovery sessions.
     pub in_discovery: bool,
+    /// It holds for the whole session: only the login of the first connection may use it (LO in RFC 7143 section 13).
+    pub leading_only: bool,
 }
 
 /// Values of a key, our side's value, and where the result goes.
@@ -103,7 +105,12 @@ pub enum Who {
 const LENGTH_MAX: u32 = (1 << 24) - 1;
 
 const fn key(name: &'static str, kind: Kind, place: Place, who: Who, in_discovery: bool) -> Key {
-    Key { name, kind, place, who, in_discovery }
+    Key { name, kind, place, who, in_discovery, leading_only: false }
+}
+
+/// A key of the operational stage that holds for the whole session.
+const fn session_wide(name: &'static str, kind: Kind, in_discovery: bool) -> Key {
+    Key { leading_only: true, ..key(name, kind, Place::Operational, Who::Both, in_discovery) }
 }
 
 const fn declared(name: &'static str, who: Who) -> Key {
@@ -153,35 +160,23 @@ pub const KEYS: &[Key] = &[
         Who::Both,
         true,
     ),
-    key(
-        "MaxBurstLength",
-        length(|o| o.max_burst_length, |p, v| p.max_burst_length = v),
-        Place::Operational,
-        Who::Both,
-        false,
-    ),
-    key(
+    session_wide("MaxBurstLength", length(|o| o.max_burst_length, |p, v| p.max_burst_length = v), false),
+    session_wide(
         "FirstBurstLength",
         length(|o| o.first_burst_length, |p, v| p.first_burst_length = v),
-        Place::Operational,
-        Who::Both,
         false,
     ),
-    key(
+    session_wide(
         "InitialR2T",
         Kind::Boolean { or: true, ours: |o| o.initial_r2t, set: |p, v| p.initial_r2t = v },
-        Place::Operational,
-        Who::Both,
         false,
     ),
-    key(
+    session_wide(
         "ImmediateData",
         Kind::Boolean { or: false, ours: |o| o.immediate_data, set: |p, v| p.immediate_data = v },
-        Place::Operational,
-        Who::Both,
         false,
     ),
-    key(
+    session_wide(
         "MaxOutstandingR2T",
         Kind::Number {
             min: 1,
@@ -190,26 +185,22 @@ pub const KEYS: &[Key] = &[
             ours: |o| u32::from(o.max_outstanding_r2t),
             set: |p, v| p.max_outstanding_r2t = v as u16,
         },
-        Place::Operational,
-        Who::Both,
         false,
     ),
-    key(
+    session_wide(
         "MaxConnections",
         Kind::Number {
             min: 1,
             max: 65_535,
             larger: false,
-            ours: |_| 1,
+            ours: |o| u32::from(o.max_connections),
             set: |p, v| p.max_connections = v as u16,
         },
-        Place::Operational,
-        Who::Both,
         false,
     ),
-    key("DataPDUInOrder", IN_ORDER, Place::Operational, Who::Both, false),
-    key("DataSequenceInOrder", IN_ORDER, Place::Operational, Who::Both, false),
-    key(
+    session_wide("DataPDUInOrder", IN_ORDER, false),
+    session_wide("DataSequenceInOrder", IN_ORDER, false),
+    session_wide(
         "DefaultTime2Wait",
         Kind::Number {
             min: 0,
@@ -218,11 +209,9 @@ pub const KEYS: &[Key] = &[
             ours: |o| u32::from(o.default_time2wait_s),
             set: |p, v| p.default_time2wait_s = v as u16,
         },
-        Place::Operational,
-        Who::Both,
         true,
     ),
-    key(
+    session_wide(
         "DefaultTime2Retain",
         Kind::Number {
             min: 0,
@@ -231,11 +220,9 @@ pub const KEYS: &[Key] = &[
             ours: |o| u32::from(o.default_time2retain_s),
             set: |p, v| p.default_time2retain_s = v as u16,
         },
-        Place::Operational,
-        Who::Both,
         true,
     ),
-    key(
+    session_wide(
         "ErrorRecoveryLevel",
         Kind::Number {
             min: 0,
@@ -244,12 +231,10 @@ pub const KEYS: &[Key] = &[
             ours: |_| 0,
             set: |p, v| p.error_recovery_level = v as u8,
         },
-        Place::Operational,
-        Who::Both,
         true,
     ),
-    key("TaskReporting", Kind::Word { only: "RFC3720" }, Place::Operational, Who::Both, false),
-    key("iSCSIProtocolLevel", Kind::Fixed { answer: "1" }, Place::Operational, Who::Both, false),
+    session_wide("TaskReporting", Kind::Word { only: "RFC3720" }, false),
+    session_wide("iSCSIProtocolLevel", Kind::Fixed { answer: "1" }, false),
     key("IFMarker", Kind::Fixed { answer: "No" }, Place::Operational, Who::Both, true),
     key("OFMarker", Kind::Fixed { answer: "No" }, Place::Operational, Who::Both, true),
     key("IFMarkInt", Kind::Fixed { answer: "Reject" }, Place::Operational, Who::Both, true),

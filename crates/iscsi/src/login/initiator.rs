@@ -5,6 +5,7 @@ use super::{Established, LOGIN_PDUS_MAX, VERSION};
 use crate::chap::{self, Algorithm, ChapConfig};
 use crate::keys::{Negotiation, NegotiationError, Offer, Side, number};
 use crate::names::IscsiName;
+use crate::params::SessionParams;
 use crate::pdu::{LoginRequest, LoginResponse, LoginStatus, Stage};
 use crate::text::{self, Collector, TextError, Writer};
 
@@ -30,6 +31,17 @@ pub struct InitiatorConfig {
     pub offer: Offer,
     /// How to prove ourselves, and whether the target must.
     pub chap: Option<ChapConfig>,
+    /// The session that the connection is to be added to; `None` starts a new one.
+    pub join: Option<Join>,
+}
+
+/// A session of ours that a further connection joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The target's handle of it.
+    pub tsih: u16,
+    /// What its first login has negotiated.
+    pub params: SessionParams,
 }
 
 /// One login on the initiator's side.
@@ -76,7 +88,10 @@ fn required<'a>(pairs: &Pairs<'a>, name: &'static str) -> Result<&'a str, LoginF
 impl InitiatorLogin {
     /// A login that has not begun.
     pub fn new(config: InitiatorConfig) -> Self {
-        let keys = Negotiation::new(Side::Initiator, config.offer, config.target_name.is_none());
+        let keys = match &config.join {
+            None => Negotiation::new(Side::Initiator, config.offer, config.target_name.is_none()),
+            Some(join) => Negotiation::joining(Side::Initiator, config.offer, &join.params),
+        };
         InitiatorLogin {
             config,
             state: InitiatorState::Start,
@@ -103,7 +118,9 @@ impl InitiatorLogin {
         out.push("InitiatorName", self.config.initiator_name.as_str());
         match &self.config.target_name {
             Some(name) => {
-                out.push("SessionType", "Normal");
+                if self.config.join.is_none() {
+                    out.push("SessionType", "Normal");
+                }
                 out.push("TargetName", name.as_str());
             }
             None => out.push("SessionType", "Discovery"),
@@ -294,6 +311,9 @@ impl InitiatorLogin {
         if response.tsih == 0 {
             return Err(LoginFailure::Protocol("no session handle"));
         }
+        if self.config.join.is_some_and(|join| join.tsih != response.tsih) {
+            return Err(LoginFailure::Protocol("the handle of another session"));
+        }
         self.step(InitiatorEvent::ToFullFeature)?;
         Ok(InitiatorStep::Done(Box::new(Established {
             initiator_name: self.config.initiator_name.to_string(),
@@ -302,7 +322,8 @@ impl InitiatorLogin {
             tsih: response.tsih,
             cid: self.config.cid,
             params: self.keys.params(),
-            cmd_sn: self.config.cmd_sn,
+            leading: self.config.join.is_none(),
+            cmd_sn: if self.config.join.is_none() { self.config.cmd_sn } else { response.sn.exp_cmd_sn },
             stat_sn: response.sn.stat_sn.wrapping_add(1),
             max_cmd_sn: response.sn.max_cmd_sn,
             user: self.config.chap.as_ref().filter(|_| self.proved).map(|chap| chap.initiator().name.clone()),
@@ -330,7 +351,7 @@ impl InitiatorLogin {
             version_max: VERSION,
             version_min: VERSION,
             isid: self.config.isid,
-            tsih: 0,
+            tsih: self.config.join.map_or(0, |join| join.tsih),
             itt: self.config.itt,
             cid: self.config.cid,
             cmd_sn: self.config.cmd_sn,

@@ -11,6 +11,9 @@
 //! written down as data in `table.rs`; [`TargetLogin`] and [`InitiatorLogin`] work out what a message *means* and the
 //! tables say whether it may come *now*. `docs/rfc7143-states.md` is generated from the same tables.
 //!
+//! A login whose requests carry the handle of a session (TSIH) adds a connection to it: the same stages, but only what
+//! belongs to the connection is negotiated.
+//!
 //! Both machines are driven by whole PDUs: [`TargetLogin::receive`] and [`InitiatorLogin::receive`] take a header and its
 //! data segment and give the PDU to send. Random bytes come from the caller. Deadlines are the caller's too.
 
@@ -20,13 +23,13 @@ mod table;
 mod target;
 mod target_auth;
 
-pub use initiator::{InitiatorConfig, InitiatorLogin, InitiatorStep, LoginFailure};
+pub use initiator::{InitiatorConfig, InitiatorLogin, InitiatorStep, Join, LoginFailure};
 pub use sessions::{Decision, ExistingSession, SessionRequest, decide};
 pub use table::{
     INITIATOR_LOGIN, InitiatorEvent, InitiatorState, Row, TARGET_LOGIN, TargetEvent, TargetState, next_state,
 };
 pub use target::{
-    Accepted, LoginRefusal, Lookup, TargetConfig, TargetHost, TargetLogin, TargetReply, TargetStep,
+    Accepted, Joined, LoginRefusal, Lookup, TargetConfig, TargetHost, TargetLogin, TargetReply, TargetStep,
 };
 
 use crate::params::SessionParams;
@@ -55,11 +58,13 @@ pub struct Established {
     pub cid: u16,
     /// What was negotiated.
     pub params: SessionParams,
-    /// Sequence number of the session's first command.
+    /// It began the session; otherwise it added a connection to one.
+    pub leading: bool,
+    /// Sequence number of the session's first command; of one that was joined, the next that the target expects.
     pub cmd_sn: u32,
     /// Sequence number of the next status.
     pub stat_sn: u32,
-    /// `ExpCmdSN` and `MaxCmdSN` as the final response said them.
+    /// `MaxCmdSN` as the final response said it.
     pub max_cmd_sn: u32,
     /// The user that the initiator proved to be.
     pub user: Option<String>,

@@ -2,6 +2,9 @@
 //!
 //! A session is named by the initiator (name and ISID) and the target with its portal group; TSIH is the target's handle.
 //! The same name with TSIH 0 means that the initiator lost the old session: the new login replaces it (reinstatement).
+//! With the session's TSIH it adds a connection, as many as were agreed on. One whose CID is in use is refused: it could
+//! only take the old one's place (connection reinstatement, section 6.3.4), but at error recovery level 0 a connection
+//! that is lost takes its session with it.
 
 use crate::pdu::LoginStatus;
 
@@ -20,6 +23,8 @@ pub struct SessionRequest {
     pub tsih: u16,
     /// Connection ID.
     pub cid: u16,
+    /// `MaxConnections`, as this login has negotiated it or the session before.
+    pub max_connections: u16,
 }
 
 /// A session that exists, as [`decide`] needs to see it.
@@ -35,6 +40,34 @@ pub struct ExistingSession {
     pub isid: [u8; 6],
     /// Its handle.
     pub tsih: u16,
+    /// `MaxConnections` as negotiated.
+    pub max_connections: u16,
+    /// Connection IDs in use.
+    pub cids: Vec<u16>,
+}
+
+impl ExistingSession {
+    /// The session that a login starts.
+    pub fn begun_by(request: &SessionRequest, tsih: u16) -> Self {
+        ExistingSession {
+            initiator_name: request.initiator_name.clone(),
+            target_name: request.target_name.clone(),
+            portal_group_tag: request.portal_group_tag,
+            isid: request.isid,
+            tsih,
+            max_connections: request.max_connections,
+            cids: vec![request.cid],
+        }
+    }
+
+    /// Whether the login names this session: the same ISID through another portal group is another nexus, and another
+    /// session.
+    pub fn is_named_by(&self, request: &SessionRequest) -> bool {
+        self.initiator_name == request.initiator_name
+            && self.target_name == request.target_name
+            && self.portal_group_tag == request.portal_group_tag
+            && self.isid == request.isid
+    }
 }
 
 /// What to do with a login.
@@ -42,7 +75,9 @@ pub struct ExistingSession {
 pub enum Decision {
     /// Start a session.
     New,
-    /// End the session at this index (its tasks are aborted, its connection closed), then start a new one.
+    /// Add a connection to the session at this index.
+    Join(usize),
+    /// End the session at this index (its tasks are aborted, its connections closed), then start a new one.
     Replace(usize),
     /// Refuse with this status.
     Refuse(LoginStatus),
@@ -57,22 +92,30 @@ pub fn decide<'a>(
     let mut count = 0;
     for (index, session) in existing.into_iter().enumerate() {
         count += 1;
-        // The same ISID through another portal group is another nexus, and another session.
-        let same_pair = session.initiator_name == request.initiator_name
-            && session.target_name == request.target_name
-            && session.portal_group_tag == request.portal_group_tag;
+        if !session.is_named_by(request) {
+            continue;
+        }
         // Discovery sessions of one initiator may share an ISID: each tool makes its own, and none holds tasks.
-        let same_name = same_pair && session.isid == request.isid && request.target_name.is_some();
-        if request.tsih == 0 && same_name {
+        if request.tsih == 0 && request.target_name.is_some() {
             return Decision::Replace(index);
         }
-        if request.tsih != 0 && session.tsih == request.tsih && same_pair {
-            // One connection per session: a second one, or a first one come again, cannot join (RFC 7143 section 11.13.5).
-            return Decision::Refuse(LoginStatus::CANNOT_INCLUDE);
+        if request.tsih != 0 && session.tsih == request.tsih {
+            return join(session, request).map_or_else(Decision::Refuse, |()| Decision::Join(index));
         }
     }
     if request.tsih != 0 {
         return Decision::Refuse(LoginStatus::NO_SUCH_SESSION);
     }
     if count >= sessions_max { Decision::Refuse(LoginStatus::OUT_OF_RESOURCES) } else { Decision::New }
+}
+
+/// Whether another connection fits into a session.
+fn join(session: &ExistingSession, request: &SessionRequest) -> Result<(), LoginStatus> {
+    if session.cids.contains(&request.cid) {
+        return Err(LoginStatus::CANNOT_INCLUDE);
+    }
+    if session.cids.len() >= usize::from(session.max_connections) {
+        return Err(LoginStatus::TOO_MANY_CONNECTIONS);
+    }
+    Ok(())
 }

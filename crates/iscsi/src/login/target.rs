@@ -7,8 +7,10 @@ use super::{Established, LOGIN_DATA_BYTES_MAX, LOGIN_PDUS_MAX, VERSION};
 use crate::chap::ChapConfig;
 use crate::keys::{Negotiation, NegotiationError, Offer, Side};
 use crate::names::{IscsiName, NameError};
+use crate::params::SessionParams;
 use crate::pdu::{LoginRequest, LoginResponse, LoginStatus, Stage, StatusNumbers};
 use crate::text::{self, Collector, Splitter, TextError, Writer};
+use crate::window::CommandWindow;
 
 /// What the machine asks of the array it belongs to.
 pub trait TargetHost {
@@ -19,6 +21,21 @@ pub trait TargetHost {
     /// The initiator has proved itself and wants its session now: [`super::decide`] and act on it. Gives the session's
     /// handle (not 0), or why not.
     fn admit(&mut self, request: &SessionRequest) -> Result<u16, LoginStatus>;
+    /// The session that a login with this handle would add a connection to. Without one the login goes on as if it were a
+    /// new session's, until [`Self::admit`] refuses it.
+    fn session(&mut self, tsih: u16) -> Option<Joined> {
+        let _ = tsih;
+        None
+    }
+}
+
+/// A session that a further connection joins, as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// What its first login has negotiated.
+    pub params: SessionParams,
+    /// Its window of commands.
+    pub commands: CommandWindow,
 }
 
 /// What became of [`TargetHost::find`].
@@ -77,6 +94,8 @@ pub struct TargetLogin {
     auth: TargetAuth,
     keys: Option<Negotiation>,
     tsih: u16,
+    /// The session that the connection is to be added to, as it was when the last request came.
+    joined: Option<Joined>,
 }
 
 /// Who logs in where; known after the first request.
@@ -124,6 +143,7 @@ impl TargetLogin {
             auth: TargetAuth::default(),
             keys: None,
             tsih: 0,
+            joined: None,
             config,
         }
     }
@@ -141,6 +161,9 @@ impl TargetLogin {
         data: &[u8],
         host: &mut impl TargetHost,
     ) -> TargetReply {
+        if request.tsih != 0 {
+            self.joined = host.session(request.tsih);
+        }
         match self.judge(request, data, host) {
             Ok(reply) => reply,
             Err(refusal) => {
@@ -189,9 +212,10 @@ impl TargetLogin {
             return Err(LoginRefusal::Protocol("too many login requests"));
         }
         if let Some(first) = &self.first {
-            let same = (first.itt, first.isid, first.tsih, first.cid, first.cmd_sn)
-                == (request.itt, request.isid, request.tsih, request.cid, request.cmd_sn);
-            if !same {
+            let same = (first.itt, first.isid, first.tsih, first.cid)
+                == (request.itt, request.isid, request.tsih, request.cid);
+            // In a session that lives its other connections move the number (RFC 7143 section 11.12.8).
+            if !same || (request.tsih == 0 && first.cmd_sn != request.cmd_sn) {
                 return Err(LoginRefusal::Protocol(
                     "a tag, session, connection or command number that changed",
                 ));
@@ -243,7 +267,10 @@ impl TargetLogin {
             }
             Lookup::Refuse(status) => return Err(LoginRefusal::Host(status)),
         };
-        self.keys = Some(Negotiation::new(Side::Target, self.config.offer, discovery));
+        self.keys = Some(match &self.joined {
+            Some(session) => Negotiation::joining(Side::Target, self.config.offer, &session.params),
+            None => Negotiation::new(Side::Target, self.config.offer, discovery),
+        });
         self.auth = TargetAuth::new(accepted.chap.clone());
         if !discovery {
             out.push("TargetPortalGroupTag", &accepted.portal_group_tag.to_string());
@@ -320,6 +347,11 @@ impl TargetLogin {
         let done = next == Stage::FullFeature;
         if done {
             let session = self.session_request(request)?;
+            let joins = self.keys.as_ref().is_some_and(Negotiation::is_joining);
+            if joins != self.joined.is_some() {
+                // The session came or went while this login was under way.
+                return Err(LoginRefusal::Host(LoginStatus::NO_SUCH_SESSION));
+            }
             self.tsih = host.admit(&session).map_err(LoginRefusal::Host)?;
         }
         let event = if done { TargetEvent::ToFullFeature } else { TargetEvent::ToOperational };
@@ -335,6 +367,7 @@ impl TargetLogin {
 
     fn session_request(&self, request: &LoginRequest) -> Result<SessionRequest, LoginRefusal> {
         let who = self.who.as_ref().ok_or(LoginRefusal::Missing("InitiatorName"))?;
+        let keys = self.keys.as_ref().ok_or(LoginRefusal::Missing("InitiatorName"))?;
         Ok(SessionRequest {
             initiator_name: who.initiator_name.clone(),
             target_name: who.target_name.clone(),
@@ -342,6 +375,7 @@ impl TargetLogin {
             isid: request.isid,
             tsih: request.tsih,
             cid: request.cid,
+            max_connections: keys.params().max_connections,
         })
     }
 
@@ -356,15 +390,18 @@ impl TargetLogin {
             tsih: self.tsih,
             cid: request.cid,
             params: keys.params(),
-            cmd_sn: request.cmd_sn,
+            leading: request.tsih == 0,
+            cmd_sn: self.commands(request).exp_cmd_sn(),
             stat_sn: self.stat_sn,
-            max_cmd_sn: self.max_cmd_sn(request),
+            max_cmd_sn: self.commands(request).max_cmd_sn(),
             user: self.auth.user(),
         })
     }
 
-    fn max_cmd_sn(&self, request: &LoginRequest) -> u32 {
-        request.cmd_sn.wrapping_add(self.config.commands).wrapping_sub(1)
+    /// The window of the session that begins, or of the one that is joined.
+    fn commands(&self, request: &LoginRequest) -> CommandWindow {
+        let new = || CommandWindow::new(request.cmd_sn, self.config.commands);
+        self.joined.map_or_else(new, |session| session.commands)
     }
 
     fn reply(&mut self, request: &LoginRequest, data: Vec<u8>, cont: bool) -> TargetReply {
@@ -375,10 +412,11 @@ impl TargetLogin {
     }
 
     fn response(&mut self, request: &LoginRequest, status: LoginStatus) -> LoginResponse {
+        let commands = self.commands(request);
         let sn = StatusNumbers {
             stat_sn: self.stat_sn,
-            exp_cmd_sn: request.cmd_sn,
-            max_cmd_sn: self.max_cmd_sn(request),
+            exp_cmd_sn: commands.exp_cmd_sn(),
+            max_cmd_sn: commands.max_cmd_sn(),
         };
         self.stat_sn = self.stat_sn.wrapping_add(1);
         LoginResponse {

@@ -36,6 +36,20 @@ impl Request {
         }
     }
 
+    /// The request's place in the order of the session's commands. Immediate requests have none, nor have those that
+    /// belong to a command or come before there is a session.
+    pub fn cmd_sn(&self) -> Option<u32> {
+        let (immediate, cmd_sn) = match self {
+            Request::NopOut(pdu) => (pdu.immediate, pdu.cmd_sn),
+            Request::ScsiCommand(pdu) => (pdu.immediate, pdu.cmd_sn),
+            Request::TaskManagement(pdu) => (pdu.immediate, pdu.cmd_sn),
+            Request::Text(pdu) => (pdu.immediate, pdu.cmd_sn),
+            Request::Logout(pdu) => (pdu.immediate, pdu.cmd_sn),
+            Request::Login(_) | Request::DataOut(_) | Request::Snack(_) => return None,
+        };
+        (!immediate).then_some(cmd_sn)
+    }
+
     /// Writes the whole header.
     pub fn emit(&self, out: &mut Bhs) {
         match self {

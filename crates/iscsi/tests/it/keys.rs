@@ -182,18 +182,23 @@ fn any_offer() -> impl Strategy<Value = Offer> {
     (
         (digest(), digest(), length(), length(), length()),
         (any::<bool>(), any::<bool>(), 1..=u16::MAX, 0..=3600_u16, 0..=3600_u16),
+        1..=u16::MAX,
     )
-        .prop_map(|((header, data, segment, a, b), (immediate, r2t, outstanding, wait, retain))| Offer {
-            header_digest: header,
-            data_digest: data,
-            max_recv_data_segment_length: segment,
-            max_burst_length: a.max(b),
-            first_burst_length: a.min(b),
-            immediate_data: immediate,
-            initial_r2t: r2t,
-            max_outstanding_r2t: outstanding,
-            default_time2wait_s: wait,
-            default_time2retain_s: retain,
+        .prop_map(|(first, (immediate, r2t, outstanding, wait, retain), connections)| {
+            let (header, data, segment, a, b) = first;
+            Offer {
+                header_digest: header,
+                data_digest: data,
+                max_recv_data_segment_length: segment,
+                max_burst_length: a.max(b),
+                first_burst_length: a.min(b),
+                immediate_data: immediate,
+                initial_r2t: r2t,
+                max_outstanding_r2t: outstanding,
+                default_time2wait_s: wait,
+                default_time2retain_s: retain,
+                max_connections: connections,
+            }
         })
 }
 

@@ -5,7 +5,7 @@ use linerate_iscsi::chap::{Algorithm, ChapConfig, ChapConfigError, decode, encod
 use linerate_iscsi::login::*;
 use linerate_iscsi::names::{IscsiName, NameError};
 use linerate_iscsi::pdu::{BHS_BYTES, LoginRequest, LoginStatus, Stage};
-use linerate_iscsi::window::{InitiatorWindow, TargetWindow};
+use linerate_iscsi::window::{Admission, ExpectedStatus, InitiatorWindow, TargetWindow};
 use proptest::prelude::*;
 
 const BOTH: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Md5];
@@ -23,8 +23,8 @@ fn a_plain_login_agrees_on_everything() {
     let mut commands = InitiatorWindow::after_login(&initiator);
     let mut window = TargetWindow::after_login(&target);
     assert_eq!(commands.room(), 32);
-    assert_eq!(window.admit(commands.take(), false), linerate_iscsi::window::Admission::Run);
-    assert_eq!(commands.status(&window.status()), Ok(()));
+    assert_eq!(window.admit(commands.take(), false), Admission::Run);
+    assert_eq!(ExpectedStatus::after_login(&initiator).take(&window.status()), Ok(()));
 }
 
 #[test]
@@ -120,6 +120,7 @@ fn request(isid: u8, tsih: u16) -> SessionRequest {
         isid: [isid; 6],
         tsih,
         cid: 0,
+        max_connections: 1,
     }
 }
 
@@ -130,6 +131,8 @@ fn existing(isid: u8, tsih: u16, target: Option<&str>) -> ExistingSession {
         portal_group_tag: 1,
         isid: [isid; 6],
         tsih,
+        max_connections: 1,
+        cids: vec![0],
     }
 }
 
@@ -142,6 +145,8 @@ fn sessions_are_new_replaced_or_refused() {
     assert_eq!(decide(&sessions, &request(9, 0), 3), Decision::Refuse(LoginStatus::OUT_OF_RESOURCES));
     assert_eq!(decide(&sessions, &request(2, 11), 4), Decision::Refuse(LoginStatus::CANNOT_INCLUDE));
     assert_eq!(decide(&sessions, &request(2, 99), 4), Decision::Refuse(LoginStatus::NO_SUCH_SESSION));
+    let further = SessionRequest { cid: 1, ..request(2, 11) };
+    assert_eq!(decide(&sessions, &further, 4), Decision::Refuse(LoginStatus::TOO_MANY_CONNECTIONS));
     let stranger = SessionRequest { initiator_name: "iqn.2026-11.lab.linerate:x".into(), ..request(2, 0) };
     assert_eq!(decide(&sessions, &stranger, 4), Decision::New);
     let elsewhere = |tsih| SessionRequest { portal_group_tag: 2, ..request(2, tsih) };

@@ -4,6 +4,7 @@
 mod doc_states;
 mod doc_tests;
 mod framing;
+mod joining;
 mod keys;
 mod login;
 mod pair;

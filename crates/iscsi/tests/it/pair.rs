@@ -14,11 +14,13 @@ pub(crate) struct Host {
     pub(crate) lookup: Lookup,
     pub(crate) sessions: Vec<ExistingSession>,
     pub(crate) random: u8,
+    /// What a login that names a session finds.
+    pub(crate) joined: Option<Joined>,
 }
 
 impl Default for Host {
     fn default() -> Self {
-        Host { lookup: Lookup::Accept(Accepted::default()), sessions: Vec::new(), random: 7 }
+        Host { lookup: Lookup::Accept(Accepted::default()), sessions: Vec::new(), random: 7, joined: None }
     }
 }
 
@@ -49,17 +51,19 @@ impl TargetHost for Host {
         match decide(&self.sessions, request, 4) {
             Decision::Refuse(status) => return Err(status),
             Decision::Replace(index) => drop(self.sessions.remove(index)),
+            Decision::Join(index) => {
+                self.sessions[index].cids.push(request.cid);
+                return Ok(request.tsih);
+            }
             Decision::New => {}
         }
         let tsih = 1 + self.sessions.len() as u16;
-        self.sessions.push(ExistingSession {
-            initiator_name: request.initiator_name.clone(),
-            target_name: request.target_name.clone(),
-            portal_group_tag: request.portal_group_tag,
-            isid: request.isid,
-            tsih,
-        });
+        self.sessions.push(ExistingSession::begun_by(request, tsih));
         Ok(tsih)
+    }
+
+    fn session(&mut self, tsih: u16) -> Option<Joined> {
+        self.joined.filter(|_| self.sessions.iter().any(|session| session.tsih == tsih))
     }
 }
 
@@ -77,6 +81,7 @@ pub(crate) fn initiator_config() -> InitiatorConfig {
         cmd_sn: 500,
         offer: Offer::default(),
         chap: None,
+        join: None,
     }
 }
 

@@ -8,7 +8,7 @@ use linerate_iscsi::pdu::*;
 use linerate_iscsi::send_targets::{InitiatorText, TextStep, read_targets, write_targets};
 use linerate_iscsi::text::parse;
 use linerate_iscsi::transfer::*;
-use linerate_iscsi::window::InitiatorWindow;
+use linerate_iscsi::window::{ExpectedStatus, InitiatorWindow};
 
 fn sn(stat_sn: u32, exp_cmd_sn: u32, max_cmd_sn: u32) -> StatusNumbers {
     StatusNumbers { stat_sn, exp_cmd_sn, max_cmd_sn }
@@ -97,12 +97,13 @@ fn pitfall_14_numbers_are_taken_when_a_command_is_sent() {
 
 #[test]
 fn pitfall_15_the_expected_status_is_read_when_a_pdu_is_sent() {
-    let mut window = window();
-    let first = window.exp_stat_sn();
-    assert_eq!(window.status(&sn(first, 500, 531)), Ok(()));
-    assert_eq!(window.exp_stat_sn(), first + 1);
-    assert!(window.status(&sn(first, 500, 531)).is_err(), "a status comes once");
-    assert!(window.status(&sn(first + 2, 500, 531)).is_err(), "a status is missing");
+    let (initiator, _) = run(initiator_config(), target_config(), &mut Host::default()).done();
+    let mut expected = ExpectedStatus::after_login(&initiator);
+    let first = expected.number();
+    assert_eq!(expected.take(&sn(first, 500, 531)), Ok(()));
+    assert_eq!(expected.number(), first + 1);
+    assert!(expected.take(&sn(first, 500, 531)).is_err(), "a status comes once");
+    assert!(expected.take(&sn(first + 2, 500, 531)).is_err(), "a status is missing");
 }
 
 #[test]

@@ -139,6 +139,8 @@ impl Iscsi {
             "max_recv_data_segment_bytes": params.max_recv_data_segment_length,
             "peer_max_recv_data_segment_bytes": params.peer_max_recv_data_segment_length,
             "max_outstanding_r2t": params.max_outstanding_r2t,
+            "max_connections": params.max_connections,
+            "connections": facts.connections.len(),
             "error_recovery_level": params.error_recovery_level,
             "nodelay": tcp.nodelay,
             "send_buffer_bytes": tcp.send_buffer_bytes,

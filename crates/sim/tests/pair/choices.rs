@@ -1,6 +1,6 @@
 //! What a seed decides before the first byte: the array, the session's wishes, the proofs.
 
-use linerate_initiator::{Credentials, DigestChoice, Secret, SessionOptions};
+use linerate_initiator::{ConnectionPolicy, Credentials, DigestChoice, Secret, SessionOptions};
 use linerate_sim::Rng;
 use linerate_target::ArrayConfig;
 use serde_json::{Value, json};
@@ -57,6 +57,7 @@ fn array(rng: &mut Rng, luns: usize, chap: &Value) -> ArrayConfig {
             "max_recv_data_segment_bytes": one_of(rng, &[512, 1000, 4096, 65_536]),
             "max_burst_bytes": burst,
             "first_burst_bytes": first,
+            "connections_per_session": one_of(rng, &[1, 2, 8]),
         },
         "targets": [{ "name": TARGET, "chap": chap, "volumes": volumes }],
     }))
@@ -81,6 +82,8 @@ fn options(rng: &mut Rng, impatient: bool) -> SessionOptions {
         replacement_timeout_s: 3600.0,
         ping_interval_s: 1.0,
         ping_timeout_s: 2.0,
+        connections: one_of(rng, &[1, 1, 2, 3]),
+        connection_policy: one_of(rng, &[ConnectionPolicy::RoundRobin, ConnectionPolicy::LeastQueueDepth]),
         ..SessionOptions::default()
     }
 }

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     engine::Operation,
+    joint::Joint,
     pool::ChunkPool,
     volume::{Medium, VolumeId},
     worker::Core,
@@ -191,8 +192,11 @@ impl Connection {
 
     /// Whether waiting for `len` bytes of I/O buffers could be for ever: a connection that waits parses nothing, so the
     /// data of its writes that hold buffers would never be taken in. Such a command is answered TASK SET FULL.
+    ///
+    /// So is one whose session has a connection that waits for this one, with buffers perhaps.
     fn must_not_wait<D: Driver>(&self, core: &Core<D>, len: u32) -> bool {
-        !self.may_take(core, len) && self.tasks.holds_for_peer()
+        let is_waited_for = || self.joint.and_then(|id| core.joints.get(id)).is_some_and(Joint::is_stalled);
+        !self.may_take(core, len) && (self.tasks.holds_for_peer() || is_waited_for())
     }
 
     /// Whether I/O buffers may be taken now. Once they run short, a connection that holds its share waits, so that one

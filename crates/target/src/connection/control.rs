@@ -1,13 +1,15 @@
 //! Full feature phase apart from SCSI commands: pings, text, task management, logout, rejects, and the clock.
 
 use super::{Connection, Phase, inbound::Sink, reply::Asked, tasks::Work};
-use crate::worker::Core;
+use crate::{
+    joint::{Victims, What},
+    worker::Core,
+};
 use linerate_io::{Driver, Nanos};
 use linerate_iscsi::{
     pdu::{
-        AsyncEvent, AsyncMessage, BHS_BYTES, LogoutReason, LogoutRequest, LogoutResponse, LogoutResult, Lun,
-        NopIn, NopOut, RESERVED_TAG, Reject, RejectReason, Request, TaskFunction, TaskManagement,
-        TaskManagementResponse, TaskResult, TextRequest,
+        AsyncEvent, AsyncMessage, BHS_BYTES, LogoutReason, LogoutRequest, LogoutResult, Lun, NopIn, NopOut,
+        RESERVED_TAG, Reject, RejectReason, Request, TaskFunction, TaskManagement, TaskResult, TextRequest,
     },
     send_targets::write_targets,
     window::Admission,
@@ -20,7 +22,14 @@ const PING_BYTES_MAX: u32 = 8192;
 impl Connection {
     /// A header in full feature phase.
     pub(super) fn full_header<D: Driver>(&mut self, core: &mut Core<D>, data_len: u32) {
-        match Request::parse(self.receiver.bhs()) {
+        let request = Request::parse(self.receiver.bhs());
+        if let Some(joint) = self.joint
+            && let Ok(request) = &request
+            && self.must_wait_its_turn(core, joint, request)
+        {
+            return;
+        }
+        match request {
             Ok(Request::ScsiCommand(command)) => self.scsi_command(core, &command),
             Ok(Request::DataOut(pdu)) => self.data_out(core, &pdu),
             Ok(Request::NopOut(_) | Request::Text(_)) => {
@@ -153,21 +162,24 @@ impl Connection {
         if !self.admit(core, request.cmd_sn, request.immediate) {
             return;
         }
-        let Some(mut answers) = self.answers() else { return };
+        let Some(session) = &self.session else { return };
         let result = match request.reason {
             LogoutReason::CloseSession => LogoutResult::Closed,
-            LogoutReason::CloseConnection if request.cid == answers.session.cid => LogoutResult::Closed,
-            LogoutReason::CloseConnection => LogoutResult::NoSuchCid,
+            LogoutReason::CloseConnection if request.cid == session.cid => {
+                return self.log_out_here(core, request);
+            }
+            LogoutReason::CloseConnection => {
+                if self.has_too_many_orders(core) {
+                    return self.reject(core, RejectReason::TooManyImmediate);
+                }
+                if self.order_others(core, request.itt, What::LogOut { cid: request.cid }) {
+                    return;
+                }
+                LogoutResult::NoSuchCid
+            }
             _ => LogoutResult::RecoveryNotSupported,
         };
-        let pdu = LogoutResponse {
-            result,
-            itt: request.itt,
-            sn: answers.status_numbers(),
-            time2wait_s: answers.session.params.default_time2wait_s,
-            time2retain_s: 0,
-        };
-        answers.header(|bhs| pdu.emit(bhs));
+        self.answer_logout(request.itt, result);
         if result == LogoutResult::Closed {
             self.say_farewell();
         }
@@ -177,24 +189,20 @@ impl Connection {
         if !self.admit(core, request.cmd_sn, request.immediate) {
             return;
         }
+        if self.has_too_many_orders(core) {
+            return self.reject(core, RejectReason::TooManyImmediate);
+        }
         core.counters.task_managements += 1;
-        let result = self.manage(core, request);
-        let Some(mut answers) = self.answers() else { return };
-        let pdu = TaskManagementResponse { result, itt: request.itt, sn: answers.status_numbers() };
-        answers.header(|bhs| pdu.emit(bhs));
-        if request.function == TaskFunction::TargetColdReset
-            && result == TaskResult::Complete
-            && let Some(device) = &answers.session.device
-        {
-            core.service.close_sessions_of(&device.target.name);
-            self.say_farewell();
+        if let Some(result) = self.manage(core, request) {
+            self.answer_management(core, request.function, request.itt, result);
         }
     }
 
-    /// Runs a function. The tasks that it ends are gone before its response is written, as SAM-5 7 asks.
-    fn manage<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) -> TaskResult {
+    /// Runs a function. The tasks that it ends are gone before its response is written, as SAM-5 7 asks. None: other
+    /// connections of the session have to end theirs first; the answer follows.
+    fn manage<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) -> Option<TaskResult> {
         let Some(device) = self.session.as_ref().and_then(|session| session.device.as_ref()) else {
-            return TaskResult::Rejected;
+            return Some(TaskResult::Rejected);
         };
         let lun = request.lun.0.to_be_bytes();
         let (function, ends_all) = match request.function {
@@ -204,37 +212,57 @@ impl Connection {
             TaskFunction::ClearAca => (Function::ClearAca, false),
             TaskFunction::LogicalUnitReset => (Function::LogicalUnitReset, true),
             TaskFunction::TargetWarmReset | TaskFunction::TargetColdReset => (Function::TargetReset, true),
-            TaskFunction::TaskReassign => return TaskResult::ReassignNotSupported,
-            TaskFunction::Other(_) => return TaskResult::NotSupported,
+            TaskFunction::TaskReassign => return Some(TaskResult::ReassignNotSupported),
+            TaskFunction::Other(_) => return Some(TaskResult::NotSupported),
         };
         match device.nexus.manage(lun, function) {
-            Outcome::NoSuchLun => return TaskResult::NoSuchLun,
-            Outcome::NotSupported => return TaskResult::NotSupported,
+            Outcome::NoSuchLun => return Some(TaskResult::NoSuchLun),
+            Outcome::NotSupported => return Some(TaskResult::NotSupported),
             Outcome::Complete => {}
         }
         if request.function == TaskFunction::AbortTask {
-            return match self.tasks.find(request.referenced_itt) {
-                Some(slot) => {
-                    self.abort(core, slot);
-                    TaskResult::Complete
-                }
-                None => TaskResult::NoSuchTask,
-            };
+            return self.abort_one(core, request);
         }
         if ends_all {
             let everywhere = function == Function::TargetReset;
-            for slot in self.tasks.slots() {
-                let on_lun = self.tasks.get_mut(slot).is_some_and(|entry| entry.lun == lun);
-                if everywhere || on_lun {
-                    self.abort(core, slot);
-                }
+            let victims = if everywhere { Victims::All } else { Victims::OnLun(lun) };
+            self.abort_all(core, victims);
+            if self.order_others(core, request.itt, What::Abort { function: request.function, victims }) {
+                return None;
             }
         }
-        TaskResult::Complete
+        Some(TaskResult::Complete)
+    }
+
+    fn abort_one<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) -> Option<TaskResult> {
+        let itt = request.referenced_itt;
+        if let Some(slot) = self.tasks.find(itt) {
+            self.abort(core, slot);
+            return Some(TaskResult::Complete);
+        }
+        if self.abort_elsewhere(core, request) {
+            return Some(TaskResult::Complete);
+        }
+        let what = What::Abort { function: request.function, victims: Victims::One(itt) };
+        if self.order_others(core, request.itt, what) { None } else { Some(TaskResult::NoSuchTask) }
+    }
+
+    /// Ends tasks without an answer.
+    pub(super) fn abort_all<D: Driver>(&mut self, core: &mut Core<D>, victims: Victims) {
+        for slot in self.tasks.slots() {
+            let is_one = self.tasks.get_mut(slot).is_some_and(|entry| match victims {
+                Victims::One(itt) => entry.itt == itt,
+                Victims::OnLun(lun) => entry.lun == lun,
+                Victims::All => true,
+            });
+            if is_one {
+                self.abort(core, slot);
+            }
+        }
     }
 
     /// Ends a task without an answer. One whose volume operation is under way keeps its slot until that is back.
-    fn abort<D: Driver>(&mut self, core: &mut Core<D>, slot: u32) {
+    pub(super) fn abort<D: Driver>(&mut self, core: &mut Core<D>, slot: u32) {
         let Some(entry) = self.tasks.live(slot) else { return };
         let asked = Asked::from(&*entry);
         let operating = entry.operating;
@@ -304,7 +332,7 @@ impl Connection {
         if self.session.is_some() { self.heard } else { 0 }
     }
 
-    fn send_ping(&mut self) {
+    pub(super) fn send_ping(&mut self) {
         let Some(mut answers) = self.answers() else { return };
         let ttt = answers.session.next_ping;
         answers.session.next_ping = (ttt + 1) & 0x7fff_ffff;

@@ -52,6 +52,15 @@ impl Inbound {
         }
     }
 
+    /// Begins with bytes that were received elsewhere.
+    pub(super) fn begin_with(&mut self, received: &[u8]) {
+        let mut buffer = Buffer::new(if received.len() <= SMALL_BYTES { SMALL_BYTES } else { LARGE_BYTES });
+        let count = received.len().min(buffer.len());
+        buffer.as_mut_slice()[..count].copy_from_slice(&received[..count]);
+        self.buffer = Some(buffer);
+        self.bytes = 0..count;
+    }
+
     pub(super) fn is_receiving(&self) -> bool {
         self.receiving
     }

@@ -6,6 +6,7 @@ use super::{
     session::{Device, Session},
 };
 use crate::{
+    joint::{Joint, Joints},
     service::{ConnectionKey, Service},
     worker::{Core, Random},
 };
@@ -14,9 +15,11 @@ use linerate_iscsi::{
     frame::Framer,
     keys::Offer,
     login::{
-        Accepted, Established, Lookup, SessionRequest, TargetConfig, TargetHost, TargetLogin, TargetStep,
+        Accepted, Established, Joined, Lookup, SessionRequest, TargetConfig, TargetHost, TargetLogin,
+        TargetStep,
     },
     pdu::{BHS_BYTES, LoginRequest, LoginStatus},
+    window::CommandWindow,
 };
 use std::{net::SocketAddr, sync::Arc};
 
@@ -36,6 +39,7 @@ impl Login {
             first_burst_length: limits.first_burst_bytes,
             // A lost session needs no time to settle here before its initiator may end it by a new login.
             default_time2wait_s: 0,
+            max_connections: limits.connections_per_session,
             ..Offer::default()
         };
         let machine = TargetLogin::new(TargetConfig {
@@ -51,6 +55,7 @@ impl Login {
 /// This array, as the login asks about it.
 struct Host<'a, S> {
     service: &'a Service<S>,
+    joints: &'a Joints,
     worker: usize,
     key: ConnectionKey,
     /// The initiator's end and ours.
@@ -90,6 +95,11 @@ impl<S> TargetHost for Host<'_, S> {
         self.waits = waits;
         Ok(tsih)
     }
+
+    fn session(&mut self, tsih: u16) -> Option<Joined> {
+        let (_, joint) = self.joints.find(tsih)?;
+        Some(Joined { params: joint.params, commands: joint.commands() })
+    }
 }
 
 impl Connection {
@@ -115,9 +125,17 @@ impl Connection {
             return self.protocol_error(core, "something else than a login request");
         };
         let Some(login) = &mut self.login else { return };
+        if request.tsih != 0
+            && let Some(worker) = core.service.worker_of(request.tsih)
+            && worker != core.index
+        {
+            self.moves_to = Some(worker);
+            return;
+        }
         let data = std::mem::take(&mut login.data);
         let mut host = Host {
             service: &*core.service,
+            joints: &core.joints,
             worker: core.index,
             key: self.key,
             ends: (self.peer, self.local),
@@ -147,8 +165,15 @@ impl Connection {
 
     fn logged_in<D: Driver>(&mut self, core: &mut Core<D>, established: &Established) {
         // A session that was replaced in this instant is gone already, and its connection told to close.
-        let Some((nexus, live)) = core.service.session(established.tsih) else { return self.close(core) };
+        let Some((nexus, live)) = core.service.session(established.tsih, self.key) else {
+            return self.close(core);
+        };
         live.begin(core.now);
+        self.joint = self.find_joint(core, established);
+        if !established.leading && self.joint.is_none() {
+            core.service.leave_session(established.tsih, core.index, self.key);
+            return self.close(core);
+        }
         let target = established.target_name.as_deref().and_then(|name| core.service.target(name));
         let device = nexus.zip(target.map(Arc::clone)).map(|(nexus, target)| Device { nexus, target });
         let params = &established.params;
@@ -157,12 +182,39 @@ impl Connection {
             params.data_digest,
             params.max_recv_data_segment_length,
         );
-        tracing::info!(peer = %self.peer, initiator = established.initiator_name, "logged in");
-        core.counters.logins += 1;
+        tracing::info!(
+            peer = %self.peer, initiator = established.initiator_name, cid = established.cid, "logged in"
+        );
+        core.counters.logins += u64::from(established.leading);
+        self.acknowledged = established.stat_sn;
         let limits = &core.limits;
         let session = Session::new(established, device, live, limits);
         self.session = Some(Box::new(session));
         self.login = None;
         self.phase = Phase::Full;
+        self.begin_turn(&core.joints);
+    }
+
+    /// The session among those that may have several connections. Its first connection brings it there.
+    fn find_joint<D: Driver>(&self, core: &mut Core<D>, established: &Established) -> Option<u32> {
+        let id = if established.leading {
+            if established.params.max_connections == 1 || established.is_discovery() {
+                return None;
+            }
+            let commands = CommandWindow::new(established.cmd_sn, core.limits.commands_per_session);
+            core.joints.insert(Joint::new(established.tsih, established.params, commands))
+        } else {
+            core.joints.find(established.tsih)?.0
+        };
+        core.joints.get_mut(id)?.add(self.key.index, established.cid);
+        Some(id)
+    }
+
+    /// The login PDU that another worker shall act on, as it was received.
+    pub(super) fn take_login_pdu(&mut self) -> Vec<u8> {
+        let data = self.login.as_mut().map(|login| std::mem::take(&mut login.data)).unwrap_or_default();
+        let mut pdu = Vec::new();
+        Framer::default().write(self.receiver.bhs(), &data, &mut pdu);
+        pdu
     }
 }

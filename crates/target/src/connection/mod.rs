@@ -1,4 +1,4 @@
-//! One connection, which is also one session: bytes in, PDUs judged, answers gathered, bytes out.
+//! One connection, which usually is one session: bytes in, PDUs judged, answers gathered, bytes out.
 //!
 //! The flow of one batch: [`Connection::received`] -> `parse` cuts the bytes into PDUs, each of which is acted upon at
 //! once (`command.rs`, `data_out.rs`, `control.rs`, `login.rs`) and leaves its answer in the gathering list (`reply.rs`)
@@ -6,6 +6,8 @@
 //!
 //! What bounds memory: parsing stops while too many bytes of answers have gathered or no I/O buffer is free, and goes on
 //! when the send or the volume is done; nothing is received meanwhile, so TCP slows the peer down.
+//!
+//! What is different for one of several connections of a session is in `several.rs`.
 
 mod command;
 mod control;
@@ -15,6 +17,7 @@ mod login;
 mod outbound;
 mod reply;
 mod session;
+mod several;
 mod steps;
 mod tasks;
 
@@ -62,6 +65,16 @@ pub(crate) struct Connection {
     /// Tag of the portal group that it came through.
     group: u16,
     phase: Phase,
+    /// The session among those that may have several connections (`joint.rs`), if it is one.
+    joint: Option<u32>,
+    /// Not read until commands on other connections have come: it is not the turn of what was received last.
+    stalled: bool,
+    /// Logged out alone: its end is not the session's.
+    departs: bool,
+    /// The status that the initiator said it expects next; kept up to date where several connections need it.
+    acknowledged: u32,
+    /// The worker that serves the session which this connection wants to join.
+    moves_to: Option<usize>,
     /// Earlier sessions of this initiator port that have to be gone before the login is answered.
     waits: u32,
     /// While logging in.
@@ -93,6 +106,11 @@ impl Connection {
             local,
             group,
             phase: Phase::Login,
+            joint: None,
+            stalled: false,
+            departs: false,
+            acknowledged: 0,
+            moves_to: None,
             waits: 0,
             login: Some(Box::new(Login::new(core))),
             session: None,
@@ -125,6 +143,25 @@ impl Connection {
         self.local
     }
 
+    /// Tag of the portal group that it came through.
+    pub(crate) fn group(&self) -> u16 {
+        self.group
+    }
+
+    /// The worker that it has to be brought to.
+    pub(crate) fn moves_to(&self) -> Option<usize> {
+        self.moves_to
+    }
+
+    /// Everything that was received and not acted on, for the worker that goes on with it. Ends this side of it.
+    pub(crate) fn take_received(&mut self) -> Vec<u8> {
+        let mut received = self.take_login_pdu();
+        if let Some((buffer, bytes)) = self.inbound.take() {
+            received.extend_from_slice(&buffer.as_slice()[bytes]);
+        }
+        received
+    }
+
     /// Whether it is closed and every operation has come back.
     pub(crate) fn is_gone(&self) -> bool {
         self.phase == Phase::Closed
@@ -133,9 +170,13 @@ impl Connection {
             && self.operations == 0
     }
 
-    /// Begins to receive.
-    pub(crate) fn start<D: Driver>(&mut self, core: &mut Core<D>) {
-        self.receive_more(core);
+    /// Begins to receive, after what another worker has received already.
+    pub(crate) fn start<D: Driver>(&mut self, core: &mut Core<D>, received: &[u8]) {
+        if received.is_empty() {
+            return self.receive_more(core);
+        }
+        self.inbound.begin_with(received);
+        self.resume(core);
     }
 
     /// A receive has finished.
@@ -210,6 +251,8 @@ impl Connection {
     fn may_parse(&self) -> bool {
         self.starved.is_none()
             && self.waits == 0
+            && !self.stalled
+            && self.moves_to.is_none()
             && !self.outbound.is_full()
             && matches!(self.phase, Phase::Login | Phase::Full)
     }
@@ -281,13 +324,15 @@ impl Connection {
         }
     }
 
-    /// Ends the connection and its session. Operations in flight come back by themselves.
+    /// Ends the connection, and with it its session unless it was logged out alone. Operations in flight come back by
+    /// themselves.
     pub(crate) fn close<D: Driver>(&mut self, core: &mut Core<D>) {
         match std::mem::replace(&mut self.phase, Phase::Closed) {
             Phase::Closed => return,
             Phase::Login => core.counters.logins_failed += 1,
             Phase::Full | Phase::Farewell => {}
         }
+        self.moves_to = None;
         // What the kernel may still write to must not be given to others before the receive is back.
         if self.inbound.is_receiving_direct()
             && let Sink::Task { slot, .. } = self.sink
@@ -297,7 +342,8 @@ impl Connection {
         }
         if let Some(session) = &self.session {
             session.end(&mut self.tasks);
-            core.service.end_session(session.tsih());
+            let tsih = session.tsih();
+            self.leave_session(core, tsih);
         }
         core.driver.close(self.stream);
         core.counters.tasks -= self.tasks.clear(&mut core.pool);

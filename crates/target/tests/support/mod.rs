@@ -7,8 +7,8 @@ use linerate_iscsi::{
     frame::Framer,
     params::DigestKind,
     pdu::{
-        BHS_BYTES, Bhs, DataOut, LoginRequest, Lun, NopOut, R2t, RESERVED_TAG, Response, ScsiCommand, Stage,
-        TaskAttribute, TaskFunction, TaskManagement, TaskResult, TextRequest, data_len,
+        BHS_BYTES, Bhs, DataOut, LoginRequest, LoginResponse, Lun, NopOut, R2t, RESERVED_TAG, Response,
+        ScsiCommand, Stage, TaskAttribute, TaskFunction, TaskManagement, TaskResult, TextRequest, data_len,
     },
 };
 use linerate_target::{Array, ArrayConfig, ArrayStats};
@@ -63,6 +63,8 @@ pub(crate) struct Client {
     /// Where its commands go.
     pub(crate) lun: u8,
     next_itt: u32,
+    /// The target's handle of the session.
+    pub(crate) tsih: u16,
     /// Digests of the session, which are put on what is sent and checked on what is received.
     pub(crate) framer: Framer,
 }
@@ -73,7 +75,7 @@ impl Client {
         let socket = TcpStream::connect(addr).unwrap();
         socket.set_nodelay(true).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        Self { socket, cmd_sn: 1, exp_stat_sn: 0, lun: 0, next_itt: 1, framer: Framer::default() }
+        Self { socket, cmd_sn: 1, exp_stat_sn: 0, lun: 0, next_itt: 1, tsih: 0, framer: Framer::default() }
     }
 
     /// Logs in to the test target with the operational keys `keys`.
@@ -85,10 +87,26 @@ impl Client {
         assert_eq!(response.status.class, 0, "{response:?}");
         assert_eq!(response.next, Stage::FullFeature);
         client.exp_stat_sn = response.sn.stat_sn.wrapping_add(1);
+        client.tsih = response.tsih;
         client
     }
 
+    /// Adds a connection to the session of `self`; the status is the caller's to judge.
+    pub(crate) fn add(&self, addr: SocketAddr, isid: u8, cid: u16, keys: &str) -> (Self, LoginResponse) {
+        let mut client = Self::connect(addr);
+        (client.cmd_sn, client.next_itt, client.tsih) = (self.cmd_sn, 1000 * u32::from(cid), self.tsih);
+        let text = format!("InitiatorName=iqn.2026-11.lab.linerate:host\0TargetName={IQN}\0{keys}");
+        let pdu = client.log_in_as(isid, cid, &text);
+        let Response::Login(response) = pdu.response else { panic!("{pdu:?}") };
+        client.exp_stat_sn = response.sn.stat_sn.wrapping_add(1);
+        (client, response)
+    }
+
     pub(crate) fn log_in(&mut self, isid: u8, text: &str) -> Pdu {
+        self.log_in_as(isid, 0, text)
+    }
+
+    fn log_in_as(&mut self, isid: u8, cid: u16, text: &str) -> Pdu {
         let request = LoginRequest {
             transit: true,
             cont: false,
@@ -97,9 +115,9 @@ impl Client {
             version_max: 0,
             version_min: 0,
             isid: [0x80, 0, 0, 0, 0, isid],
-            tsih: 0,
+            tsih: self.tsih,
             itt: 0,
-            cid: 0,
+            cid,
             cmd_sn: self.cmd_sn,
             exp_stat_sn: 0,
             data_len: text.len() as u32,
