@@ -114,6 +114,9 @@ QUICK_MIN = {
     "mpio-layouts": 9,
     "path-faults": 6,
     "fabrics": 5,
+    "raid-levels": 6,
+    "sector-size": 6,
+    "replication": 4,
 }
 
 

@@ -43,6 +43,8 @@ class SimulatedLaboratory:
     runs: int = 0
     warmups_s: list[float] = field(default_factory=list)
     """Of every run. A run takes some seconds to reach its rate."""
+    seeds: list[int] = field(default_factory=list)
+    """Of every run's I/Os."""
 
     def bring_up(self, san: San, cases: Iterable[Settings]) -> Mapping[str, Any]:
         self.restore()
@@ -73,6 +75,7 @@ class SimulatedLaboratory:
         values = {workload.metric: 100.0 * factor}
         series = [min(100.0, 20.0 * (second + 1)) for second in range(round(workload.elapsed_s))]
         self.warmups_s.append(workload.warmup_s)
+        self.seeds += [workload.spec.seed] if workload.spec else []
         return Measured(values, "void" if void else "valid", "the fabric fell behind" if void else "", series)
 
     def restore(self) -> None:

@@ -83,6 +83,23 @@ def test_a_run_is_computed_with_its_disks_interval_by_interval(
     laboratory.close()
 
 
+def test_runs_differ_by_their_seed_alone_and_writes_pass_the_drives_caches_by(
+    laboratory: VirtualLaboratory, tmp_path: Path
+) -> None:
+    text = STUDY.replace("raid/transfers-1m.toml", "anvil.toml").replace('run = "read"', 'run = "write-4k"')
+    workload = parse_study(text.replace('"mib_s"', '"iops"')).workloads[0]
+    laboratory.apply({"array.raid_level": "raid0"})
+    iops = []
+    for number, seed in enumerate((1, 2, 1)):
+        measured = laboratory.measure(workload.seeded(seed), tmp_path / str(number), {})
+        iops.append(measured.values["iops"])
+    assert iops[0] == iops[2] != iops[1]
+    # One write at a time on a drive of 7,200 rpm: a seek and half a turn, not the microseconds of its buffer.
+    assert 50 < min(iops) < max(iops) < 400
+    (volume,) = RunDirectory.open(tmp_path / "0").manifest.steps[0].spec["volumes"]
+    assert volume["durable_writes"] is True
+
+
 def test_it_needs_disks_and_one_array(study: Study) -> None:
     for topology in ("base-san", "two-pools"):
         with pytest.raises(UserError, match=r"virtual needs a topology with one array, and disks in it"):

@@ -27,6 +27,15 @@ def test_the_same_seed_gives_the_same_plan_and_another_seed_another(study: Study
     assert list(Plan(other).blocks()) != list(again.blocks())
 
 
+def test_every_run_draws_other_ios_and_a_resumed_study_the_same(study: Study) -> None:
+    plan, again = Plan(study), Plan(Study.model_validate_json(study.model_dump_json()))
+    steps = [step for block in plan.blocks() for step in block]
+    seeds = [plan.io_seed(step) for step in steps]
+    assert len(set(seeds)) == len(seeds)
+    assert [again.io_seed(step) for step in steps] == seeds
+    assert Plan(parse_study(TEXT, seed=8)).io_seed(steps[0]) != seeds[0]
+
+
 def test_every_block_holds_each_case_once_and_the_baseline_twice(study: Study) -> None:
     for block in Plan(study).blocks():
         runs = Counter((step.case, step.workload) for step in block)

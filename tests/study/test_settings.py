@@ -51,6 +51,8 @@ def test_every_setting_of_the_catalogue_has_a_hand() -> None:
         ("load.volumes", 0, "load.volumes"),
         ("load.rate", "slow", "I/Os per second"),
         ("array.replication", "sometimes", "write on or off"),
+        ("load.lan", "much", "write on or off"),
+        ("array.disk_size", "large", 'for example "600g"'),
         ("array.disks", "many", "a number of disks"),
         ("array.chunk", "large", 'for example "64k"'),
         ("jumbo", 9000, "there is no setting"),
@@ -99,7 +101,7 @@ def with_disks() -> Topology:
 def test_settings_of_the_array_change_its_disks() -> None:
     asked = {
         "array.raid_level": "raid6", "array.spares": 1, "array.chunk": "256k", "array.disk_model": "nvme",
-        "array.sector_bytes": 4096, "array.initialise": "background", "array.disks": 13,
+        "array.sector_bytes": 4096, "array.initialise": "background", "array.disks": 13, "array.disk_size": "6g",
     }  # fmt: skip
     for name, value in asked.items():
         check_setting(name, value)
@@ -107,7 +109,7 @@ def test_settings_of_the_array_change_its_disks() -> None:
     storage = changed_topology(with_disks(), asked).arrays[0].storage
     assert storage == Storage(
         disks=13, raid_level="raid6", spares=1, chunk_bytes=256 << 10, model="nvme", sector_bytes=4096,
-        initialise="background",
+        initialise="background", disk_bytes=6 << 30,
     )  # fmt: skip
     assert not beyond_kernel_settings(with_disks(), asked)
 

@@ -155,10 +155,12 @@ def array_figures(run: RunDirectory, step: str) -> dict[str, float]:
     """The figures of one step that a study compares and explains with; empty where nobody watched the disks.
 
     `disk_iops`, `disk_mib_s`: of all disks together. `disk_queue`, `disk_busy_percent`: of each, as a mean.
-    `disk_service_ms`: time at work per I/O. `disk_ios_per_io`: reads and writes of disks per I/O of a host.
-    `disk_writes_per_write`: writes of disks per write of a host. `disk_written_per_byte`: bytes written to disks per
-    byte that a host wrote. `full_stripe_percent`: of the writes to stripes with parity. `capacity_gib`: what the RAID
-    sets hold. `pool_used_percent`: of the fullest pool. `task_percent`: how far the slowest task of a RAID set is.
+    `disk_service_ms`: time at work per I/O. `disk_io_kib`: KiB of each. `disk_ios_per_io`: reads and writes of disks
+    per I/O of a host. `disk_writes_per_write`, `disk_reads_per_read`: writes (reads) of disks per write (read) of a
+    host; what parity has to read before a write is among the reads. `disk_written_per_byte`: bytes written to disks per
+    byte that a host wrote; `disk_read_per_byte`: bytes read from them, of loads that only write. `full_stripe_percent`:
+    of the writes to stripes with parity. `capacity_gib`: what the RAID sets hold. `pool_used_percent`: of the fullest
+    pool. `task_percent`: how far the slowest task of a RAID set is.
     """
     use = array_use(run, step)
     if use is None:
@@ -175,6 +177,8 @@ def array_figures(run: RunDirectory, step: str) -> dict[str, float]:
         figures["disk_busy_percent"] = sum(disk.busy_percent for disk in disks) / len(disks)
         if ios := sum(disk.ios for disk in disks):
             figures["disk_service_ms"] = sum(disk.row.busy_ns for disk in disks) / ios / NS_PER_MS
+            moved = sum(disk.row.read_bytes + disk.row.write_bytes for disk in disks)
+            figures["disk_io_kib"] = moved / ios / 1024
         figures |= _per_host_io(run, step, disks)
     if stripes := sum(one.stripe_writes for one in use.raid_sets):
         full = sum(one.row.full_stripe_writes for one in use.raid_sets if one.stripe_writes)
@@ -195,12 +199,20 @@ def _per_host_io(run: RunDirectory, step: str, disks: Sequence[PartUse]) -> dict
     ios, writes, written = (
         float(counts.sum()) for counts in (rows["ios"], hosts_writes["ios"], hosts_writes["bytes"])
     )
+    reads = ios - writes
     figures: dict[str, float] = {}
     if ios and seconds:
         figures["disk_ios_per_io"] = sum(disk.iops for disk in disks) * seconds / ios
+    if reads and seconds:
+        figures["disk_reads_per_read"] = _per_s(disks, "reads") * seconds / reads
     if writes and seconds:
-        per_s = sum(disk.row.writes / disk.row.seconds for disk in disks)
-        bytes_per_s = sum(disk.row.write_bytes / disk.row.seconds for disk in disks)
-        figures["disk_writes_per_write"] = per_s * seconds / writes
-        figures["disk_written_per_byte"] = bytes_per_s * seconds / written
+        figures["disk_writes_per_write"] = _per_s(disks, "writes") * seconds / writes
+        figures["disk_written_per_byte"] = _per_s(disks, "write_bytes") * seconds / written
+        if not reads:
+            figures["disk_read_per_byte"] = _per_s(disks, "read_bytes") * seconds / written
     return figures
+
+
+def _per_s(disks: Sequence[PartUse], counter: str) -> float:
+    """One of the counters of all disks together, per second."""
+    return sum(float(getattr(disk.row, counter)) / disk.row.seconds for disk in disks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -95,8 +96,8 @@ class SimulatedLoad(LocalLoad):
     """
 
     def __init__(self, spec: RunSpec, array_json: str) -> None:
-        self._spec = spec
-        self._core = _core.Run.simulate(spec.seam_json(), array_json)
+        self._spec = _written_through(spec, array_json)
+        self._core = _core.Run.simulate(self._spec.seam_json(), array_json)
         self._now_s = 0.0
 
     @property
@@ -114,3 +115,15 @@ class SimulatedLoad(LocalLoad):
         if interval is not None:
             self._now_s = interval.end_s
         return interval
+
+
+def _written_through(spec: RunSpec, array_json: str) -> RunSpec:
+    """Writes that complete when they are durable, as those of the array when it serves: on all of its volumes but such
+    as have a write cache. Without this they would complete in the buffers of drives that have one."""
+    served = [volume for target in json.loads(array_json)["targets"] for volume in target["volumes"]]
+    cached = {f"array:{volume['name']}" for volume in served if volume.get("write_cache")}
+    volumes = tuple(
+        volume if volume.url in cached else volume.model_copy(update={"durable_writes": True})
+        for volume in spec.volumes
+    )
+    return spec.model_copy(update={"volumes": volumes})

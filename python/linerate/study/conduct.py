@@ -312,8 +312,9 @@ class _Conductor:
         error: LinerateError | None = None
         measured: Measured | None = None
         try:
+            workload = self._workload(step.workload).seeded(self.directory.plan.io_seed(step))
             measured = self.laboratory.measure(
-                self._workload(step.workload), self.directory.path / place, self._record(step, set_up)
+                workload, self.directory.path / place, self._record(step, set_up)
             )
         except LinerateError as failure:
             error = failure

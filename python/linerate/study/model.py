@@ -84,6 +84,10 @@ class Workload(Frozen):
         spec = self.spec.model_copy(update=times) if self.spec else None
         return self.model_copy(update={**times, "spec": spec})
 
+    def seeded(self, seed: int) -> Workload:
+        """The same workload with other I/Os of the same kind."""
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"seed": seed})}) if self.spec else self
+
 
 class Case(Frozen):
     """One configuration. `settings` are all of them, those of the baseline included."""

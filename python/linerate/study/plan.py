@@ -5,6 +5,9 @@ It follows from the study and its seed alone, so that a study which was interrup
 A block holds every case once and the baseline once or twice, in shuffled order; the workloads of a case follow each
 other in shuffled order too, because a change of settings costs time and must settle. Blocks are drawn independently:
 block 5 is the same whether four blocks or ten come before it.
+
+Every run draws its I/Os from a seed of its own. Runs of one seed would be one run, in modelled time to the bit: however
+many blocks, they would prove no more than one.
 """
 
 from __future__ import annotations
@@ -80,6 +83,10 @@ class Plan:
     def blocks(self) -> Iterator[tuple[Step, ...]]:
         """All blocks that the study may come to."""
         return map(self.block, range(1, self.study.repeat.blocks_max + 1))
+
+    def io_seed(self, step: Step) -> int:
+        """Where the I/Os of a run come from: 32 bits, others for every run of the study."""
+        return random.Random(f"{self.study.seed}/{step.san}/{step.key}").getrandbits(32)
 
     def duration(self) -> Duration:
         """What the study will take."""

@@ -44,6 +44,11 @@ PRESETS = MappingProxyType(
         "anvil": Preset(
             "Anvil-like: ten tests, 4 MB sequential to 4 KB at depth 16", ("anvil.toml",), volumes=1
         ),
+        "blade-mixed": Preset(
+            "Blade servers beside replication: 75 % 8 KB random, 25 % 256 KB sequential",
+            ("raid/mixed.toml",),
+            volumes=4,
+        ),
     }
 )
 

@@ -35,10 +35,20 @@ def test_what_a_hosts_io_costs_the_disks(tmp_path: Path) -> None:
     figures = array_figures(make_array_run(tmp_path / "run", [Disks()]), "random")
     assert figures["disk_ios_per_io"] == pytest.approx(12 * 165 / 1000)
     assert figures["disk_writes_per_write"] == pytest.approx(12 * 55 / 330)
+    assert figures["disk_reads_per_read"] == pytest.approx(12 * 110 / 670)
+    assert figures["disk_io_kib"] == pytest.approx(8.0)
     assert figures["disk_written_per_byte"] == pytest.approx(2.0)
+    assert "disk_read_per_byte" not in figures, "what hosts read and what parity read are one sum here"
     assert figures["capacity_gib"] == 40.0
     assert figures["disk_busy_percent"] == pytest.approx(96.0)
     assert "task_percent" not in figures
+
+
+def test_what_parity_reads_before_it_writes_is_counted_where_hosts_only_write(tmp_path: Path) -> None:
+    writing = make_array_run(tmp_path / "run", [Disks(reads=0)])
+    figures = array_figures(writing, "random")
+    assert figures["disk_read_per_byte"] == pytest.approx(12 * 110 / 330)
+    assert "disk_reads_per_read" not in figures
 
 
 def test_mirrors_have_no_stripes_to_be_whole(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ A claim is what a publication reports, as data (`studies/claims.toml`), with wha
 `metric` is a figure's name (none: the workload's own). `change` is higher, lower or none, and `low`, `high` bound its
 size in percent, or in points; with none they are what its whole interval has to lie in, in place of the study's margin.
 Or `value_low`, `value_high` bound the case's own figure. Every expectation has to come true for a claim to agree.
-`published_percent` is the published change itself, to be shown beside the measured one.
+`published_percent` is the published change itself, to be shown beside the measured one. `network_mib_s` is what the
+publication's own network was seen to carry (`network` says where), for findings about disks: a change that was measured
+without that network is told with what would be left of it behind one.
 
 `needs = "hardware"` is not a verdict: on real hosts such a claim is judged like any other. On a virtual SAN it is not,
 even if the setting could be written there: what was published is not in it.
@@ -26,8 +28,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, PositiveFloat, ValidationError
 
+from linerate.analysis.verdict.because import disks_apart, hidden_by_network
 from linerate.analysis.verdict.metric import METRICS
 from linerate.analysis.verdict.model import (
     Attribution,
@@ -39,6 +42,8 @@ from linerate.analysis.verdict.model import (
 )
 from linerate.errors import UserError
 
+_EXPLAINED_MAX = 2
+"""Workloads whose difference is explained in full: those that differ most. What explains one mostly explains all."""
 # Words of a workload's name that put it outside what a finding says in general.
 _SPECIAL = frozenset({"congested"})
 
@@ -80,6 +85,8 @@ class Claim(_Data):
     published: str
     needs: Literal["lab", "model", "hardware"]
     because: str = ""
+    network_mib_s: PositiveFloat | None = None
+    network: str = ""
     expect: tuple[Expectation, ...] = ()
 
 
@@ -91,13 +98,36 @@ class _ClaimsFile(_Data):
 class _Answer:
     """What one comparison says about an expectation: yes, no, or (None) nothing yet; and its figures.
 
-    `objection` is why it does not agree; `more` how many more blocks would likely decide what is undecided.
+    `objection` is what keeps it from agreeing, and `because` why, in figures; `size` is how large a change it is about;
+    `more` how many more blocks would likely decide what is undecided.
     """
 
     agrees: bool | None
     figures: str
     objection: str = ""
+    because: str = ""
+    size: float = 0.0
     more: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reasons:
+    """What a difference may be explained with: the claim, what limited every case, and what cases are held against."""
+
+    claim: Claim
+    limits: Mapping[tuple[str, str], Attribution]
+    against: str
+
+    def of(self, effect: Effect) -> str:
+        """Why an effect is as it is, as far as counters tell."""
+        ours = self.limits.get((effect.case, effect.workload))
+        theirs = self.limits.get((self.against, effect.workload))
+        sentences = [ours.sentence] if ours is not None and ours.limit != "unknown" else []
+        if ours is not None and theirs is not None:
+            sentences.append(disks_apart(effect.case, ours.figures, self.against, theirs.figures))
+        network = (self.claim.network_mib_s, self.claim.network)
+        sentences.append(hidden_by_network(effect, self.against, *network))
+        return " ".join(filter(None, sentences))
 
 
 def shipped_claims() -> Mapping[str, Claim]:
@@ -163,8 +193,9 @@ def _verdict(
     *,
     virtual: bool,
 ) -> ClaimVerdict:
+    reasons = _Reasons(claim, limits, judgement.baseline)
     answers = [
-        answer for expected in claim.expect for answer in _all_answers(expected, cases, judgement, limits)
+        answer for expected in claim.expect for answer in _all_answers(expected, cases, judgement, reasons)
     ]
     measured = "; ".join(dict.fromkeys(answer.figures for answer in answers if answer.figures))
     missing = " ".join(
@@ -230,7 +261,7 @@ def _outcome(answers: Sequence[_Answer]) -> tuple[ClaimOutcome, str]:
     """One contradiction outweighs any agreement; an open comparison leaves the claim untested."""
     against = [answer for answer in answers if answer.agrees is False]
     if against:
-        return "differs", " ".join(dict.fromkeys(answer.objection for answer in against))
+        return "differs", " ".join((*_objections(against), *_explanations(against)))
     open_ones = [answer for answer in answers if answer.agrees is None]
     if not open_ones:
         return "agrees", "; ".join(dict.fromkeys(answer.figures for answer in answers))
@@ -244,14 +275,24 @@ def _outcome(answers: Sequence[_Answer]) -> tuple[ClaimOutcome, str]:
     return "not tested", " ".join(filter(None, parts))
 
 
+def _objections(answers: Sequence[_Answer]) -> Iterator[str]:
+    """Each objection once, with the figures of all comparisons that it is about."""
+    for objection in dict.fromkeys(answer.objection for answer in answers):
+        about = dict.fromkeys(answer.figures for answer in answers if answer.objection == objection)
+        yield f"{objection}: {'; '.join(about)}."
+
+
+def _explanations(answers: Sequence[_Answer]) -> Sequence[str]:
+    """Why, of those that differ most; what is the same for several workloads once."""
+    largest_first = sorted(answers, key=lambda answer: -answer.size)
+    return list(dict.fromkeys(answer.because for answer in largest_first if answer.because))[:_EXPLAINED_MAX]
+
+
 def _all_answers(
-    expected: Expectation,
-    cases: Sequence[str],
-    judgement: Judgement,
-    limits: Mapping[tuple[str, str], Attribution],
+    expected: Expectation, cases: Sequence[str], judgement: Judgement, reasons: _Reasons
 ) -> list[_Answer]:
     """The answers of all cases; where no run speaks to the expectation, one that says so."""
-    answers = [answer for case in cases for answer in _answers(expected, case, judgement, limits)]
+    answers = [answer for case in cases for answer in _answers(expected, case, judgement, reasons)]
     if answers:
         return answers
     where = f" under {' or '.join(expected.workloads)}" if expected.workloads else ""
@@ -259,19 +300,16 @@ def _all_answers(
 
 
 def _answers(
-    expected: Expectation,
-    case: str,
-    judgement: Judgement,
-    limits: Mapping[tuple[str, str], Attribution],
+    expected: Expectation, case: str, judgement: Judgement, reasons: _Reasons
 ) -> Iterator[_Answer]:
     """One answer per workload that the expectation covers and the case ran under."""
     if expected.change is None:
-        for (measured_case, workload), attribution in limits.items():
+        for (measured_case, workload), attribution in reasons.limits.items():
             if measured_case == case and expected.covers(workload):
                 yield from _value_answer(expected, workload, attribution)
         return
     for _, effect in _effects(expected, [case], judgement):
-        yield _change_answer(expected, effect, limits.get((case, effect.workload)))
+        yield _change_answer(expected, effect, reasons)
 
 
 def _value_answer(expected: Expectation, workload: str, attribution: Attribution) -> Iterator[_Answer]:
@@ -286,35 +324,40 @@ def _value_answer(expected: Expectation, workload: str, attribution: Attribution
         bounds = f"{low:g} to {high:g}"
     else:
         bounds = f"at least {low:g}" if low is not None else f"at most {high or 0:g}"
-    yield _Answer(inside, shown, f"{shown}, where {bounds} was expected. {attribution.sentence}")
+    yield _Answer(inside, shown, f"Where {bounds} was expected", attribution.sentence)
 
 
-def _change_answer(expected: Expectation, effect: Effect, limit: Attribution | None) -> _Answer:
+def _change_answer(expected: Expectation, effect: Effect, reasons: _Reasons) -> _Answer:
     figures = f"{effect.workload}: {_shown(effect)}"
-    because = f" {limit.sentence}" if limit is not None and limit.limit != "unknown" else ""
     if expected.change == "none" and expected.low is not None and expected.high is not None:
-        return _within(effect, expected.low, expected.high, because)
+        return _within(effect, expected.low, expected.high, reasons)
     if effect.verdict == "undecided":
         alone = "One block proves nothing." if effect.blocks == 1 else ""
-        return _Answer(None, figures, alone, effect.blocks_more)
+        return _Answer(None, figures, alone, more=effect.blocks_more)
+    objection = _objection(expected, effect)
+    if not objection:
+        return _Answer(True, figures)
+    return _Answer(False, figures, objection, reasons.of(effect), abs(effect.change))
+
+
+def _objection(expected: Expectation, effect: Effect) -> str:
+    """What keeps a decided effect from being the published change; empty if nothing does."""
     if expected.change == "none":
-        return _Answer(
-            effect.verdict == "equivalent", figures, f"A difference was measured: {figures}.{because}"
-        )
+        return "" if effect.verdict == "equivalent" else "A difference was measured"
     wanted = 1 if expected.change == "higher" else -1
     if effect.verdict == "equivalent":
-        return _Answer(False, figures, f"No difference beyond the margin: {figures}.{because}")
+        return "No difference beyond the margin"
     if (effect.change > 0) != (wanted > 0):
-        return _Answer(False, figures, f"The opposite was measured: {figures}.{because}")
+        return "The opposite was measured"
     low, high = effect.change_low, effect.change_high
     if low is not None and expected.high is not None and low > expected.high:
-        return _Answer(False, figures, f"{_size(wanted < 0)} than published: {figures}.{because}")
+        return f"{_size(wanted < 0)} than published"
     if high is not None and expected.low is not None and high < expected.low:
-        return _Answer(False, figures, f"{_size(wanted > 0)} than published: {figures}.{because}")
-    return _Answer(True, figures)
+        return f"{_size(wanted > 0)} than published"
+    return ""
 
 
-def _within(effect: Effect, low: float, high: float, because: str) -> _Answer:
+def _within(effect: Effect, low: float, high: float, reasons: _Reasons) -> _Answer:
     """Whether a change that was published as small is: its whole interval inside, or outside."""
     figures = f"{effect.workload}: {_shown(effect)}"
     if effect.change_low is None or effect.change_high is None:
@@ -322,8 +365,9 @@ def _within(effect: Effect, low: float, high: float, because: str) -> _Answer:
     if low <= effect.change_low and effect.change_high <= high:
         return _Answer(True, figures)
     if effect.change_low > high or effect.change_high < low:
-        return _Answer(False, figures, f"A larger difference was measured: {figures}.{because}")
-    return _Answer(None, figures, "", effect.blocks_more)
+        because, size = reasons.of(effect), abs(effect.change)
+        return _Answer(False, figures, "A larger difference was measured", because, size)
+    return _Answer(None, figures, more=effect.blocks_more)
 
 
 def _size(smaller: bool) -> str:

@@ -25,12 +25,13 @@ def study_file(word: str) -> Path | None:
 
 
 def prepare(path: Path) -> None:
-    """Takes the right to build a virtual SAN if the study of this file or directory needs one.
+    """Takes the right to build a virtual SAN if the study of this file or directory needs one; one that is computed
+    needs none.
 
     Raises HostError where it cannot be had.
     """
     sans = _tables(path).get("san", ()) if path.is_file() else _recorded_sans(path)
-    if any(isinstance(san, dict) and san.get("topology") for san in sans):
+    if any(isinstance(san, dict) and san.get("topology") and san.get("clock") != "virtual" for san in sans):
         from linerate.lab import enter
 
         enter()

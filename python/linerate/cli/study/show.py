@@ -60,7 +60,8 @@ def show_plan(study: Study, *, json: bool) -> None:
     typer.echo(f"{study.name}: {study.title}")
     for san in study.sans:
         if san.topology:
-            typer.echo(f"  SAN {san.name}: {san.topology.description or san.topology.name}")
+            computed = "; computed: lines and hosts have no part" if san.clock == "virtual" else ""
+            typer.echo(f"  SAN {san.name}: {san.topology.description or san.topology.name}{computed}")
             continue
         typer.echo(f"  SAN {san.name}: {'this machine' if runs_here(san) else 'hosts that exist'}")
         for line in host_lines(study, san):
@@ -119,7 +120,8 @@ class _Lines:
                 self._say(f"\nblock {event.block}: {event.steps} runs, {duration_text(event.seconds)}")
             case SanFacts():
                 fabric = event.facts.get("fabric")
-                self._say(f"  {event.san} is up" + (f", {fabric} fabric" if fabric else ""))
+                is_up = "is computed, in virtual time" if event.facts.get("clock") == "virtual" else "is up"
+                self._say(f"  {event.san} {is_up}" + (f", {fabric} fabric" if fabric else ""))
                 for name, reason in event.lacking.items():
                     self._say(f"  {event.san} has no {name}: {reason}")
             case WarmUpFound():

@@ -22,6 +22,11 @@ from linerate.study.journal import StepDone
 from linerate.study.judge import judged
 
 _ALPHA = 0.05
+_COMPUTED = (
+    "computed in the modelled time of its disks. Each run draws I/Os of its own, and that chance is all that blocks differ "
+    "by: loads without any, such as sequential ones, repeat to the bit, and intervals say how sure the model's figure is, "
+    "not how close the model is to a disk."
+)
 _XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # not needed inside of a page
 
 
@@ -173,6 +178,8 @@ def _topologies(directory: StudyDirectory, observations: Sequence[Observation]) 
         if san.topology is not None:
             fabric = directory.san_facts.get(san.name, {}).get("fabric")
             caption = f"{san.name}, carried by the {fabric} fabric" if fabric else san.name
+            if san.clock == "virtual":
+                caption = f"{san.name}, of which only the disks of the array are computed: no line or host has a part"
             drawn = picture(san.topology, _utilisation(directory.study, san, observations))
             yield caption, drawn.replace(_XMLNS, "")
 
@@ -198,9 +205,11 @@ def _utilisation(study: Study, san: San, observations: Sequence[Observation]) ->
 def _laboratory(
     directory: StudyDirectory, observations: Sequence[Observation]
 ) -> tuple[tuple[str, str], ...]:
+    clocks = ["virtual"] if any(san.clock == "virtual" for san in directory.study.sans) else []
     fabrics = [str(facts["fabric"]) for facts in directory.san_facts.values() if facts.get("fabric")]
     lags_ms = [seen.values["fabric_lag_ms"] for seen in observations if "fabric_lag_ms" in seen.values]
     shown = [("fabric", ", ".join(dict.fromkeys(fabrics)))] if fabrics else []
+    shown += [("clock", clock) for clock in clocks]
     return (*shown, *([("largest lag", f"{max(lags_ms):.2f} ms")] if lags_ms else []))
 
 
@@ -222,6 +231,8 @@ def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], .
         ),
         ("settling", f"{repeat.settle_s:g} s after every change of settings"),
     ]
+    if computed := [san.name for san in study.sans if san.clock == "virtual"]:
+        rows.append(("clock", f"{', '.join(computed)}: {_COMPUTED}"))
     rows += [
         (workload.title, f"{workload.elapsed_s:g} s measured after {workload.warmup_s:g} s of warm-up")
         for workload in study.workloads

@@ -126,13 +126,18 @@ _NETWORK = {
     "array.groups": _storage("groups", int, "a number of parts of each RAID 50 or 60 set"),
     "array.chunk": _storage("chunk_bytes", lambda value: parse_size(str(value)), 'a size, for example "64k"'),
     "array.disk_model": _storage("model", str, "the name of a drive"),
+    "array.disk_size": _storage(
+        "disk_bytes", lambda value: parse_size(str(value)), 'a size, for example "600g"'
+    ),
     "array.disk_sector_bytes": _storage("disk_sector_bytes", int, "512 or 4096"),
     "array.sector_bytes": _storage("sector_bytes", int, "512 or 4096"),
     "array.initialise": _storage("initialise", str, "assume_clean or background"),
 }
 REPLICATION = "array.replication"
 """Whether the first array of a SAN replicates to its second one while a case runs: off or on."""
-_BESIDE = (FAULTS, REPLICATION)
+LAN = "load.lan"
+"""Whether the LAN streams of a workload flow while a case runs: on or off."""
+_BESIDE = (FAULTS, REPLICATION, LAN)
 """What happens beside the load of a case, and is no part of it."""
 _LOAD = ("load.session", "load.volumes", "load.workers", "load.rate", "outstanding", *_BESIDE, *MULTIPATH)
 _ONLY_HERE = {name for name in (*_NETWORK, *_LOAD) if "." in name}
@@ -167,6 +172,8 @@ def check_setting(name: str, value: SettingValue) -> None:
         parse_faults(value)
     elif name == REPLICATION:
         replicates({name: value})
+    elif name == LAN:
+        has_lan({name: value})
     elif name in _LOAD and name not in catalogue():
         _load_field(name, value)
     elif "." in name:
@@ -179,9 +186,18 @@ def check_setting(name: str, value: SettingValue) -> None:
 
 def replicates(settings: Settings) -> bool:
     """Whether a case replicates while it runs. Raises UserError for a value that is neither off nor on."""
-    value = settings.get(REPLICATION, "off")
+    return _is_on(settings, REPLICATION, "off")
+
+
+def has_lan(settings: Settings) -> bool:
+    """Whether the LAN streams of a workload flow. Raises UserError for a value that is neither off nor on."""
+    return _is_on(settings, LAN, "on")
+
+
+def _is_on(settings: Settings, name: str, default: str) -> bool:
+    value = settings.get(name, default)
     if value not in ("on", "off", True, False):
-        raise UserError(f"{REPLICATION}: {value!r} cannot be used", "write on or off")
+        raise UserError(f"{name}: {value!r} cannot be used", "write on or off")
     return value in ("on", True)
 
 

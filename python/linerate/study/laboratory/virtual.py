@@ -30,6 +30,7 @@ from linerate.study.laboratory.settings import (
     beyond_kernel_settings,
     changed_topology,
     hand_of,
+    has_lan,
     network_values,
     replicates,
 )
@@ -148,7 +149,8 @@ class _Up:
 
     def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
         """Runs the workload from every host of the lab, with its LAN streams beside it."""
-        streams = [stream for stream in self._as_built.lan if stream.name in workload.lan]
+        flow = workload.lan if has_lan(self._settings) else ()
+        streams = [stream for stream in self._as_built.lan if stream.name in flow]
         arrays = tuple(array.name for array in self._as_built.arrays)
         faults = faults_of(self._settings)
         self._fill()
