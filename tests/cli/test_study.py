@@ -115,7 +115,7 @@ QUICK_MIN = {
     "path-faults": 6,
     "fabrics": 5,
     "raid-levels": 6,
-    "sector-size": 6,
+    "sector-size": 7,
     "replication": 4,
 }
 

@@ -246,9 +246,16 @@ class StudyDirectory:
         return {entry.san: entry.facts for entry in self.entries if isinstance(entry, SanFacts)}
 
     def observations(self) -> tuple[Observation, ...]:
-        """The measured steps as the judgement takes them."""
+        """The measured steps as the judgement takes them. What is computed has no place in time: it cannot drift."""
+        computed = {san.name for san in self.study.sans if san.clock == "virtual"}
         return tuple(
-            Observation(step.case, step.workload, step.block, step.values, step.position)
+            Observation(
+                step.case,
+                step.workload,
+                step.block,
+                step.values,
+                None if step.san in computed else step.position,
+            )
             for step in self.measured.values()
         )
 

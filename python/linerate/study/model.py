@@ -86,7 +86,11 @@ class Workload(Frozen):
 
     def seeded(self, seed: int) -> Workload:
         """The same workload with other I/Os of the same kind."""
-        return self.model_copy(update={"spec": self.spec.model_copy(update={"seed": seed})}) if self.spec else self
+        return (
+            self.model_copy(update={"spec": self.spec.model_copy(update={"seed": seed})})
+            if self.spec
+            else self
+        )
 
 
 class Case(Frozen):

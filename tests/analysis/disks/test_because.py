@@ -52,9 +52,17 @@ def effect(case: str, workload: str, metric: str, baseline: float, value: float)
 @pytest.mark.parametrize(
     ("baseline", "value", "says"),
     [
-        (3000.0, 2000.0, "Both move more than the 1,792 MB/s that the line carried (raid50 3,000 and raid10 2,000):"),
+        (
+            3000.0,
+            2000.0,
+            "Both move more than the 1,792 MB/s that the line carried (raid50 3,000 and raid10 2,000):",
+        ),
         (3000.0, 2000.0, "behind it, 0.0 % would be left."),
-        (2240.0, 896.0, "raid50 moves more than the 1,792 MB/s that the line carried (raid50 2,240 and raid10 896):"),
+        (
+            2240.0,
+            896.0,
+            "raid50 moves more than the 1,792 MB/s that the line carried (raid50 2,240 and raid10 896):",
+        ),
         (2240.0, 896.0, "behind it, -50.0 % would be left."),
         (700.0, 896.0, "Neither fills what the line carried, 1,792 MB/s (raid50 700 and raid10 896)"),
     ],
@@ -65,7 +73,9 @@ def test_what_a_network_leaves_of_a_difference(baseline: float, value: float, sa
 
 
 def test_only_throughput_is_held_against_a_network() -> None:
-    assert hidden_by_network(effect("raid10", "random-1", "iops", 1.0, 2.0), "raid50", 1792.0, "the line") == ""
+    assert (
+        hidden_by_network(effect("raid10", "random-1", "iops", 1.0, 2.0), "raid50", 1792.0, "the line") == ""
+    )
     assert hidden_by_network(effect("raid10", "seqread", "mib_s", 1.0, 2.0), "raid50", None, "") == ""
 
 
@@ -87,7 +97,9 @@ def test_many_workloads_are_objected_to_once_and_the_two_farthest_explained() ->
     gains = {"random-1": 1.6, "random-5": 1.9, "random-10": 1.7, "random-2": 1.65}
     effects = tuple(effect("raid10", name, "iops", 1000.0, 1000.0 * gain) for name, gain in gains.items())
     limits = [
-        Attribution(case, name, "disks", "The disks were the limit.", figures | {"disk_service_ms": 4.0 + nth})
+        Attribution(
+            case, name, "disks", "The disks were the limit.", figures | {"disk_service_ms": 4.0 + nth}
+        )
         for nth, name in enumerate(gains)
         for case, figures in (("raid50", PARITY), ("raid10", MIRRORS))
     ]

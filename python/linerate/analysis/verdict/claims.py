@@ -299,9 +299,7 @@ def _all_answers(
     return [_Answer(None, "", f"Not measured: {_name(expected.metric or 'the change')}{where}.")]
 
 
-def _answers(
-    expected: Expectation, case: str, judgement: Judgement, reasons: _Reasons
-) -> Iterator[_Answer]:
+def _answers(expected: Expectation, case: str, judgement: Judgement, reasons: _Reasons) -> Iterator[_Answer]:
     """One answer per workload that the expectation covers and the case ran under."""
     if expected.change is None:
         for (measured_case, workload), attribution in reasons.limits.items():

@@ -23,9 +23,9 @@ from linerate.study.judge import judged
 
 _ALPHA = 0.05
 _COMPUTED = (
-    "computed in the modelled time of its disks. Each run draws I/Os of its own, and that chance is all that blocks differ "
-    "by: loads without any, such as sequential ones, repeat to the bit, and intervals say how sure the model's figure is, "
-    "not how close the model is to a disk."
+    "computed in the modelled time of its disks. Each run draws I/Os of its own, and that chance is all that blocks "
+    "differ by: loads without any, such as sequential ones, repeat to the bit, and intervals say how sure the model's "
+    "figure is, not how close the model is to a disk."
 )
 _XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # not needed inside of a page
 
