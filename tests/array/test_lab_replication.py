@@ -26,6 +26,7 @@ class Pretending:
         self._looked = 0
         self._groups: set[str] = set()
         self._there = ["own"]
+        self._promoted = False
 
     def array_reports(self) -> dict[str, Any]:
         return {"a2": {"volumes": [{"name": name} for name in self._there]}}
@@ -76,7 +77,14 @@ class Pretending:
 
     def _stop(self, array: str, command: dict[str, Any]) -> None: ...
 
+    def _promote(self, array: str, command: dict[str, Any]) -> None:
+        assert array == "a2"
+        self._promoted = True
+
     def _forget(self, array: str, command: dict[str, Any]) -> None:
+        if array == "a2" and not self._promoted:
+            raise UserError("a replica; promote it first")
+        self._promoted = False
         self._groups.discard(array)
 
     def _delete(self, array: str, command: dict[str, Any]) -> None:
@@ -97,7 +105,7 @@ def test_a_copy_goes_through_all_its_steps_and_the_next_is_a_first_one_again() -
     assert steps[:5] == [
         ("a1", "prepare"), ("a2", "begin"), ("a1", "copy"), ("a2", "commit"), ("a1", "confirm"),
     ]  # fmt: skip
-    assert steps[5:11] == [("a1", "forget"), ("a2", "forget"), *[("a2", "delete")] * 4]
+    assert steps[5:12] == [("a1", "forget"), ("a2", "promote"), ("a2", "forget"), *[("a2", "delete")] * 4]
     counted = replication.counters()
     assert counted[SENT] / counted[BUSY] == pytest.approx(128 * MIB)
     assert counted[SENT] >= 128 * MIB
@@ -110,6 +118,9 @@ def test_a_copy_that_is_under_way_at_the_end_is_stopped_and_counted() -> None:
             threading.Event().wait(0.01)
     assert ("a1", "stop") in arrays.said
     assert replication.counters()[SENT] >= 64 * MIB
+    assert not {verb for _, verb in arrays.said} & {"promote", "forget"}, "the next run goes on with it"
+    assert replication.refusal() == ""
+    assert ("a1", "forget") not in arrays.said
 
 
 def test_what_made_it_fail_is_told_to_who_counts_and_at_the_end() -> None:
@@ -129,7 +140,7 @@ def test_arrays_without_pools_cannot_replicate() -> None:
 def test_an_array_that_cannot_replicate_says_why_and_one_that_can_is_left_as_it_was() -> None:
     able = Pretending(load_topology("two-pools"))
     assert Replication(lab(able)).refusal() == ""
-    assert able.said == [("a1", "prepare"), ("a1", "forget")]
+    assert able.said == [("a1", "status"), ("a1", "prepare"), ("a1", "forget")]
 
     class Unable(Pretending):
         def manage(self, array: str, verb: str, **fields: Any) -> dict[str, Any]:

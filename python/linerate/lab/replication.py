@@ -1,7 +1,7 @@
 """Replication between two arrays of a lab: full copies of all volumes of the first one, one after the other.
 
 Each copy is a first copy: what the partner held is deleted before. So every copy moves the same, whatever hosts wrote
-meanwhile, and runs under different loads can be compared.
+meanwhile, and runs under different loads can be compared. A copy that the end of a run cut off goes on in the next one.
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ class Replication:
 
     def refusal(self) -> str:
         """Why the source cannot replicate, in its own words; empty if it can. Nothing is copied."""
+        if self._knows_group(self._source):
+            return ""
         volumes = [volume.name for volume in self._source.volumes]
         try:
             self._ask(
@@ -105,17 +107,17 @@ class Replication:
 
     def _run(self) -> None:
         try:
-            self._forget()
-            while not self._over.is_set():
-                self._copy()
-                self._settle()
-                self._forget()
+            with contextlib.suppress(CutOffError):
+                while not self._over.is_set():
+                    self._copy()
+                    self._forget()
         except LinerateError as error:
             self._failed = error
 
     def _copy(self) -> None:
-        """One first copy, from the snapshot at the source to the one at the partner, or what there is time for."""
-        with contextlib.suppress(CutOffError):
+        """One first copy, from the snapshot at the source to the one at the partner. Raises CutOffError when the run
+        ends before it does."""
+        try:
             transfer(
                 replication=self._group,
                 partner=self._way,
@@ -124,6 +126,8 @@ class Replication:
                 ended=self._over,
                 told=self._note,
             )
+        finally:
+            self._settle()
 
     def _note(self, progress: dict[str, Any]) -> None:
         """How far the copy under way is."""
@@ -138,10 +142,11 @@ class Replication:
             self._now = (0, 0.0)
 
     def _forget(self) -> None:
-        """Both arrays as if nothing had ever been replicated. Twice is once."""
-        for array in (self._source, self._partner):
-            if self._knows_group(array):
-                self._ask(array, "replica_forget", {"group": GROUP})
+        """Both arrays as if nothing had ever been replicated, after a copy that is complete."""
+        self._ask(self._source, "replica_forget", {"group": GROUP})
+        # Only a primary can be forgotten: a replica may be all that is left of its volumes.
+        self._ask(self._partner, "replica_promote", {"group": GROUP})
+        self._ask(self._partner, "replica_forget", {"group": GROUP})
         there = {volume["name"] for volume in self._lab.array_reports()[self._partner.name]["volumes"]}
         for volume in self._source.volumes:
             if volume.name in there:

@@ -64,7 +64,7 @@ def effect(case: str, workload: str, metric: str, baseline: float, value: float)
             "raid50 moves more than the 1,792 MB/s that the line carried (raid50 2,240 and raid10 896):",
         ),
         (2240.0, 896.0, "behind it, -50.0 % would be left."),
-        (700.0, 896.0, "Neither fills what the line carried, 1,792 MB/s (raid50 700 and raid10 896)"),
+        (700.0, 896.0, "Neither fills the 1,792 MB/s that the line carried (raid50 700 and raid10 896)"),
     ],
 )
 def test_what_a_network_leaves_of_a_difference(baseline: float, value: float, says: str) -> None:

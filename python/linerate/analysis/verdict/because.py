@@ -21,7 +21,7 @@ _BESIDE = (
     ("disk_read_per_byte", "bytes read from disks per byte written", "{:.2f}"),
     ("disk_written_per_byte", "bytes written to disks per byte written", "{:.2f}"),
     ("full_stripe_percent", "whole stripes among writes to stripes with parity", "{:.0f} %"),
-    ("disk_io_kib", "KiB per disk I/O", "{:.3g}"),
+    ("disk_io_kib", "KiB per disk I/O", "{:,.0f}"),
     ("disk_queue", "I/Os queued at each disk", "{:.2f}"),
     ("task_percent", "of a background task done", "{:.1f} %"),
 )
@@ -62,7 +62,10 @@ def hidden_by_network(effect: Effect, against: str, carried_mib_s: float | None,
     shown = " and ".join(f"{name} {mib_s:,.0f}" for name, mib_s in moved.items())
     beyond = [name for name, mib_s in moved.items() if mib_s > carried_mib_s]
     if not beyond:
-        return f"Neither fills what {carried_by} carried, {carried_mib_s:,.0f} MB/s ({shown}): no network hid this."
+        return (
+            f"Neither fills the {carried_mib_s:,.0f} MB/s that {carried_by} carried ({shown}): a network of that speed "
+            "would have hidden nothing."
+        )
     left = 100 * (min(effect.value, carried_mib_s) / min(effect.baseline, carried_mib_s) - 1)
     rest = f"{left:+.1f}" if round(left, 1) else "0.0"
     who = "Both move" if len(beyond) == 2 else f"{beyond[0]} moves"

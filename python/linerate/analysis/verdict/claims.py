@@ -44,6 +44,7 @@ from linerate.errors import UserError
 
 _EXPLAINED_MAX = 2
 """Workloads whose difference is explained in full: those that differ most. What explains one mostly explains all."""
+_OF_DISKS = ("disks", "array service")
 # Words of a workload's name that put it outside what a finding says in general.
 _SPECIAL = frozenset({"congested"})
 
@@ -122,9 +123,13 @@ class _Reasons:
         """Why an effect is as it is, as far as counters tell."""
         ours = self.limits.get((effect.case, effect.workload))
         theirs = self.limits.get((self.against, effect.workload))
-        sentences = [ours.sentence] if ours is not None and ours.limit != "unknown" else []
+        sentences = []
         if ours is not None and theirs is not None:
             sentences.append(disks_apart(effect.case, ours.figures, self.against, theirs.figures))
+        # What disks did is told once: by the comparison, where there is one.
+        is_told = any(sentences) and ours is not None and ours.limit in _OF_DISKS
+        if ours is not None and ours.limit != "unknown" and not is_told:
+            sentences.insert(0, ours.sentence)
         network = (self.claim.network_mib_s, self.claim.network)
         sentences.append(hidden_by_network(effect, self.against, *network))
         return " ".join(filter(None, sentences))
