@@ -21,6 +21,7 @@ AT_LOGIN: dict[str, Value] = {
     "recv_buffer_bytes": 131_072,
     "send_buffer_bytes": 262_144,
     "sessions_per_volume": 3,
+    "connections": 2,
 }
 """What our array agrees to as it is asked for; the socket tells its buffers twice as large, as Linux does."""
 URL = "iscsi://10.9.0.5:3260/iqn.2026-11.lab:a/0"
@@ -51,6 +52,7 @@ def test_every_session_setting_changes_a_run() -> None:
         "recv_buffer_bytes": "128k",
         "send_buffer_bytes": "256k",
         "sessions_per_volume": 2,
+        "connections": 4,
         "outstanding": 7,
     }
     assert wanted.keys() == {setting.name for setting in catalogue().values() if setting.where == "session"}
@@ -67,6 +69,7 @@ def test_every_session_setting_changes_a_run() -> None:
         max_outstanding_r2t=4,
         recv_buffer_bytes=131_072,
         send_buffer_bytes=262_144,
+        connections=4,
     )
     assert [(volume.name, volume.outstanding) for volume in changed.volumes] == [
         ("v1", 4),

@@ -72,6 +72,7 @@ def test_what_the_san_does_not_have_is_told_with_the_case(wrong: str, right: str
         ("policy", "rr"),
         ("sessions", 0),
         ("sessions", True),
+        ("connections", 0),
         ("ios_per_path", "many"),
         ("bytes_per_path", "big"),
         ("path_timeout", "soon"),
@@ -120,13 +121,14 @@ def test_options_reach_the_volume_and_its_paths() -> None:
         "multipath.policy": "round_robin",
         "multipath.bytes_per_path": "1m",
         "multipath.sessions": 2,
+        "multipath.connections": 3,
         "multipath.failback": "5s",
         "multipath.path_timeout": "500ms",
         "multipath.no_path_queue": "forever",
     }
     paths = path_specs(paths_of(FOUR, "h1", settings)["a1.v1"], settings)
     volume = multipathed(VolumeSpec(name="v1", url="null:1m", paths=paths), settings)
-    assert [path.sessions for path in volume.paths] == [2, 2]
+    assert [(path.sessions, path.connections) for path in volume.paths] == [(2, 3), (2, 3)]
     options = volume.multipath
     assert (options.policy, options.bytes_per_path, options.failback) == ("round_robin", 1 << 20, 5.0)
     assert (options.path_timeout_s, options.no_path_queue_s) == (0.5, None)

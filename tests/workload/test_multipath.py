@@ -60,6 +60,14 @@ def test_paths_of_a_file() -> None:
     assert spec_of(FILE).volumes[0] == VolumeSpec.model_validate(first.model_dump())
 
 
+def test_a_path_may_have_several_connections_in_each_session() -> None:
+    path = spec_of(FILE.replace("weight 10 standby", "connections 4 standby")).volumes[0].paths[1]
+    assert (path.connections, path.sessions, path.standby) == (4, 1, True)
+    text = FILE + '[iscsi]\nconnections = 2\nconnection_policy = "least_queue_depth"\n'
+    options = spec_of(text).volumes[0].iscsi
+    assert (options.connections, options.connection_policy) == (2, "least_queue_depth")
+
+
 def test_without_paths_nothing_of_it_is_handed_over() -> None:
     text = f'[[volume]]\nname = "v"\ntarget = "{LUN}"\n[[stream]]\nname = "s"\n'
     volume = spec_of(text).model_dump()["volumes"][0]
@@ -73,7 +81,7 @@ def test_without_paths_nothing_of_it_is_handed_over() -> None:
         ('"10.1.0.{n} -> 10.1.0.10"', '"a b c"', "paths[0]: 'a b c' is not a path", "10.1.0.1 -> 10.1.0.10"),
         ("10.1.1.10:3261", "10.1.1.10:99999", "w.toml:8: volume[0].paths[1]: '99999'", "65535"),
         ("sessions = 2", "session = 2", "paths[2].session: no such key", "sessions"),
-        ("sessions = 2", "connections = 2", "w.toml:8: path [fd00::1]: several connections", "sessions = 2"),
+        ("sessions = 2", "connections = 65", "w.toml:8: volume[0].paths[2].connections", ""),
         ("sessions = 2", "sessions = 300", "302 sessions over all paths", "256"),
         (
             "{ portal",

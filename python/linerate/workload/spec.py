@@ -29,6 +29,8 @@ _REVEAL = "reveal_secrets"
 
 Percent = Annotated[float, Field(ge=0, le=100)]
 Outstanding = Annotated[int, Field(ge=1, le=65_536)]
+Connections = Annotated[int, Field(ge=1, le=64)]
+"""TCP connections of one session."""
 IO_BYTES_MAX = 1 << 30
 """Largest I/O."""
 CURSORS_MAX = 4096
@@ -86,6 +88,12 @@ class SessionOptions(Frozen):
     """Pause between NOP-Out pings on a quiet session; 0 turns them off."""
     ping_timeout_s: PositiveFloat | None = None
     """How long the answer to a ping may take."""
+    connections: Connections | None = None
+    """Connections of the session (MC/S, MaxConnections); the array may allow fewer, and an event says so."""
+    connection_portals: tuple[str, ...] | None = None
+    """Portals that the further connections go to in turn, of the group of the first; unset: the same one."""
+    connection_policy: Literal["round_robin", "least_queue_depth"] | None = None
+    """Which connection a command takes; unset: each in turn."""
 
     @model_serializer(mode="wrap")
     def _only_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -121,8 +129,8 @@ class PathSpec(Frozen):
     """Local interface whose link it depends on."""
     sessions: PositiveInt = 1
     """Sessions on this path; each counts as a path of its own."""
-    connections: PositiveInt = 1
-    """Connections of each session (MC/S)."""
+    connections: Connections = 1
+    """Connections of each session (MC/S); 1: as many as the session options say."""
     weight: NonNegativeInt = 0
     """Of `weighted_paths`: the path with the least weight is used."""
     standby: bool = False

@@ -171,6 +171,19 @@ SETTINGS = (
         them.""",
     ),
     Setting(
+        name="connections",
+        title="Connections per session",
+        where="session",
+        scope="session",
+        kind=Number("connections", 1, 64),
+        default="1",
+        names=Names(windows="iscsicli AddConnection"),
+        unproven=_AGREED,
+        doc="""How many TCP connections one session has (MC/S). They spread a session's I/O over flows as more
+        sessions do, but share one command window, keep its order, and end together when one of them is lost.
+        Few initiators offer it: the one of Linux does not.""",
+    ),
+    Setting(
         name="outstanding",
         title="Outstanding I/Os per volume",
         where="session",

@@ -2,7 +2,7 @@
 
     multipath.paths = "one-to-one"        or partial, mesh, or a list: ["h1.p0 -> a1.p0", "h1.p1 -> a1.p1 standby"]
     multipath.policy = "round_robin"      and what belongs to it: ios_per_path, bytes_per_path
-    multipath.sessions = 2                on each path
+    multipath.sessions = 2                on each path; multipath.connections likewise, of each session
     multipath.path_timeout = "1s"         checker_interval, no_path_queue, failback likewise
 
 Without `multipath.paths` a volume has the paths that its topology gives it, or the single one that it always has.
@@ -78,6 +78,7 @@ _SETTINGS = {
     "no_path_queue": _Setting("no_path_queue_s", _no_path_queue, f"{_TIME}, or {FOR_EVER}"),
     "failback": _Setting("failback", _failback, f"immediate, manual, or {_TIME}"),
     "sessions": _Setting("sessions", _count, "a number of sessions on each path", of_path=True),
+    "connections": _Setting("connections", _count, "a number of connections of each session", of_path=True),
 }
 MULTIPATH = (PATHS, *(f"{PREFIX}{name}" for name in _SETTINGS))
 """All of them, by their full names."""

@@ -26,9 +26,6 @@ def contradiction(paths: Sequence[PathSpec], multipath: MultipathSpec) -> Contra
     for index, path in enumerate(paths):
         if path.name in names[:index]:
             return Contradiction(index, f"path {path.name}: the name is used twice", "give each its own name")
-        if path.connections > 1:
-            what = f"path {path.name}: several connections in one session (MC/S) are not supported"
-            return Contradiction(index, what, f"write sessions = {path.connections}")
         if path.standby and multipath.policy == "round_robin":
             what = f"path {path.name}: round_robin uses every path, and this one is on standby"
             return Contradiction(index, what, 'write policy = "round_robin_subset"')

@@ -16,11 +16,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PositiveInt, WithJsonSchema
 
-from linerate.workload.spec import Frozen, MultipathPolicy, MultipathSpec, PathSpec
+from linerate.workload.spec import Connections, Frozen, MultipathPolicy, MultipathSpec, PathSpec
 from linerate.workload.toml_fields import TIME_SCHEMA, Bytes, Seconds, seconds
 
 ISCSI_PORT = 3260
-PATH_FORM = '"10.1.0.1 -> 10.1.0.10:3260", where needed with "standby", "weight 10" or "sessions 2" behind it'
+PATH_FORM = (
+    '"10.1.0.1 -> 10.1.0.10:3260", where needed with "standby", "weight 10", "sessions 2" '
+    'or "connections 2" behind it'
+)
 FOR_EVER = "forever"
 TIMEOUT_S_MIN = 0.05
 TIME_S_MAX = 1e6
@@ -74,8 +77,8 @@ class PathTable(Frozen):
     """Local interface whose link it depends on."""
     sessions: PositiveInt = 1
     """Sessions on this path; each counts as a path of its own, name#1, name#2, ..."""
-    connections: PositiveInt = 1
-    """Connections of each session (MC/S); only 1 is supported."""
+    connections: Connections = 1
+    """Connections of each session (MC/S), which count as one path."""
     weight: int = Field(default=0, ge=0, le=WEIGHT_MAX)
     """For the policy weighted_paths: the path with the least weight is used."""
     standby: bool = False
@@ -96,7 +99,7 @@ def parse_path(value: object) -> PathTable:
         if words[-1] == "standby":
             fields["standby"] = True
             words = words[:-1]
-        elif len(words) > 1 and words[-2] in ("weight", "sessions") and words[-1].isdecimal():
+        elif len(words) > 1 and words[-2] in ("weight", "sessions", "connections") and words[-1].isdecimal():
             fields[words[-2]] = int(words[-1])
             words = words[:-2]
         else:
