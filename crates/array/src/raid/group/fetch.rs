@@ -258,18 +258,15 @@ impl Group {
             Code::Parity(_) => vec![self.geometry.slot(rows.stripe, position)],
             Code::Copies | Code::None => (0..self.geometry.members).collect(),
         };
-        let mut is_changed = false;
-        {
-            let mut meta = self.meta.borrow_mut();
-            for slot in slots {
-                if meta.has_mark(slot as u32, units.clone()) {
-                    meta.unmark(slot as u32, units.clone());
-                    is_changed = true;
-                }
-            }
+        let has_mark = |slot: &usize| self.meta.borrow().has_mark(*slot as u32, units.clone());
+        if !slots.iter().any(has_mark) {
+            return;
         }
-        if is_changed {
-            self.commit().await;
+        // Without its mark, what was there before would count as data again after a power cut.
+        self.flush_members().await;
+        for slot in slots {
+            self.meta.borrow_mut().unmark(slot as u32, units.clone());
         }
+        self.commit().await;
     }
 }

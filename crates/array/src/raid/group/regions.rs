@@ -71,7 +71,8 @@ impl Regions {
             is_cleaning: Cell::new(false),
         };
         unsynced.set_range(meta.initialised.min(geometry.stripes)..geometry.stripes, true);
-        for region in (0..count).filter(|region| meta.unsynced.get(*region)) {
+        // Going through a stripe makes its checksums known too, which no flag but this asks for where there is a journal.
+        for region in (0..count).filter(|region| meta.unsynced.get(*region) || meta.unsummed.get(*region)) {
             unsynced.set_range(regions.stripes(region), true);
         }
         *regions.unsynced.borrow_mut() = unsynced;
