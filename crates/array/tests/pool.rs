@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use linerate_array::{
     Disk, DiskError, Executor, Runtime,
     disk::MemoryDisk,
-    pool::{Change, Extent, Pool, PoolConfig, PoolError, Volume},
+    pool::{Change, Extent, MIN_PAGE_BYTES, Pool, PoolConfig, PoolError, Volume},
 };
 use std::{future::Future, rc::Rc};
 
@@ -271,5 +271,44 @@ fn settings_are_there_when_the_pool_is_opened_again() {
         let pool = Pool::open(runtime, config(), disk).await.unwrap();
         assert_eq!((pool.setting("export/v1"), pool.setting("export/v0")), (value("lun 4"), None));
         assert_eq!(pool.setting_keys("export/"), ["export/v1"]);
+    });
+}
+
+#[test]
+fn a_large_snapshot_goes_in_steps_and_others_have_their_turn() {
+    const LEAVES: u64 = 1000;
+    /// From one leaf of the map to the next.
+    const LEAF_BYTES: u64 = 64 * MIN_PAGE_BYTES;
+    let config = PoolConfig { page_bytes: MIN_PAGE_BYTES, merge_leaves: 128, ..config() };
+    with_pool(config, |pool, _, runtime| async move {
+        let pages = |pool: &Pool| pool.status().used_bytes / MIN_PAGE_BYTES;
+        let volume = pool.create_volume("v0", LEAVES * LEAF_BYTES).await.unwrap();
+        for leaf in 0..LEAVES {
+            put(volume.as_ref(), leaf * LEAF_BYTES, MIN_PAGE_BYTES, 1).await;
+        }
+        pool.snapshot(&["v0"], "s1", 1.0).await.unwrap();
+        for leaf in (0..LEAVES).step_by(2) {
+            put(volume.as_ref(), leaf * LEAF_BYTES, MIN_PAGE_BYTES, 2).await;
+        }
+        assert_eq!(pages(&pool), LEAVES + LEAVES / 2);
+        // In memory nothing takes time, so the clock moves once between two steps and at no other time.
+        let begun = runtime.now();
+        let deleting = pool.delete_snapshot("v0", "s1");
+        put(volume.as_ref(), (LEAVES - 1) * LEAF_BYTES, MIN_PAGE_BYTES, 3).await;
+        pool.snapshot(&["v0"], "s2", 2.0).await.unwrap();
+        let waited = runtime.now() - begun;
+        deleting.await.unwrap();
+        let steps = runtime.now() - begun + 1;
+        assert_eq!(steps, LEAVES.div_ceil(128));
+        assert!(waited < 3, "a write and a verb waited for {waited} steps");
+        assert_eq!(pages(&pool), LEAVES);
+        for leaf in 0..LEAVES {
+            let byte = if leaf == LEAVES - 1 { 3 } else { 2 - (leaf % 2) as u8 };
+            assert_eq!(
+                byte_of(volume.as_ref(), leaf * LEAF_BYTES, MIN_PAGE_BYTES).await,
+                byte,
+                "leaf {leaf}"
+            );
+        }
     });
 }

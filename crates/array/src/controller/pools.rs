@@ -26,10 +26,10 @@ impl PoolEntry {
         disk: Rc<dyn Disk>,
     ) -> Result<Self, StorageError> {
         let config = PoolConfig {
-            name: spec.name.clone(),
             page_bytes: u64::from(spec.page_bytes),
             warn_at: spec.warn_at,
             overcommit: spec.overcommit,
+            ..PoolConfig::new(&spec.name)
         };
         let found = Pool::open(runtime.clone(), config.clone(), Rc::clone(&disk)).await;
         let pool = match found {

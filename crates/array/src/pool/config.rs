@@ -21,18 +21,22 @@ pub struct PoolConfig {
     pub warn_at: f64,
     /// What volumes may promise, as a multiple of the pool's size; None: no limit.
     pub overcommit: Option<f64>,
+    /// How much of a deleted snapshot or volume is given back at a time: leaves of the map, of 64 pages each. Nothing else
+    /// is done by the thread meanwhile.
+    pub merge_leaves: usize,
 }
 
 impl PoolConfig {
     /// Pages of 1 MiB, a warning at 80 %, no limit to promises.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), page_bytes: 1 << 20, warn_at: 0.8, overcommit: None }
+        Self { name: name.into(), page_bytes: 1 << 20, warn_at: 0.8, overcommit: None, merge_leaves: 128 }
     }
 
     pub(crate) fn check(&self, block_bytes: u32) -> Result<(), PoolError> {
         let is_page = self.page_bytes.is_power_of_two()
             && (MIN_PAGE_BYTES..=MAX_PAGE_BYTES).contains(&self.page_bytes)
             && self.page_bytes.is_multiple_of(u64::from(block_bytes));
+        debug_assert!(self.merge_leaves > 0, "a step without a leaf is none");
         if is_page { Ok(()) } else { Err(PoolError::PageBytes(self.page_bytes)) }
     }
 }

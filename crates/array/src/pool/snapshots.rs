@@ -54,12 +54,13 @@ impl Pool {
     pub fn delete_snapshot(&self, volume: &str, snapshot: &str) -> Doing<()> {
         let (core, volume, snapshot) = (Rc::clone(&self.core), volume.to_owned(), snapshot.to_owned());
         self.core.runtime.start(async move {
-            let _verb = core.verbs.lock().await;
+            let verb = core.verbs.lock().await;
             let (volume, _) = find(&core, &volume, &snapshot)?;
             core.check()?;
             core.map.borrow_mut().put_snapshot(volume.id, &snapshot, None);
             // Only then may its layer be merged with one that is written to.
             core.commit().await?;
+            drop(verb);
             volumes::collapse(&core).await
         })
     }
@@ -69,7 +70,7 @@ impl Pool {
     pub fn restore(&self, volume: &str, snapshot: &str) -> Doing<()> {
         let (core, volume, snapshot) = (Rc::clone(&self.core), volume.to_owned(), snapshot.to_owned());
         self.core.runtime.start(async move {
-            let _verb = core.verbs.lock().await;
+            let verb = core.verbs.lock().await;
             let (volume, record) = find(&core, &volume, &snapshot)?;
             volumes::check_promise(&core, volume.size_bytes.get(), record.size_bytes)?;
             core.check_room()?;
@@ -81,6 +82,7 @@ impl Pool {
             volumes::put(&core, &volume);
             drop(closed);
             core.commit().await?;
+            drop(verb);
             volumes::collapse(&core).await
         })
     }

@@ -58,7 +58,7 @@ impl Pool {
     pub fn delete(&self, name: &str) -> Doing<()> {
         let (core, name) = (Rc::clone(&self.core), name.to_owned());
         self.core.runtime.start(async move {
-            let _verb = core.verbs.lock().await;
+            let verb = core.verbs.lock().await;
             let volume = core.volume(&name)?;
             if core.map.borrow().snapshots(volume.id).next().is_some() {
                 return Err(PoolError::HasSnapshots(name));
@@ -70,15 +70,27 @@ impl Pool {
             core.map.borrow_mut().put_volume(&name, None);
             drop(closed);
             core.commit().await?;
+            drop(verb);
             collapse(&core).await
         })
     }
 }
 
-/// Removes the layers that nothing refers to any more, which must be durable.
+/// Removes the layers that nothing refers to any more, which must be durable. A layer may be as large as its volume: it
+/// goes in steps, each a transaction of its own, and other work has its turn in between, verbs too.
 pub(super) async fn collapse(core: &Rc<Core>) -> Result<(), PoolError> {
-    core.map.borrow_mut().collapse();
-    Ok(core.commit().await?)
+    loop {
+        // Whoever changes what is referred to holds this until that is durable.
+        let verb = core.verbs.lock().await;
+        let is_more = core.map.borrow_mut().collapse(core.config.merge_leaves);
+        core.commit().await?;
+        drop(verb);
+        if !is_more {
+            return Ok(());
+        }
+        // At least until the clock moves.
+        core.runtime.sleep(1).await;
+    }
 }
 
 /// Stores what a volume has become.

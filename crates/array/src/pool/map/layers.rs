@@ -167,36 +167,50 @@ impl Layers {
         self.chain(Some(other)).map(|(id, _)| id).find(|id| ones.contains(id))
     }
 
-    /// Removes `id` if nothing refers to it and nothing, or just one layer, lies above. That one takes over what it does
-    /// not say itself, and lies on what `id` lay on.
-    pub(crate) fn collapse(&mut self, id: LayerId, changes: &mut Collapsed) -> bool {
-        let Some(layer) = self.by_id.get(&id) else { return false };
-        if layer.above.len() > 1 {
-            return false;
-        }
-        let heir = layer.above.first().copied();
-        let Some(layer) = self.by_id.remove(&id) else { return false };
+    /// Removes `id`, which nothing refers to, if nothing or just one layer lies above. That one takes over what it does not
+    /// say itself, and lies on what `id` lay on. At most `most` leaves are handed over, and the layer goes after its last
+    /// one; in between, all who look see what they saw. Returns how many were.
+    pub(crate) fn collapse(&mut self, id: LayerId, most: usize, changes: &mut Collapsed) -> usize {
+        let Some(layer) = self.by_id.get(&id).filter(|layer| layer.above.len() <= 1) else { return 0 };
+        let (heir, below) = (layer.above.first().copied(), layer.below);
         self.merges += 1;
-        changes.layers.push(id);
-        changes.leaves.extend(layer.leaves.keys().map(|number| (id, *number)));
-        if let Some(below) = layer.below.and_then(|below| self.by_id.get_mut(&below)) {
-            below.above.remove(&id);
-            below.above.extend(heir);
-        }
-        if let Some(heir) = heir {
-            if let Some(above) = self.by_id.get_mut(&heir) {
-                above.below = layer.below;
-            }
-            changes.layers.push(heir);
-        }
-        for (number, leaf) in layer.leaves {
+        let mut moved = 0;
+        while moved < most
+            && let Some((number, leaf)) = self.take_leaf(id)
+        {
+            moved += 1;
+            changes.leaves.push((id, number));
             changes.leaves.extend(heir.map(|heir| (heir, number)));
-            let Some(leaf) = self.bequeath_leaf(heir, number, leaf) else { continue };
+            let Some(leaf) = self.bequeath_leaf(heir, number, leaf, below.is_none()) else { continue };
             for (place, slot) in leaf.slots().iter().enumerate() {
                 self.bequeath(heir, number * LEAF_PAGES + place as u64, *slot, changes);
             }
         }
-        true
+        if self.by_id.get(&id).is_some_and(|layer| layer.leaves.is_empty()) {
+            self.unlink(id, heir, below);
+            changes.layers.push(id);
+            changes.layers.extend(heir);
+        }
+        moved
+    }
+
+    fn take_leaf(&mut self, id: LayerId) -> Option<(u64, Box<Leaf>)> {
+        let layer = self.by_id.get_mut(&id)?;
+        let (number, leaf) = layer.leaves.pop_first()?;
+        layer.pages -= leaf.pages();
+        Some((number, leaf))
+    }
+
+    /// Takes a layer out from between two others.
+    fn unlink(&mut self, id: LayerId, above: Option<LayerId>, below: Option<LayerId>) {
+        self.by_id.remove(&id);
+        if let Some(below) = below.and_then(|below| self.by_id.get_mut(&below)) {
+            below.above.remove(&id);
+            below.above.extend(above);
+        }
+        if let Some(above) = above.and_then(|above| self.by_id.get_mut(&above)) {
+            above.below = below;
+        }
     }
 
     /// Hands a leaf over as it is, if the layer above has none there. Otherwise gives it back.
@@ -205,12 +219,13 @@ impl Layers {
         heir: Option<LayerId>,
         number: u64,
         mut leaf: Box<Leaf>,
+        is_bottom: bool,
     ) -> Option<Box<Leaf>> {
         let Some(heir) = heir.and_then(|heir| self.by_id.get_mut(&heir)) else { return Some(leaf) };
         if heir.leaves.contains_key(&number) {
             return Some(leaf);
         }
-        if heir.below.is_none() {
+        if is_bottom {
             leaf.drop_zeros();
         }
         if !leaf.is_empty() {

@@ -151,7 +151,7 @@ impl Map {
         map.volumes = contents.volumes;
         map.snapshots = contents.snapshots;
         map.settings = contents.settings;
-        map.collapse();
+        while map.collapse(usize::MAX) {}
         Ok(map)
     }
 
@@ -217,28 +217,33 @@ impl Map {
         self.version += 1;
     }
 
-    /// Removes and merges the layers that nothing refers to. Only what is durable may refer to nothing: as long as a crash
-    /// could bring a snapshot back, its layer must not be merged into one that is written to.
-    pub(crate) fn collapse(&mut self) {
+    /// Removes and merges the layers that nothing refers to, up to so many leaves of them. Only what is durable may refer
+    /// to nothing: as long as a crash could bring a snapshot back, its layer must not be merged into one that is written
+    /// to. Returns whether something may be left to do.
+    pub(crate) fn collapse(&mut self, most: usize) -> bool {
         let used: BTreeSet<LayerId> = self
             .volumes
             .values()
             .map(|volume| volume.layer)
             .chain(self.snapshots.values().map(|snapshot| snapshot.layer))
             .collect();
-        let mut changes = Collapsed::default();
+        let (mut changes, mut left) = (Collapsed::default(), most);
         // From the top, so that what lies below a removed layer is looked at afterwards.
         let idle: Vec<LayerId> = self.layers.ids().filter(|id| !used.contains(id)).collect();
         for id in idle.into_iter().rev() {
-            self.layers.collapse(id, &mut changes);
+            left -= self.layers.collapse(id, left, &mut changes);
+            if left == 0 {
+                break;
+            }
         }
-        if changes.layers.is_empty() {
-            return;
+        if changes.layers.is_empty() && changes.leaves.is_empty() {
+            return false;
         }
         self.dirty.layers.extend(changes.layers);
         self.dirty.leaves.extend(changes.leaves);
         changes.pages.into_iter().for_each(|page| self.pages.release(page));
         self.version += 1;
+        left == 0
     }
 
     /// Number of the last change.
