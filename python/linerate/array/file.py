@@ -30,6 +30,7 @@ _AS_TEXT = {
     "rebuild_rate": ("rebuild_bytes_per_s", _RATE_FORM, _BYTES),
     "rate": ("rate_bytes_per_s", _RATE_FORM, _BYTES),
     "interval": ("interval_s", _TIME_FORM, _SECONDS),
+    "io_timeout": ("io_timeout_s", _TIME_FORM, _SECONDS),
 }
 """Keys that a file may give as text -> the plain key, what is expected, and what the units stand for."""
 

@@ -40,6 +40,11 @@ _DISKS_MIN: dict[str, int] = {
 """Fewest disks of a set; of each sub-set for RAID 50 and 60."""
 
 
+def _is_none(value: object) -> bool:
+    """What is left out is the data plane's to choose."""
+    return value is None
+
+
 class Disk(Frozen):
     """A disk, or `count` equal ones."""
 
@@ -55,6 +60,8 @@ class Disk(Frozen):
     """Smallest unit of reading and writing."""
     model: Drive | None = None
     """The drive whose times this disk takes; none: as fast as its kind is."""
+    io_timeout_s: Annotated[float, Field(ge=0.1, le=3600)] | None = Field(None, exclude_if=_is_none)
+    """Of a file disk: an operation that takes longer makes the disk a failed one; none: 30 s."""
     count: Annotated[int, Field(ge=1, le=256)] | None = None
     """Makes that many disks."""
 
@@ -64,6 +71,8 @@ class Disk(Frozen):
             raise misplaced(("kind",), 'a disk of kind "file" needs a path')
         if self.kind == "memory" and self.path:
             raise misplaced(("path",), 'a disk of kind "memory" has no path; did you mean kind = "file"?')
+        if self.kind == "memory" and self.io_timeout_s is not None:
+            raise misplaced(("io_timeout_s",), 'a disk of kind "memory" always answers in time')
         if self.kind == "memory" and self.size_bytes is None:
             raise misplaced(("name",), 'a disk of kind "memory" needs a size, for example size = "1g"')
         if self.size_bytes is not None and self.size_bytes % self.sector_bytes:
@@ -105,6 +114,8 @@ class RaidSet(Frozen):
     """Sub-sets of RAID 50 and 60, striped over."""
     initialise: Literal["background", "assume_clean"] = "background"
     """background: parity is made while hosts work. assume_clean: the disks hold nothing but zeros."""
+    journal: Literal["degraded", "always"] | None = Field(None, exclude_if=_is_none)
+    """When parity is written through the redo journal; none: degraded, while a disk is missing."""
     rebuild_bytes_per_s: PositiveInt | None = None
     """Most that rebuilding, initialising and scrubbing write or read per disk; none: as fast as hosts leave room."""
     checksums: bool = True
@@ -203,6 +214,10 @@ class Storage(Frozen):
         elif disks < least or (raid.level == "raid10" and disks % 2):
             even = " and an even number" if raid.level == "raid10" else ""
             raise misplaced(at, f"{_shown(raid.level)} needs at least {least} disks{even}; these are {disks}")
+        if raid.journal and raid.level in ("raid0", "raid1", "raid10"):
+            raise misplaced(
+                ("raid_sets", number, "journal"), f"{_shown(raid.level)} has no parity, and no journal for it"
+            )
         if raid.level == "raid0" and raid.spares:
             raise misplaced(
                 ("raid_sets", number, "spares"), "RAID 0 keeps nothing from which a spare could be filled"

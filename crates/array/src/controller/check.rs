@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 /// Longest name.
 const NAME_CHARACTERS: usize = 48;
+const IO_TIMEOUT_S: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// Judges a configuration; gives its disks one by one.
 pub(super) fn check(config: &StorageConfig) -> Result<Vec<DiskSpec>, StorageError> {
@@ -59,6 +60,9 @@ pub(super) fn check_disk(disk: &DiskSpec) -> Result<(), StorageError> {
     let sector = u64::from(disk.sector_bytes);
     if disk.size_bytes.is_some_and(|size| size == 0 || !size.is_multiple_of(sector)) {
         return wrong("size_bytes", "is a multiple of the sector size, and not 0");
+    }
+    if !IO_TIMEOUT_S.contains(&disk.io_timeout_s) {
+        return wrong("io_timeout_s", "is a number of seconds from 0.1 to 3600");
     }
     match disk.kind {
         Memory if disk.path.is_some() => {
@@ -131,6 +135,10 @@ mod tests {
             (r#"{"disks": [{"name": "d", "size_bytes": 513}]}"#.into(), "`size_bytes` is a multiple"),
             (r#"{"disks": [{"name": "d"}]}"#.into(), "`size_bytes` is missing"),
             (r#"{"disks": [{"name": "d", "kind": "file"}]}"#.into(), "`path` is missing"),
+            (
+                r#"{"disks": [{"name": "d", "size_bytes": 512, "io_timeout_s": 0}]}"#.into(),
+                "from 0.1 to 3600",
+            ),
             (r#"{"pools": [{"name": "p", "raid_sets": []}]}"#.into(), "at least one RAID set"),
         ];
         for (json, expected) in cases {

@@ -37,6 +37,9 @@ pub struct DiskSpec {
     /// Name of the drive whose timing it has, such as `sata_7200_3_5`; `null`: as fast as its bytes.
     #[serde(default)]
     pub model: Option<String>,
+    /// How long an operation of a file disk may take before the disk counts as failed.
+    #[serde(default = "default_io_timeout")]
+    pub io_timeout_s: f64,
     /// How many disks this describes; `null`: one, whose name has no number.
     #[serde(default)]
     pub count: Option<u32>,
@@ -75,6 +78,9 @@ pub struct RaidSetSpec {
     /// What is done about parity or copies when the set is made.
     #[serde(default)]
     pub initialise: Initialise,
+    /// When parity groups write through their redo journal.
+    #[serde(default)]
+    pub journal: JournalUse,
     /// Most bytes per second that a rebuild reads from each disk; `null`: as fast as it goes.
     #[serde(default)]
     pub rebuild_bytes_per_s: Option<u64>,
@@ -114,6 +120,17 @@ pub enum Initialise {
     AssumeClean,
 }
 
+/// See [`RaidSetSpec::journal`].
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalUse {
+    /// While a member is missing.
+    #[default]
+    Degraded,
+    /// Always.
+    Always,
+}
+
 /// A pool that volumes take their pages from.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -135,6 +152,10 @@ pub struct PoolSpec {
 
 fn default_sector() -> u32 {
     512
+}
+
+fn default_io_timeout() -> f64 {
+    30.0
 }
 
 fn default_chunk() -> u32 {

@@ -8,10 +8,13 @@ use super::{
     status::{DiskState, DiskStatus},
 };
 use crate::{
-    disk::{Disk, FileConfig, MemoryDisk, ModelledDisk, SparseDisk, modelled::drives},
+    disk::{
+        Disk, DiskStats, FileConfig, MemoryDisk, ModelledDisk, SparseDisk, TimeoutDisk, modelled::drives,
+    },
     host::Files,
     runtime::Runtime,
 };
+use linerate_io::Nanos;
 use std::{cell::RefCell, io, rc::Rc};
 
 /// All disks, in use or not.
@@ -78,7 +81,18 @@ impl Shelf {
         })
     }
 
+    /// Disks that there are, then members of RAID sets that the configuration does not name: such a set lacks a disk that
+    /// took the place of another while an array served, and that nobody has entered.
     pub(super) fn status(&self, places: &[Place]) -> Vec<DiskStatus> {
+        let unknown = places.iter().filter(|place| self.check(&place.disk).is_err());
+        let lacking = |place: &Place| DiskStatus {
+            name: place.disk.clone(),
+            model: None,
+            state: place.state,
+            raid_set: Some(place.set.clone()),
+            size_bytes: 0,
+            stats: DiskStats::default(),
+        };
         let disks = self.disks.borrow();
         let one = |(spec, disk): &(DiskSpec, Rc<dyn Disk>)| {
             let place = places.iter().find(|place| place.disk == spec.name);
@@ -91,7 +105,7 @@ impl Shelf {
                 stats: disk.stats(),
             }
         };
-        disks.iter().map(one).collect()
+        disks.iter().map(one).chain(unknown.map(lacking)).collect()
     }
 
     async fn make(&self, spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
@@ -102,7 +116,7 @@ impl Shelf {
             })
         });
         let drive = drive.transpose()?;
-        let disk = bytes_of(self.files.as_ref(), spec).await?;
+        let disk = bytes_of(&self.runtime, self.files.as_ref(), spec).await?;
         Ok(match drive {
             Some(drive) => Rc::new(ModelledDisk::new(self.runtime.clone(), drive, disk)),
             None => disk,
@@ -111,7 +125,11 @@ impl Shelf {
 }
 
 /// A disk as fast as its bytes.
-async fn bytes_of(files: Option<&Files>, spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
+async fn bytes_of(
+    runtime: &Runtime,
+    files: Option<&Files>,
+    spec: &DiskSpec,
+) -> Result<Rc<dyn Disk>, StorageError> {
     let (DiskKind::File, Some(path)) = (spec.kind, &spec.path) else {
         let size_bytes = spec.size_bytes.unwrap_or(0);
         // A drive's time hides what looking for zeros takes, and whole drives may stand in a small memory.
@@ -139,5 +157,7 @@ async fn bytes_of(files: Option<&Files>, spec: &DiskSpec) -> Result<Rc<dyn Disk>
         };
         StorageError::Open { name: spec.name.clone(), path: path.clone(), error, way_out }
     };
-    Ok(Rc::new(files.open(&config).await.map_err(fault)?))
+    let file = Rc::new(files.open(&config).await.map_err(fault)?);
+    // Memory always answers.
+    Ok(Rc::new(TimeoutDisk::new(runtime, file, (spec.io_timeout_s * 1e9) as Nanos)))
 }

@@ -17,7 +17,9 @@ mod status;
 mod volumes;
 
 pub use command::{Command, Export, Reply};
-pub use config::{DiskKind, DiskSpec, Initialise, PoolSpec, RaidLevelName, RaidSetSpec, StorageConfig};
+pub use config::{
+    DiskKind, DiskSpec, Initialise, JournalUse, PoolSpec, RaidLevelName, RaidSetSpec, StorageConfig,
+};
 pub use error::{Blame, Noun, StorageError};
 pub use status::{
     DiskState, DiskStatus, PoolStatus, RaidSetState, RaidSetStatus, SnapshotStatus, StorageStatus, TaskKind,
@@ -183,9 +185,11 @@ impl Controller {
 
     /// The RAID set that a disk is in.
     fn set_with(&self, disk: &str) -> Result<&SetEntry, StorageError> {
+        if let Some(entry) = self.sets.iter().find(|entry| entry.has(disk)) {
+            return Ok(entry);
+        }
         self.shelf.check(disk)?;
-        let found = self.sets.iter().find(|entry| entry.has(disk));
-        found.ok_or_else(|| StorageError::Refused(format!("disk \"{disk}\" is in no RAID set")))
+        Err(StorageError::Refused(format!("disk \"{disk}\" is in no RAID set")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! An array's RAID sets.
 
 use super::{
-    config::{Initialise, RaidLevelName, RaidSetSpec},
+    config::{Initialise, JournalUse, RaidLevelName, RaidSetSpec},
     disks::Shelf,
     error::StorageError,
     status::{DiskState, RaidSetState, RaidSetStatus, TaskKind, TaskStatus},
@@ -119,6 +119,10 @@ fn config(spec: &RaidSetSpec) -> RaidConfig {
         initialise: match spec.initialise {
             Initialise::Background => raid::Initialise::Background,
             Initialise::AssumeClean => raid::Initialise::AssumeClean,
+        },
+        journal: match spec.journal {
+            JournalUse::Degraded => raid::JournalUse::Degraded,
+            JournalUse::Always => raid::JournalUse::Always,
         },
         rebuild_bytes_per_s: spec.rebuild_bytes_per_s,
         checksums: spec.checksums,

@@ -13,12 +13,7 @@ use futures::{
     future::{LocalBoxFuture, ready},
 };
 use linerate_io::Nanos;
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    rc::Rc,
-};
+use std::{cell::RefCell, collections::BTreeMap, fmt, ops::Range, rc::Rc};
 
 /// A disk in memory with a volatile write cache. Cheap to clone: a test keeps one to cut the power.
 #[derive(Clone)]
@@ -44,14 +39,16 @@ struct Blocks {
     volatile: BTreeMap<u64, Vec<Version>>,
     /// Writes begun so far; numbers them.
     writes: u64,
-    /// Completed writes that no flush has made durable.
-    completed: BTreeSet<u64>,
+    /// Writes completed so far.
+    completed: u64,
 }
 
 #[derive(Clone)]
 struct Version {
     write: u64,
     content: Content,
+    /// How many writes had completed when its own had; none: it is under way.
+    completed: Option<u64>,
 }
 
 impl CrashDisk {
@@ -184,7 +181,11 @@ impl CrashDisk {
                 for (at, block) in blocks.enumerate() {
                     let content =
                         data.as_ref().map(|data| data.slice(at * block_bytes..(at + 1) * block_bytes));
-                    all.volatile.entry(block).or_default().push(Version { write: all.writes, content });
+                    all.volatile.entry(block).or_default().push(Version {
+                        write: all.writes,
+                        content,
+                        completed: None,
+                    });
                 }
                 all.writes
             },
@@ -192,7 +193,7 @@ impl CrashDisk {
                 if durable {
                     range.for_each(|block| all.settle(block, |version| version.write == write));
                 } else {
-                    all.completed.insert(write);
+                    all.complete(range, write);
                 }
             },
         )
@@ -225,12 +226,21 @@ impl Blocks {
         self.set_durable(block, content);
     }
 
-    fn flushed(&mut self, covered: &BTreeSet<u64>) {
+    fn complete(&mut self, blocks: Range<u64>, write: u64) {
+        self.completed += 1;
+        for (_, versions) in self.volatile.range_mut(blocks) {
+            for version in versions.iter_mut().filter(|version| version.write == write) {
+                version.completed = Some(self.completed);
+            }
+        }
+    }
+
+    /// A flush has completed that began when so many writes had.
+    fn flushed(&mut self, before: u64) {
         let blocks: Vec<u64> = self.volatile.keys().copied().collect();
         for block in blocks {
-            self.settle(block, |version| covered.contains(&version.write));
+            self.settle(block, |version| version.completed.is_some_and(|completed| completed <= before));
         }
-        self.completed.retain(|write| !covered.contains(write));
     }
 }
 
@@ -276,8 +286,8 @@ impl Disk for CrashDisk {
 
     fn flush(&self) -> Writing {
         // What counts is what had completed when the flush was asked for.
-        let covered = self.0.blocks.borrow().completed.clone();
-        self.perform(OpKind::Flush, 0, |_| (), move |all, ()| all.flushed(&covered))
+        let before = self.0.blocks.borrow().completed;
+        self.perform(OpKind::Flush, 0, |_| (), move |all, ()| all.flushed(before))
     }
 
     fn discard(&self, offset: u64, len: u64) -> Writing {

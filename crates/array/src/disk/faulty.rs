@@ -1,4 +1,4 @@
-//! A disk that misbehaves on demand, around any other disk: it fails, loses sectors, rots, is slow.
+//! A disk that misbehaves on demand, around any other disk: it fails, hangs, loses sectors, rots, is slow.
 
 use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range};
 use crate::runtime::Runtime;
@@ -25,6 +25,9 @@ struct Shared {
     meter: Meter,
     has_failed: Cell<bool>,
     operations_left: Cell<Option<u64>>,
+    is_hanging: Cell<bool>,
+    /// Operations that wait for the disk to answer again.
+    held: RefCell<Vec<oneshot::Sender<()>>>,
     unreadable: RefCell<BTreeSet<u64>>,
     delays: Delays,
 }
@@ -38,6 +41,8 @@ impl FaultyDisk {
             meter: Meter::default(),
             has_failed: Cell::new(false),
             operations_left: Cell::new(None),
+            is_hanging: Cell::new(false),
+            held: RefCell::default(),
             unreadable: RefCell::default(),
             delays: Delays::new(seed),
         }))
@@ -57,6 +62,23 @@ impl FaultyDisk {
     pub fn revive(&self) {
         self.0.has_failed.set(false);
         self.0.operations_left.set(None);
+        self.answer();
+    }
+
+    /// Nothing is answered from now on, and what is under way either has moved its bytes or has not.
+    pub fn hang(&self) {
+        self.0.is_hanging.set(true);
+    }
+
+    /// Whether the disk hangs.
+    pub fn is_hanging(&self) -> bool {
+        self.0.is_hanging.get()
+    }
+
+    /// Goes on where it hung: what was held back is done now, and answered.
+    pub fn answer(&self) {
+        self.0.is_hanging.set(false);
+        self.0.held.borrow_mut().clear();
     }
 
     /// Whether the disk has failed.
@@ -110,13 +132,14 @@ impl FaultyDisk {
         let (before, after) = shared.delays.next();
         // A disk without delay begins when it is called.
         let (mut operation, mut started) = (Some(operation), None);
-        if before == 0 {
+        if before == 0 && !shared.is_hanging.get() {
             started = operation.take().map(|operation| operation(&*shared.inner));
         }
         let (done, result) = oneshot::channel();
         let name = shared.inner.name().to_owned();
         self.0.runtime.spawn(async move {
             shared.runtime.sleep_until(begun + before).await;
+            shared.answering().await;
             let mut result = shared.check();
             let mut value = None;
             if result.is_ok() {
@@ -128,6 +151,7 @@ impl FaultyDisk {
                     }
                 }
                 shared.runtime.sleep(after).await;
+                shared.answering().await;
                 result = result.and(shared.check()).and(shared.check_sectors(kind, offset, len));
             }
             shared.meter.end(begun, shared.runtime.now(), kind, len, result.is_ok());
@@ -143,6 +167,16 @@ impl FaultyDisk {
 impl Shared {
     fn check(&self) -> Result<(), DiskError> {
         if self.has_failed.get() { Err(DiskError::Failed(self.inner.name().into())) } else { Ok(()) }
+    }
+
+    /// Waits while the disk hangs.
+    async fn answering(&self) {
+        while self.is_hanging.get() {
+            let (sender, receiver) = oneshot::channel();
+            self.held.borrow_mut().push(sender);
+            // Dropping the sender is the signal.
+            let _ = receiver.await;
+        }
     }
 
     /// Reading a bad sector fails; writing it puts another in its place.
@@ -258,6 +292,23 @@ mod tests {
         assert_eq!(executor.run_ahead(disk.read(0, BytesMut::zeroed(512))), Some(Err(failed())));
         disk.revive();
         assert!(executor.run_ahead(disk.read(0, BytesMut::zeroed(512))).unwrap().is_ok());
+    }
+
+    #[test]
+    fn a_hanging_disk_goes_on_where_it_hung() {
+        let (mut executor, disk) = disk();
+        disk.hang();
+        let write = disk.write(0, Bytes::from(vec![1; 512]), true);
+        let done = Rc::new(Cell::new(false));
+        let told = Rc::clone(&done);
+        executor.runtime().spawn(async move { told.set(write.await.is_ok()) });
+        executor.run(1_000_000);
+        assert!(!done.get());
+        disk.answer();
+        executor.run(1_000_000);
+        assert!(done.get());
+        let bytes = executor.run_ahead(disk.read(0, BytesMut::zeroed(512))).unwrap().unwrap();
+        assert_eq!(bytes[0], 1);
     }
 
     #[test]

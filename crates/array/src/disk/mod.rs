@@ -8,6 +8,7 @@ mod memory;
 pub mod modelled;
 mod sparse;
 mod stats;
+mod timeout;
 
 pub use crash::CrashDisk;
 pub use error::DiskError;
@@ -18,6 +19,7 @@ pub use memory::MemoryDisk;
 pub use modelled::ModelledDisk;
 pub use sparse::SparseDisk;
 pub use stats::{DiskStats, Meter, OpKind};
+pub use timeout::TimeoutDisk;
 
 use bytes::{Bytes, BytesMut};
 use futures::future::LocalBoxFuture;

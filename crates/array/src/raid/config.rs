@@ -17,6 +17,8 @@ pub struct RaidConfig {
     pub groups: usize,
     /// What is done about parity or copies when the set is made.
     pub initialise: Initialise,
+    /// When parity groups write through their redo journal.
+    pub journal: JournalUse,
     /// Most bytes per second that a rebuild reads from each disk; none: as fast as it goes.
     pub rebuild_bytes_per_s: Option<u64>,
     /// Keep a CRC32C of every 4 KiB, so that silent corruption is found and mended. RAID 0 has nothing to mend from.
@@ -52,6 +54,17 @@ pub enum Initialise {
     AssumeClean,
 }
 
+/// When a parity group writes through its redo journal, which costs writing everything three times (RAID 6 with all
+/// members: four times).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JournalUse {
+    /// While a member is missing. A disk that dies in a power cut may cost the blocks of stripes that were being written.
+    #[default]
+    Degraded,
+    /// Always: a power cut costs nothing, whatever disks die with it that the level bears.
+    Always,
+}
+
 /// How many groups of how many disks, each with how much redundancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
@@ -83,6 +96,7 @@ impl RaidConfig {
             chunk_bytes: 64 << 10,
             groups: 2,
             initialise: Initialise::default(),
+            journal: JournalUse::default(),
             rebuild_bytes_per_s: None,
             checksums: true,
         }

@@ -11,7 +11,7 @@ mod set;
 mod status;
 mod striping;
 
-pub use config::{Initialise, RaidConfig, RaidError, RaidLevel};
+pub use config::{Initialise, JournalUse, RaidConfig, RaidError, RaidLevel};
 pub use group::ScrubReport;
 pub use set::RaidSet;
 pub use status::{MemberState, MemberStatus, RaidCounters, RaidState, RaidStatus, RaidTask, TaskKind};

@@ -2,7 +2,7 @@
 
 use super::{
     RaidConfig, RaidError, RaidStatus, ScrubReport,
-    config::{Code, Shape},
+    config::{Code, JournalUse, Shape},
     group::{Found, Group, MEMBER_BYTES_MIN, Meta, Opening, Options, SlotMetaState, Spares, find, scrubbed},
     status::{RaidCounters, RaidState},
     striping::Striping,
@@ -405,6 +405,7 @@ fn all(writing: impl Iterator<Item = Writing>) -> Writing {
 fn parts(runtime: &Runtime, config: &RaidConfig, shape: Shape, spares: Vec<Rc<dyn Disk>>) -> Opening {
     let options = Options {
         rebuild_bytes_per_s: config.rebuild_bytes_per_s,
+        is_always_journaled: config.journal == JournalUse::Always,
         checksums: config.checksums && shape.code != Code::None,
     };
     let spares: Spares = Rc::new(RefCell::new(spares));

@@ -1,8 +1,10 @@
-//! The redo journal: what is about to be written to stripes that lack a member, with all contents.
+//! The redo journal: what is about to be written, with all contents, to stripes that lack a member or may come to lack
+//! one.
 //!
-//! Such a stripe has no second way to its missing chunk. If a power cut tears it, making parity agree again would make that
-//! chunk garbage, so every change is first written, durable, to the journals of two members. The journal is filled from
-//! its beginning; when it is full, the members are flushed and a new epoch begins, for which older records do not count.
+//! A stripe without a member has no second way to the missing chunk. If a power cut tears it, making parity agree again
+//! would make that chunk garbage, so every change is first written, durable, to the journals of several members. The
+//! journal is filled from its beginning; when it is full, the members are flushed and a new epoch begins, for which older
+//! records do not count.
 
 use super::{geometry::UNIT, meta::Layout};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -11,8 +13,11 @@ use std::{cell::RefCell, collections::BTreeMap};
 const MAGIC: &[u8; 8] = b"LnrtREDO";
 /// magic, checksum of header and payload, payload length, set, epoch, sequence, number of changes.
 const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 8 + 8 + 4;
-/// Members that get each record, as long as there are so many.
-pub(super) const COPIES: usize = 2;
+/// Members that get each record, as long as there are so many: more than may die with the next power cut, and two at least,
+/// as one of them may be unreadable.
+pub(super) fn copies(tolerance: usize, out: usize) -> usize {
+    (tolerance + 1).saturating_sub(out).max(2)
+}
 
 /// Allocation of the journal's space; the group does the writing.
 pub(super) struct Journal {

@@ -227,13 +227,18 @@ impl Group {
         if self.has_failed.get() {
             return;
         }
-        let is_journaled = self.geometry.has_parity() && self.out() > 0;
+        let out = self.out();
+        let is_journaled = self.geometry.has_parity() && (out > 0 || self.options.is_always_journaled);
         self.is_journaled.set(is_journaled);
-        self.meta.borrow_mut().epoch += 1;
+        {
+            let mut meta = self.meta.borrow_mut();
+            meta.epoch += 1;
+            meta.is_journaled = is_journaled;
+        }
         if is_journaled {
             let in_sync = |(number, slot): (usize, &Slot)| (slot.state == State::InSync).then_some(number);
-            let slots =
-                self.slots.borrow().iter().enumerate().filter_map(in_sync).take(journal::COPIES).collect();
+            let copies = journal::copies(self.geometry.tolerance(), out);
+            let slots = self.slots.borrow().iter().enumerate().filter_map(in_sync).take(copies).collect();
             self.journal.begin(slots);
             self.regions.all_written(&mut self.meta.borrow_mut());
         }

@@ -71,6 +71,8 @@ pub(crate) struct Meta {
     pub(super) unsummed: Bits,
     /// Units that are lost: (slot, first unit, how many).
     pub(super) marks: Vec<(u32, u64, u64)>,
+    /// Whether writes go through the journal; they do so in any case while a member is out.
+    pub(super) is_journaled: bool,
 }
 
 /// A member's place.
@@ -132,6 +134,7 @@ impl Meta {
             unsynced: Bits::default(),
             unsummed: Bits::default(),
             marks: Vec::new(),
+            is_journaled: false,
         };
         let (geometry, layout) = meta.lay_out(shape.code);
         let regions = geometry.stripes.div_ceil(layout.stripes_per_region);
@@ -201,6 +204,7 @@ impl Meta {
             out.put_u64_le(*unit);
             out.put_u64_le(*len);
         }
+        out.put_u8(u8::from(self.is_journaled));
         seal(out)
     }
 
@@ -346,6 +350,8 @@ fn decode(from: &mut &[u8]) -> Result<Found, Foreign> {
     let mark =
         |from: &mut &[u8]| Ok((from.try_get_u32_le()?, from.try_get_u64_le()?, from.try_get_u64_le()?));
     let marks = (0..from.try_get_u32_le()?).map(|_| mark(from)).collect::<Result<Vec<_>, Foreign>>()?;
+    // The first superblocks ended here.
+    let is_journaled = from.try_get_u8().is_ok_and(|flag| flag != 0);
     let meta = Meta {
         set,
         name,
@@ -363,6 +369,7 @@ fn decode(from: &mut &[u8]) -> Result<Found, Foreign> {
         unsynced,
         unsummed,
         marks,
+        is_journaled,
     };
     Ok(Found { meta, own })
 }
@@ -424,6 +431,20 @@ mod tests {
         assert_eq!(found.meta.encode(None), meta.encode(None));
         block_on(disk.write(meta.place(), Bytes::from(vec![1; 512]), true)).unwrap();
         assert_eq!(block_on(find(&disk)).unwrap().meta.generation, 5);
+    }
+
+    #[test]
+    fn a_superblock_from_before_the_journal_was_a_choice_is_read() {
+        let superblock = Meta { is_journaled: true, ..meta() }.encode(Some((2, 1)));
+        assert!(open(&superblock).unwrap().meta.is_journaled);
+        let len = u32::from_le_bytes(superblock[12..16].try_into().unwrap()) as usize;
+        let mut shorter = BytesMut::from(&superblock[..len - 1]);
+        shorter[16..HEADER_BYTES].fill(0);
+        let found = open(&seal(shorter)).unwrap();
+        assert_eq!(
+            (found.own, found.meta),
+            (Some((2, 1)), Meta { ..open(&meta().encode(None)).unwrap().meta })
+        );
     }
 
     #[test]

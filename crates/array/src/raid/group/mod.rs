@@ -8,7 +8,7 @@
 //!
 //! - With all members there, a region is flagged in the superblock before it is written ([`regions`]), and stripes of
 //!   flagged regions are made right again afterwards, from their data.
-//! - With a member missing, the journal comes first ([`journal`]).
+//! - With a member missing, or if it is asked for, the journal comes first ([`journal`]).
 //!
 //! A failed member is out for good: nothing is acknowledged before the others' superblocks say so ([`members`]).
 
@@ -66,6 +66,7 @@ const PAGES: u64 = u64::MAX - 1;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
     pub(super) rebuild_bytes_per_s: Option<u64>,
+    pub(super) is_always_journaled: bool,
     pub(super) checksums: bool,
 }
 

@@ -76,8 +76,8 @@ impl Group {
             (false, true) => meta.sums_series = 0,
             _ => {}
         }
-        let was_journaled =
-            geometry.has_parity() && meta.slots.iter().any(|slot| slot.state != SlotMetaState::InSync);
+        let is_whole = meta.slots.iter().all(|slot| slot.state == SlotMetaState::InSync);
+        let was_journaled = geometry.has_parity() && (meta.is_journaled || !is_whole);
         let group = Rc::new(Self::new(opening, meta, code, disks));
         if group.out() > geometry.tolerance() {
             let is_out = |slot: &&Slot| slot.state != State::InSync;
@@ -108,8 +108,10 @@ impl Group {
                 (SlotMetaState::InSync, _) => (State::InSync, 0),
                 (SlotMetaState::Rebuilding(done), _) => (State::Rebuilding(done), done),
             };
+            // Whoever renamed a disk sees its new name.
+            let name = disk.as_ref().map_or(slot.name.as_str(), |disk| disk.name()).to_owned();
             let disk = disk.filter(|_| state != State::Missing);
-            Slot { name: slot.name.clone(), id: slot.id, disk, state, saved, reads: 0 }
+            Slot { name, id: slot.id, disk, state, saved, reads: 0 }
         });
         let slots: Vec<Slot> = slots.collect();
         Self {

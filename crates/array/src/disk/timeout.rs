@@ -1,0 +1,317 @@
+//! A disk that is given up when it does not answer, around any other disk.
+//!
+//! Once an operation has been under way for too long, the disk is fenced: whatever is under way fails, and so does whatever
+//! is asked for later, at once and for good. The inner disk may still answer, and a write may still land there: nobody
+//! listens, and nobody has written or will write anything newer to that disk. A RAID set takes it for failed, and its
+//! superblocks say so before anything else is acknowledged; only a rebuild makes a disk a member again.
+
+use super::{Disk, DiskError, DiskStats, Reading, Writing};
+use crate::runtime::Runtime;
+use bytes::{Bytes, BytesMut};
+use futures::future::{LocalBoxFuture, ready};
+use linerate_io::Nanos;
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+    future::Future,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, Waker},
+};
+
+/// How many looks at the disk an operation may outlast. A look that comes late, because the process stood still, is one
+/// look all the same: the answers that came meanwhile are taken before the next one.
+const LOOKS: u64 = 8;
+
+/// A disk around another, which has to answer in time.
+pub struct TimeoutDisk {
+    inner: Rc<dyn Disk>,
+    watch: Rc<Watch>,
+}
+
+/// What the disk, its operations and whoever looks after them share.
+struct Watch {
+    runtime: Runtime,
+    name: String,
+    look_every_ns: Nanos,
+    is_fenced: Cell<bool>,
+    /// Whether somebody looks, which is as long as anything is under way.
+    is_watched: Cell<bool>,
+    looks: Cell<u64>,
+    under_way: RefCell<UnderWay>,
+}
+
+/// Operations under way, each in a place of its own.
+#[derive(Default)]
+struct UnderWay {
+    places: Vec<Option<Begun>>,
+    free: Vec<usize>,
+}
+
+struct Begun {
+    /// Looks before it.
+    looks: u64,
+    /// Whom to tell when the disk is fenced.
+    waker: Option<Waker>,
+}
+
+impl TimeoutDisk {
+    /// Fences `inner` when an operation takes longer than `timeout_ns`, or, at most, by an eighth longer.
+    pub fn new(runtime: &Runtime, inner: Rc<dyn Disk>, timeout_ns: Nanos) -> Self {
+        let watch = Watch {
+            runtime: runtime.clone(),
+            name: inner.name().to_owned(),
+            look_every_ns: (timeout_ns / LOOKS).max(1),
+            is_fenced: Cell::new(false),
+            is_watched: Cell::new(false),
+            looks: Cell::new(0),
+            under_way: RefCell::default(),
+        };
+        Self { inner, watch: Rc::new(watch) }
+    }
+
+    /// Whether it did not answer in time, once.
+    pub fn is_fenced(&self) -> bool {
+        self.watch.is_fenced.get()
+    }
+
+    fn watched<T: 'static>(
+        &self,
+        begin: impl FnOnce(&dyn Disk) -> LocalBoxFuture<'static, Result<T, DiskError>>,
+    ) -> LocalBoxFuture<'static, Result<T, DiskError>> {
+        if let Err(error) = self.watch.check() {
+            return Box::pin(ready(Err(error)));
+        }
+        let operation = begin(&*self.inner);
+        Box::pin(Watched { operation, place: Watch::begin(&self.watch) })
+    }
+}
+
+impl Watch {
+    fn check(&self) -> Result<(), DiskError> {
+        if self.is_fenced.get() { Err(DiskError::Failed(self.name.clone())) } else { Ok(()) }
+    }
+
+    fn begin(watch: &Rc<Self>) -> Place {
+        let begun = Begun { looks: watch.looks.get(), waker: None };
+        let place = watch.under_way.borrow_mut().add(begun);
+        if !watch.is_watched.replace(true) {
+            watch.runtime.spawn(Rc::clone(watch).look());
+        }
+        Place { watch: Rc::clone(watch), place }
+    }
+
+    async fn look(self: Rc<Self>) {
+        loop {
+            self.runtime.sleep(self.look_every_ns).await;
+            self.looks.set(self.looks.get() + 1);
+            let oldest = self.under_way.borrow().oldest();
+            match oldest {
+                Some(begun) if self.looks.get() - begun > LOOKS => return self.fence(),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        self.is_watched.set(false);
+    }
+
+    fn fence(&self) {
+        let timeout_s = (self.look_every_ns * LOOKS) as f64 / 1e9;
+        tracing::error!(disk = self.name, timeout_s, "a disk does not answer and is out of use from now on");
+        self.is_fenced.set(true);
+        let wakers = self.under_way.borrow_mut().take_wakers();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl UnderWay {
+    fn add(&mut self, begun: Begun) -> usize {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        self.places[place] = Some(begun);
+        place
+    }
+
+    fn remove(&mut self, place: usize) {
+        self.places[place] = None;
+        self.free.push(place);
+    }
+
+    fn oldest(&self) -> Option<u64> {
+        self.places.iter().flatten().map(|begun| begun.looks).min()
+    }
+
+    fn take_wakers(&mut self) -> Vec<Waker> {
+        self.places.iter_mut().flatten().filter_map(|begun| begun.waker.take()).collect()
+    }
+}
+
+/// An operation that somebody waits for.
+struct Watched<T> {
+    operation: LocalBoxFuture<'static, Result<T, DiskError>>,
+    place: Place,
+}
+
+impl<T> Future for Watched<T> {
+    type Output = Result<T, DiskError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Err(error) = self.place.watch.check() {
+            return Poll::Ready(Err(error));
+        }
+        let polled = self.operation.as_mut().poll(context);
+        if polled.is_pending() {
+            self.place.wake_by(context.waker());
+        }
+        polled
+    }
+}
+
+/// Its place among those under way, until it ends or nobody waits any more.
+struct Place {
+    watch: Rc<Watch>,
+    place: usize,
+}
+
+impl Place {
+    fn wake_by(&self, waker: &Waker) {
+        let mut under_way = self.watch.under_way.borrow_mut();
+        if let Some(begun) = under_way.places[self.place].as_mut()
+            && !begun.waker.as_ref().is_some_and(|own| own.will_wake(waker))
+        {
+            begun.waker = Some(waker.clone());
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.watch.under_way.borrow_mut().remove(self.place);
+    }
+}
+
+impl Disk for TimeoutDisk {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.inner.size_bytes()
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.inner.block_bytes()
+    }
+
+    fn stats(&self) -> DiskStats {
+        self.inner.stats()
+    }
+
+    fn read(&self, offset: u64, into: BytesMut) -> Reading {
+        self.watched(|disk| disk.read(offset, into))
+    }
+
+    fn write(&self, offset: u64, data: Bytes, durable: bool) -> Writing {
+        self.watched(|disk| disk.write(offset, data, durable))
+    }
+
+    fn flush(&self) -> Writing {
+        self.watched(|disk| disk.flush())
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Writing {
+        self.watched(|disk| disk.discard(offset, len))
+    }
+}
+
+impl fmt::Debug for TimeoutDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, is_fenced) = (&self.watch.name, self.is_fenced());
+        f.debug_struct("TimeoutDisk")
+            .field("name", name)
+            .field("is_fenced", &is_fenced)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Executor,
+        disk::{FaultyDisk, MemoryDisk},
+    };
+
+    const TIMEOUT_NS: Nanos = 8000;
+
+    fn disks() -> (Executor, FaultyDisk, TimeoutDisk) {
+        let executor = Executor::new();
+        let inner = Rc::new(MemoryDisk::new("d0", 1 << 20, 512).unwrap());
+        let faulty = FaultyDisk::new(&executor.runtime(), inner, 1);
+        let disk = TimeoutDisk::new(&executor.runtime(), Rc::new(faulty.clone()), TIMEOUT_NS);
+        (executor, faulty, disk)
+    }
+
+    fn block(byte: u8) -> Bytes {
+        Bytes::from(vec![byte; 512])
+    }
+
+    fn failed<T>() -> Result<T, DiskError> {
+        Err(DiskError::Failed("d0".into()))
+    }
+
+    #[test]
+    fn a_disk_that_hangs_fails_in_time_with_all_that_is_under_way() {
+        let (mut executor, faulty, disk) = disks();
+        assert_eq!(executor.run_ahead(disk.write(0, block(1), true)), Some(Ok(())));
+        faulty.hang();
+        let begun = executor.runtime().now();
+        let (first, second) = (disk.write(0, block(2), true), disk.read(0, BytesMut::zeroed(512)));
+        assert_eq!(executor.run_ahead(first), Some(failed()));
+        let took = executor.runtime().now() - begun;
+        assert!((TIMEOUT_NS..=TIMEOUT_NS / 8 * 9).contains(&took), "{took}");
+        assert_eq!(executor.run_ahead(second), Some(failed()));
+        assert_eq!(executor.runtime().now() - begun, took);
+        assert!(disk.is_fenced());
+    }
+
+    #[test]
+    fn a_late_answer_changes_nothing() {
+        let (mut executor, faulty, disk) = disks();
+        faulty.hang();
+        assert_eq!(executor.run_ahead(disk.write(0, block(2), true)), Some(failed()));
+        faulty.answer();
+        assert_eq!(executor.run_ahead(disk.flush()), Some(failed()));
+        executor.run(executor.runtime().now() + TIMEOUT_NS);
+        let bytes = executor.run_ahead(faulty.read(0, BytesMut::zeroed(512))).unwrap().unwrap();
+        assert_eq!(bytes[0], 2, "the write that was given up has landed");
+    }
+
+    #[test]
+    fn a_slow_disk_is_no_dead_disk() {
+        let (mut executor, faulty, disk) = disks();
+        faulty.set_delay(TIMEOUT_NS - 1, TIMEOUT_NS - 1);
+        for _ in 0..20 {
+            assert_eq!(executor.run_ahead(disk.write(0, block(3), false)), Some(Ok(())));
+        }
+    }
+
+    #[test]
+    fn a_process_that_stood_still_blames_no_disk() {
+        let (mut executor, faulty, disk) = disks();
+        faulty.set_delay(TIMEOUT_NS / 2, TIMEOUT_NS / 2);
+        let write = disk.write(0, block(4), false);
+        executor.run(100 * TIMEOUT_NS);
+        assert_eq!(executor.run_ahead(write), Some(Ok(())));
+    }
+
+    #[test]
+    fn nobody_looks_after_an_idle_disk() {
+        let (mut executor, _, disk) = disks();
+        assert_eq!(executor.run_ahead(disk.flush()), Some(Ok(())));
+        executor.run(2 * TIMEOUT_NS);
+        assert_eq!(executor.next_timer(), None);
+    }
+}
