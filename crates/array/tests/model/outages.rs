@@ -8,7 +8,7 @@ use crate::{
 use fastrand::Rng;
 use linerate_array::{
     Disk, DiskError, Executor,
-    raid::{Initialise, MemberState, RaidConfig, RaidLevel, RaidSet, RaidState},
+    raid::{Initialise, JournalUse, MemberState, RaidConfig, RaidLevel, RaidSet, RaidState},
 };
 use linerate_sim::for_each_seed;
 use std::{cell::RefCell, rc::Rc};
@@ -51,6 +51,7 @@ impl Array {
         let config = RaidConfig {
             chunk_bytes: 4096 << rng.u32(0..5),
             initialise: if rng.bool() { Initialise::Background } else { Initialise::AssumeClean },
+            journal: if rng.u8(0..3) == 0 { JournalUse::Always } else { JournalUse::Degraded },
             rebuild_bytes_per_s: rng.bool().then_some(20 << 20),
             checksums: rng.u8(0..3) > 0,
             ..RaidConfig::new("r0", level)
@@ -71,6 +72,14 @@ impl Array {
         Volume::new(Rc::clone(&self.set) as Rc<dyn Disk>, Rc::clone(&self.oracle))
     }
 
+    /// A volume that bears a disk that dies in a power cut: if the level does not, blocks may be lost, but never wrong.
+    fn torn_volume(&self) -> Volume {
+        use RaidLevel::{Raid5, Raid6, Raid50, Raid60};
+        let has_parity = matches!(self.config.level, Raid5 | Raid6 | Raid50 | Raid60);
+        let is_torn = has_parity && self.config.journal == JournalUse::Degraded;
+        if is_torn { self.unsure_volume() } else { self.volume() }
+    }
+
     /// A volume whose blocks may be lost, but never wrong.
     fn unsure_volume(&self) -> Volume {
         let is_honest =
@@ -87,6 +96,17 @@ impl Array {
     fn pass_some(&mut self, rng: &mut Rng, most_ms: u64) {
         let most_ms = if rng.u8(0..4) == 0 { 6000 } else { most_ms };
         pass(&mut self.executor, rng.u64(0..most_ms * 1_000_000));
+    }
+
+    /// A drive that is no member: a new one, or one that was a member once.
+    fn spare_drive(&mut self, rng: &mut Rng) -> Drive {
+        let members = self.set.status().members;
+        let is_free = |drive: &&Drive| {
+            let name = drive.faulty.name();
+            drive.is_sound() && members.iter().all(|member| member.name != name)
+        };
+        let free = self.drives.iter().find(is_free).cloned();
+        free.filter(|_| rng.bool()).unwrap_or_else(|| self.new_drive(rng))
     }
 
     fn new_drive(&mut self, rng: &mut Rng) -> Drive {
@@ -129,9 +149,10 @@ impl Array {
     /// A member fails in one way or another, some of which show only when it is used.
     fn fail_one(&mut self, rng: &mut Rng) {
         let Some(name) = self.choose_member(rng) else { return };
-        match rng.u8(0..3) {
+        match rng.u8(0..4) {
             0 => self.drive(&name).faulty.fail(),
-            1 => self.drive(&name).faulty.fail_after(rng.u64(0..40)),
+            1 => self.drive(&name).hang(&self.executor.runtime(), rng),
+            2 => self.drive(&name).faulty.fail_after(rng.u64(0..40)),
             _ => {
                 let set = Rc::clone(&self.set);
                 run(&mut self.executor, async move { set.fail_disk(&name).await }).unwrap();
@@ -144,7 +165,7 @@ impl Array {
         let members = self.set.status().members;
         let out = |state| matches!(state, MemberState::Failed | MemberState::Missing);
         let Some(old) = members.into_iter().find(|member| out(member.state)) else { return };
-        let new = self.new_drive(rng).disk();
+        let new = self.spare_drive(rng).disk();
         let set = Rc::clone(&self.set);
         if rng.bool() {
             run(&mut self.executor, async move { set.replace_disk(&old.name, new).await }).unwrap();
@@ -180,7 +201,7 @@ impl Array {
 
 #[test]
 fn power_cuts_lose_nothing_that_was_promised() {
-    for_each_seed(60, |seed| {
+    for_each_seed(500, |seed| {
         let mut rng = Rng::with_seed(seed);
         let mut array = Array::new(&mut rng, 0);
         for _ in 0..rng.usize(1..4) {
@@ -198,17 +219,17 @@ fn power_cuts_lose_nothing_that_was_promised() {
 
 #[test]
 fn a_disk_that_fails_with_the_power_costs_blocks_but_brings_no_wrong_ones() {
-    for_each_seed(60, |seed| {
+    for_each_seed(1000, |seed| {
         let mut rng = Rng::with_seed(seed);
         let mut array = Array::new(&mut rng, 1);
         for _ in 0..rng.usize(1..4) {
-            let volume = array.unsure_volume();
+            let volume = array.torn_volume();
             array.start(&volume, &mut rng);
             array.pass_some(&mut rng, 200);
             array.fail_one(&mut rng);
             array.pass_some(&mut rng, 10);
             array.cut_power(&mut rng);
-            let volume = array.unsure_volume();
+            let volume = array.torn_volume();
             array.read_all(&volume);
             array.replace_one(&mut rng);
             if rng.bool() {
@@ -221,7 +242,7 @@ fn a_disk_that_fails_with_the_power_costs_blocks_but_brings_no_wrong_ones() {
 
 #[test]
 fn one_failure_too_many_is_an_honest_error() {
-    for_each_seed(40, |seed| {
+    for_each_seed(300, |seed| {
         let mut rng = Rng::with_seed(seed);
         let mut array = Array::new(&mut rng, 0);
         let volume = array.unsure_volume();

@@ -432,7 +432,8 @@ impl World {
 }
 
 fn config(rng: &mut Rng) -> PoolConfig {
-    PoolConfig { page_bytes: rng.choice([4096, 8192, 65_536]).unwrap(), ..PoolConfig::new("p0") }
+    let page_bytes = rng.choice([4096, 8192, 65_536]).unwrap();
+    PoolConfig { page_bytes, merge_leaves: rng.choice([1, 128]).unwrap(), ..PoolConfig::new("p0") }
 }
 
 fn on_a_drive(seed: u64) {
@@ -466,5 +467,5 @@ fn on_a_drive(seed: u64) {
 
 #[test]
 fn a_pool_keeps_what_it_promises() {
-    for_each_seed(300, on_a_drive);
+    for_each_seed(500, on_a_drive);
 }

@@ -7,19 +7,22 @@ use crate::{
 use fastrand::Rng;
 use linerate_array::{
     Disk, Executor, Runtime,
-    disk::{CrashDisk, FaultyDisk},
+    disk::{CrashDisk, FaultyDisk, TimeoutDisk},
 };
 use linerate_io::Nanos;
 use std::{cell::RefCell, future::Future, rc::Rc};
 
 /// Operations of one drive take up to this long.
 const DELAY_NS: Nanos = 2_000_000;
+/// A drive that takes longer is given up.
+const TIMEOUT_NS: Nanos = 50_000_000;
 
 /// A drive: bytes that a power cut may mix up, and whatever else happens to drives.
 #[derive(Clone)]
 pub(crate) struct Drive {
     bytes: CrashDisk,
     pub(crate) faulty: FaultyDisk,
+    watched: Rc<TimeoutDisk>,
 }
 
 impl Drive {
@@ -37,14 +40,31 @@ impl Drive {
     fn over(runtime: &Runtime, bytes: CrashDisk, rng: &mut Rng) -> Self {
         bytes.set_delay(1000, rng.u64(1000..DELAY_NS));
         let faulty = FaultyDisk::new(runtime, Rc::new(bytes.clone()), rng.u64(..));
-        Self { bytes, faulty }
+        let watched = Rc::new(TimeoutDisk::new(runtime, Rc::new(faulty.clone()), TIMEOUT_NS));
+        Self { bytes, faulty, watched }
     }
 
     pub(crate) fn disk(&self) -> Rc<dyn Disk> {
-        Rc::new(self.faulty.clone())
+        Rc::clone(&self.watched) as Rc<dyn Disk>
     }
 
-    /// What is left of it after a power cut, in the world of another clock. A failed drive stays a failed one.
+    /// Whether it does what it is asked.
+    pub(crate) fn is_sound(&self) -> bool {
+        !self.faulty.has_failed() && !self.faulty.is_hanging() && !self.watched.is_fenced()
+    }
+
+    /// It hangs, and goes on some time later: mostly when it has been given up, and what it was to do lands late.
+    pub(crate) fn hang(&self, runtime: &Runtime, rng: &mut Rng) {
+        self.faulty.hang();
+        let (runtime, faulty, late) = (runtime.clone(), self.faulty.clone(), rng.u64(0..4 * TIMEOUT_NS));
+        runtime.clone().spawn(async move {
+            runtime.sleep(late).await;
+            faulty.answer();
+        });
+    }
+
+    /// What is left of it after a power cut, in the world of another clock. A failed drive stays a failed one; one that
+    /// hung is back, with what it held.
     #[must_use]
     pub(crate) fn after_power_cut(&self, runtime: &Runtime, rng: &mut Rng) -> Self {
         let drive = Self::over(runtime, self.bytes.power_cut(runtime, rng), rng);

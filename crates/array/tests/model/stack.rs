@@ -12,11 +12,11 @@ use linerate_array::{
 use linerate_sim::for_each_seed;
 use std::rc::Rc;
 
-/// Enough for a pool on the smallest set, which may be full at times.
-const DRIVE_BYTES: u64 = 10 << 20;
+/// Enough for a pool, which may be full at times.
+const SET_BYTES: u64 = 12 << 20;
 
 fn whole_stack(seed: u64) {
-    let mut rig = Rig::new(seed, DRIVE_BYTES);
+    let mut rig = Rig::new(seed, SET_BYTES);
     let config =
         PoolConfig { page_bytes: rig.rng.choice([4096, 16_384, 65_536]).unwrap(), ..PoolConfig::new("p0") };
     let book = Book::new(rig.world.set.block_bytes() as usize, true);
@@ -54,5 +54,5 @@ async fn prove(raid: crate::raid::World, pool: pool::World, mut rng: Rng) {
 
 #[test]
 fn the_whole_stack_keeps_what_it_promises() {
-    for_each_seed(36, whole_stack);
+    for_each_seed(700, whole_stack);
 }
