@@ -14,7 +14,7 @@ from tests.array.serving import fine, serving
 from tests.cli.conftest import linerate
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [one.getsockname()[1] for one in held]
@@ -71,7 +71,7 @@ def _mail(array: str) -> ReplicationReport:
 
 
 def test_volumes_are_copied_and_sides_change(tmp_path: Path) -> None:
-    ports = _free_ports(4)
+    ports = free_ports(4)
     with ExitStack() as stack:
         stack.enter_context(serving(tmp_path, _file("a", ports, VOLUME), "a"))
         other = stack.enter_context(ExitStack())

@@ -25,6 +25,7 @@ _SHORT = {
     "chunk_bytes": "chunk",
     "page_bytes": "page",
     "rebuild_bytes_per_s": "rebuild_rate",
+    "io_timeout_s": "io_timeout",
     "rate_bytes_per_s": "rate",
     "interval_s": "interval",
 }
@@ -72,6 +73,14 @@ def test_an_array_without_storage_says_nothing_of_it() -> None:
         (
             ALL.replace("raid6", "raid0").replace('"d3"]', '"d3"]\nspares = ["d4"]'),
             "lab.toml:9: storage.raid_sets[0].spares",
+        ),
+        (
+            ALL.replace("raid6", "raid10").replace('"d3"]', '"d3"]\njournal = "always"'),
+            "lab.toml:9: storage.raid_sets[0].journal: RAID 10 has no parity",
+        ),
+        (
+            ALL.replace('size = "64m"\n', 'size = "64m"\nio_timeout = "10s"\n', 1),
+            'a disk of kind "memory" always answers',
         ),
         (ALL.replace("raid6", "raid7"), "lab.toml:7: storage.raid_sets[0].level"),
         (

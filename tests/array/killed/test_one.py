@@ -65,7 +65,7 @@ read = 50
 """
 
 
-def _serve(file: Path) -> subprocess.Popen[str]:
+def serve(file: Path) -> subprocess.Popen[str]:
     """An array in a process of its own, once it serves."""
     command = [*COMMAND, "array", "serve", str(file), "--json"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -100,7 +100,7 @@ def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path: Path) -> None:
         port = int(free.getsockname()[1])
     file = tmp_path / "array.toml"
     file.write_text(ARRAY.format(port=port, iqn=IQN), "ascii")
-    array = _serve(file)
+    array = serve(file)
     chance = random.Random(1)
     with _load(tmp_path, port) as run:
         for _ in range(KILLS):
@@ -108,7 +108,7 @@ def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path: Path) -> None:
             assert run.poll() is None, "the load has ended"
             array.kill()
             array.communicate(timeout=TIMEOUT_S)
-            array = _serve(file)
+            array = serve(file)
         time.sleep(2)
         assert run.poll() is None, "the load has ended"
         run.send_signal(signal.SIGINT)

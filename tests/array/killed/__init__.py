@@ -1,0 +1,1 @@
+"""Arrays on files that are killed under load, as a power cut would end them."""
