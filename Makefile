@@ -1,7 +1,7 @@
 # One verb each; every verb first sets up what it needs, and does nothing that is done already.
 # Needed beforehand: Python >= 3.11 with venv, cargo, make, and a C linker. Root is not needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-rust test-python lint bench fuzz fuzz-smoke sim pins clean
+.PHONY: help demo dev test test-rust test-python lint bench fuzz fuzz-smoke sim mutants pins clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -68,6 +68,9 @@ sim: ## initiator, array and its disks under a virtual clock, RUNS seeds of each
 	LINERATE_SIM_SEED=$(SEED) LINERATE_SIM_RUNS=$(if $(SEED),,$(RUNS)) \
 	cargo test --locked --release -p linerate-sim -p linerate-array \
 	  --test pair --test multipath --test model --test replica -- --nocapture
+
+mutants: dev ## take each guard of the array away once: some seed of its models must fail (an hour; ARGS=WORD for some)
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 PIN := uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
        --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build

@@ -1,0 +1,44 @@
+"""Whether the array's models would notice: each of its guards is taken away once, and some seed has to fail.
+
+`table.toml` names the guards, `__main__.py` (`make mutants`) takes them away, `test_table.py` keeps the table true.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One guard: what it is, and the text that stands for it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    """What takes the place of `old`."""
+    why_unnoticed: str | None = None
+    """Why no model can notice; then none may."""
+
+    def spoil(self, root: Path) -> None:
+        """Takes the guard away in the tree at `root`."""
+        path = root / self.file
+        text = path.read_text("utf-8")
+        assert text.count(self.old) == 1, (
+            f"{self.name}: its text stands {text.count(self.old)} times in {self.file}"
+        )
+        path.write_text(text.replace(self.old, self.new), "utf-8")
+
+    def mend(self, root: Path) -> None:
+        """Puts it back."""
+        (root / self.file).write_text((ROOT / self.file).read_text("utf-8"), "utf-8")
+
+
+def mutants() -> list[Mutant]:
+    """All of them, in the order of the table."""
+    table = tomllib.loads(Path(__file__).with_name("table.toml").read_text("ascii"))
+    return [Mutant(**one) for one in table["mutants"]]

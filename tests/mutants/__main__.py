@@ -1,0 +1,132 @@
+"""Takes one guard away at a time, in a copy of the tree, and runs the models with as many seeds as `make test` does.
+
+`python -m tests.mutants [WORDS]` takes only those whose names hold one of the words. Exit code 1: some seed should have
+failed and none did, or the other way round.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutants import ROOT, Mutant, mutants
+
+MODEL, REPLICA = "model", "replica"
+"""Test programs of the array that run seeds."""
+TIMEOUT_S = 900.0
+"""A run that takes longer does not end, which is noticed too."""
+# Compiling takes longer than most mutants live.
+_QUICKLY = "profile.test.package.linerate-array.opt-level=1"
+
+_SEED = re.compile(r"seed (\d+) failed")
+_THREAD = re.compile(r"thread '([\w:]+)'.* panicked")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run of the models."""
+
+    noticed: str | None
+    """Which test with which seed; none: all passed."""
+    took_s: float
+
+
+def copy_tree(into: Path) -> None:
+    """The files that cargo needs, as they are now."""
+    parts = ("Cargo.toml", "Cargo.lock", "crates", "bench")
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *parts]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    for name in listed.stdout.decode().split("\0"):
+        if name and (ROOT / name).is_file():
+            (into / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, into / name)
+
+
+def run_models(root: Path, models: tuple[str, ...]) -> Outcome:
+    """Runs them until a seed fails or all have passed. Raises CalledProcessError if they do not compile."""
+    cargo = ["cargo", "test", "--locked", "--config", _QUICKLY, "-p", "linerate-array"]
+    cargo += [f"--test={model}" for model in models]
+    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target" / "mutants")}
+    for name in ("LINERATE_SIM_SEED", "LINERATE_SIM_RUNS"):
+        environment.pop(name, None)
+    building = {"cwd": root, "env": environment, "stderr": subprocess.STDOUT}
+    subprocess.run([*cargo, "--no-run"], check=True, stdout=subprocess.PIPE, **building)
+    began = time.monotonic()
+    running = [*cargo, "--no-fail-fast", "--", "--nocapture"]
+    with subprocess.Popen(running, stdout=subprocess.PIPE, text=True, process_group=0, **building) as process:
+        watch = threading.Timer(TIMEOUT_S, _stop, [process])
+        watch.start()
+        noticed = _first_failure(process)
+        if noticed is not None:
+            _stop(process)
+        watch.cancel()
+        code = process.wait()
+    took_s = time.monotonic() - began
+    if noticed is None and code != 0:
+        noticed = "it does not end" if took_s >= TIMEOUT_S else f"exit code {code}"
+    return Outcome(noticed, took_s)
+
+
+def _first_failure(process: subprocess.Popen[str]) -> str | None:
+    assert process.stdout is not None
+    test = "?"
+    for line in process.stdout:
+        if thread := _THREAD.search(line):
+            test = thread[1]
+        if seed := _SEED.search(line):
+            return f"{test}, seed {seed[1]}"
+    return None
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """Ends cargo and the test program that it started: they are a process group of their own."""
+    if process.poll() is None:
+        os.killpg(process.pid, 9)
+
+
+def judge(mutant: Mutant, root: Path) -> bool:
+    """Whether the models did as the table expects; tells it."""
+    mutant.spoil(root)
+    try:
+        outcome = run_models(root, (MODEL, REPLICA) if "/replica/" in mutant.file else (MODEL,))
+    except subprocess.CalledProcessError as error:
+        print(f"BROKEN    {mutant.name}\n{error.stdout.decode()[-2000:]}", flush=True)
+        return False
+    finally:
+        mutant.mend(root)
+    if outcome.noticed is not None:
+        word = "noticed" if mutant.why_unnoticed is None else "NOTICED"
+        print(f"{word:9} {mutant.name}: {outcome.noticed} ({outcome.took_s:.0f} s)", flush=True)
+        return mutant.why_unnoticed is None
+    word = "SURVIVED" if mutant.why_unnoticed is None else "survives"
+    reason = "" if mutant.why_unnoticed is None else f": {mutant.why_unnoticed}"
+    print(f"{word:9} {mutant.name}{reason} ({outcome.took_s:.0f} s)", flush=True)
+    return mutant.why_unnoticed is not None
+
+
+def main(words: list[str]) -> int:
+    """All chosen mutants. 0: as expected."""
+    chosen = [one for one in mutants() if not words or any(word in one.name for word in words)]
+    with tempfile.TemporaryDirectory(prefix="linerate-mutants-") as folder:
+        root = Path(folder)
+        copy_tree(root)
+        untouched = run_models(root, (MODEL, REPLICA))
+        if untouched.noticed is not None:
+            print(f"the models fail as they are: {untouched.noticed}", flush=True)
+            return 1
+        print(f"untouched: all seeds pass ({untouched.took_s:.0f} s)", flush=True)
+        as_expected = [judge(mutant, root) for mutant in chosen]
+    print(f"{sum(as_expected)} of {len(as_expected)} guards: as expected", flush=True)
+    return 0 if all(as_expected) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
