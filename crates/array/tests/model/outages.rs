@@ -219,7 +219,7 @@ fn power_cuts_lose_nothing_that_was_promised() {
 
 #[test]
 fn a_disk_that_fails_with_the_power_costs_blocks_but_brings_no_wrong_ones() {
-    for_each_seed(1000, |seed| {
+    for_each_seed(600, |seed| {
         let mut rng = Rng::with_seed(seed);
         let mut array = Array::new(&mut rng, 1);
         for _ in 0..rng.usize(1..4) {

@@ -366,9 +366,9 @@ fn replicated(seed: u64) {
         let under_way = pair.start();
         pair.rig.pass(LIFE_NS);
         if pair.rig.rng.bool() {
-            pair.kill(under_way)
+            pair.kill(under_way);
         } else {
-            pair.cut_power()
+            pair.cut_power();
         }
         pair.check();
     }

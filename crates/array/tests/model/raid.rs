@@ -385,7 +385,7 @@ fn beyond_redundancy(seed: u64) {
 
 #[test]
 fn nothing_is_lost_that_redundancy_bears() {
-    for_each_seed(800, within_redundancy);
+    for_each_seed(600, within_redundancy);
 }
 
 #[test]

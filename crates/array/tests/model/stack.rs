@@ -54,5 +54,5 @@ async fn prove(raid: crate::raid::World, pool: pool::World, mut rng: Rng) {
 
 #[test]
 fn the_whole_stack_keeps_what_it_promises() {
-    for_each_seed(700, whole_stack);
+    for_each_seed(300, whole_stack);
 }
