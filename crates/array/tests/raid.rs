@@ -200,12 +200,29 @@ fn raid_0_serves_from_where_the_bytes_lie_and_ends_with_its_first_disk() {
     let disks = disks(0..3, 8 << 20);
     let set = create(&mut executor, &config(RaidLevel::Raid0), &disks);
     write(&mut executor, &set, 3 * CHUNK + 512, 512, 9);
-    let (disk, at, len) = set.plain(3 * CHUNK + 512).unwrap();
-    assert_eq!((disk.name(), len), ("d0", CHUNK - 512));
-    let bytes = run(&mut executor, disk.read(at, BytesMut::zeroed(512))).unwrap();
-    assert_eq!(bytes, [9; 512][..]);
+    let before = disks[0].stats().read_bytes;
+    let pages = set.striped_pages().unwrap();
+    let found = pages.run(3 * CHUNK + 512, 2 * CHUNK);
+    assert_eq!((found.member, found.len), (0, CHUNK - 512));
+    let mut bytes = [0; 512];
+    pages.member(0).region().read(found.offset, &mut bytes);
+    pages.member(0).count_read(512);
+    assert_eq!((bytes, disks[0].stats().read_bytes - before), ([9; 512], 512));
+    assert!(pages.is_served());
     let failing = Rc::clone(&set);
     run(&mut executor, async move { failing.fail_disk("d1").await }).unwrap();
     let result = run(&mut executor, set.read(CHUNK, BytesMut::zeroed(512)));
     assert_eq!(result, Err(DiskError::Lost("r0".into())));
+    assert!(!pages.is_served());
+}
+
+#[test]
+fn only_bare_memory_is_served_from_where_it_lies() {
+    let mut executor = Executor::new();
+    let redundant = create(&mut executor, &config(RaidLevel::Raid1), &disks(0..2, 8 << 20));
+    assert!(redundant.striped_pages().is_none());
+    let bare = disks(0..1, 8 << 20).remove(0);
+    let faulty: Rc<dyn Disk> = Rc::new(FaultyDisk::new(&executor.runtime(), bare, 1));
+    let wrapped = create(&mut executor, &config(RaidLevel::Raid0), &[faulty]);
+    assert!(wrapped.striped_pages().is_none());
 }

@@ -9,7 +9,7 @@
 //! - `joint.rs`: what the connections of one session share, where it may have several.
 //! - `connection/`: one connection, from received bytes to gathered answers; the hot path is `command.rs` and `reply.rs`.
 //! - `portals.rs`: where it listens, in which portal groups, and how that follows the host's addresses.
-//! - `volume.rs`, `pool.rs`: memory and file volumes, and the buffers of the latter.
+//! - `volume.rs`, `pages.rs`, `pool.rs`: volumes; those in memory; the I/O buffers of all others.
 //!
 //! What a 4 KiB read of a memory volume costs: its 48-byte header is parsed once where it was received, the unit answers
 //! with an extent (atomics only), and one 48-byte header plus one reference to the volume's pages go into the gathering
@@ -22,6 +22,7 @@ mod config;
 mod connection;
 mod engine;
 mod joint;
+mod pages;
 mod partner;
 mod pool;
 mod portals;

@@ -3,9 +3,10 @@
 use crate::{
     config::{VolumeConfig, VolumeKind},
     engine::{Engine, Opened},
+    pages::Pages,
 };
-use linerate_array::controller::StorageError;
-use linerate_io::{Driver, FileOptions, Handle, Region, RegionId};
+use linerate_array::{controller::StorageError, raid::StripedPages};
+use linerate_io::{Driver, FileOptions, Handle, Region};
 use linerate_scsi::{Identity, LogicalUnit, TargetPort, UnitConfig, UnitError};
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -25,6 +26,11 @@ enum Backing {
     },
     /// Number of the volume at the engine.
     Managed(u32),
+    /// Its bytes are in memory, for the engine as well as for workers.
+    Striped {
+        set: Arc<StripedPages>,
+        number: u32,
+    },
 }
 
 /// Which volume, and who does its operations.
@@ -42,11 +48,14 @@ pub(crate) struct Media(Vec<Attached>);
 
 #[derive(Debug)]
 enum Attached {
-    Memory {
-        region: Arc<Region>,
-        id: RegionId,
-    },
+    Memory(Pages),
     File(Handle),
+    /// While the set is whole; then by asking the engine, which says what became of it.
+    Striped {
+        set: Arc<StripedPages>,
+        pages: Pages,
+        number: u32,
+    },
     /// Not by its driver.
     Elsewhere,
 }
@@ -55,7 +64,7 @@ enum Attached {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Medium<'a> {
     /// Where they lie.
-    Memory { region: &'a Arc<Region>, id: RegionId },
+    Memory(&'a Pages),
     /// By operations of the worker's driver.
     File(Handle),
     /// By asking the engine.
@@ -117,7 +126,9 @@ impl Media {
     pub(crate) fn of(&self, volume: Option<VolumeId>) -> Option<Medium<'_>> {
         match volume? {
             VolumeId::Attached(index) => match self.0.get(index as usize)? {
-                Attached::Memory { region, id } => Some(Medium::Memory { region, id: *id }),
+                Attached::Memory(pages) => Some(Medium::Memory(pages)),
+                Attached::Striped { set, pages, .. } if set.is_served() => Some(Medium::Memory(pages)),
+                Attached::Striped { number, .. } => Some(Medium::Managed(*number)),
                 Attached::File(file) => Some(Medium::File(*file)),
                 Attached::Elsewhere => None,
             },
@@ -146,12 +157,17 @@ impl Volume {
             VolumeKind::Pool | VolumeKind::Raid => {
                 let opened = Self::managed(config, engine).map_err(fault)?;
                 reservations = opened.reservations;
-                (Backing::Managed(opened.volume), opened.size_bytes)
+                let number = opened.volume;
+                let backing = match opened.pages {
+                    Some(set) => Backing::Striped { set, number },
+                    None => Backing::Managed(number),
+                };
+                (backing, opened.size_bytes)
             }
         };
         let id = match backing {
             Backing::Managed(number) => VolumeId::Managed(number),
-            Backing::Memory(_) | Backing::File { .. } => VolumeId::Attached(index),
+            Backing::Memory(_) | Backing::File { .. } | Backing::Striped { .. } => VolumeId::Attached(index),
         };
         let blocks = size_bytes / sector_bytes;
         let unit = unit_of(config, naa, ports, blocks, id).map_err(|error| fault(Reason::Unit(error)))?;
@@ -214,9 +230,10 @@ impl Volume {
 
     fn attach<D: Driver>(&self, driver: &mut D) -> io::Result<Attached> {
         match &self.backing {
-            Backing::Memory(region) => {
-                let id = driver.attach(Arc::clone(region));
-                Ok(Attached::Memory { region: Arc::clone(region), id })
+            Backing::Memory(region) => Ok(Attached::Memory(Pages::whole(region, driver))),
+            Backing::Striped { set, number } => {
+                let pages = Pages::striped(set, driver);
+                Ok(Attached::Striped { set: Arc::clone(set), pages, number: *number })
             }
             Backing::File { path, options } => driver.open(path, options).map(Attached::File),
             Backing::Managed(_) => Ok(Attached::Elsewhere),

@@ -4,41 +4,99 @@ use super::{Disk, DiskError, DiskStats, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
 use futures::future::ready;
 use linerate_io::Region;
-use std::{cell::Cell, io, sync::Arc};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 /// A disk over a [`Region`]. Every operation is over when the call returns.
 #[derive(Debug)]
 pub struct MemoryDisk {
     name: String,
     block_bytes: u32,
+    pages: MemoryPages,
+}
+
+/// The memory of a [`MemoryDisk`], for threads that serve its bytes from where they lie. What they move they count here,
+/// and the disk's statistics have it.
+#[derive(Clone, Debug)]
+pub struct MemoryPages {
     region: Arc<Region>,
-    stats: Cell<DiskStats>,
+    counters: Arc<Counters>,
+}
+
+/// [`DiskStats`] that several threads add to. Operations on memory take no time.
+#[derive(Debug, Default)]
+struct Counters {
+    reads: AtomicU64,
+    writes: AtomicU64,
+    read_bytes: AtomicU64,
+    write_bytes: AtomicU64,
+    flushes: AtomicU64,
+    discards: AtomicU64,
+    errors: AtomicU64,
 }
 
 impl MemoryDisk {
     /// A disk of zeros. Pages cost memory once they are written. Errors: length zero, or not enough address space.
     pub fn new(name: impl Into<String>, size_bytes: u64, block_bytes: u32) -> io::Result<Self> {
-        let region = Region::anonymous(size_bytes)?;
-        Ok(Self { name: name.into(), block_bytes, region, stats: Cell::default() })
+        let pages = MemoryPages { region: Region::anonymous(size_bytes)?, counters: Arc::default() };
+        Ok(Self { name: name.into(), block_bytes, pages })
     }
 
-    /// The bytes themselves, for whoever serves them without a copy.
+    fn check_range(&self, offset: u64, len: u64) -> Result<(), DiskError> {
+        let checked = check_range(self, offset, len);
+        if checked.is_err() {
+            self.pages.counters.errors.fetch_add(1, Relaxed);
+        }
+        checked
+    }
+}
+
+impl MemoryPages {
+    /// The bytes themselves.
     pub fn region(&self) -> &Arc<Region> {
         &self.region
     }
 
-    fn count<T>(
-        &self,
-        result: Result<T, DiskError>,
-        change: impl FnOnce(&mut DiskStats),
-    ) -> Result<T, DiskError> {
-        let mut stats = self.stats.get();
-        match result {
-            Ok(_) => change(&mut stats),
-            Err(_) => stats.errors += 1,
+    /// `len_bytes` have been read.
+    pub fn count_read(&self, len_bytes: u64) {
+        self.counters.reads.fetch_add(1, Relaxed);
+        self.counters.read_bytes.fetch_add(len_bytes, Relaxed);
+    }
+
+    /// `len_bytes` have been written.
+    pub fn count_write(&self, len_bytes: u64) {
+        self.counters.writes.fetch_add(1, Relaxed);
+        self.counters.write_bytes.fetch_add(len_bytes, Relaxed);
+    }
+
+    /// A flush was asked for, and there was nothing to do.
+    pub fn count_flush(&self) {
+        self.counters.flushes.fetch_add(1, Relaxed);
+    }
+
+    /// A range has been given back.
+    pub fn count_discard(&self) {
+        self.counters.discards.fetch_add(1, Relaxed);
+    }
+}
+
+impl Counters {
+    fn stats(&self) -> DiskStats {
+        DiskStats {
+            reads: self.reads.load(Relaxed),
+            writes: self.writes.load(Relaxed),
+            read_bytes: self.read_bytes.load(Relaxed),
+            write_bytes: self.write_bytes.load(Relaxed),
+            flushes: self.flushes.load(Relaxed),
+            discards: self.discards.load(Relaxed),
+            errors: self.errors.load(Relaxed),
+            ..DiskStats::default()
         }
-        self.stats.set(stats);
-        result
     }
 }
 
@@ -48,7 +106,7 @@ impl Disk for MemoryDisk {
     }
 
     fn size_bytes(&self) -> u64 {
-        self.region.len()
+        self.pages.region.len()
     }
 
     fn block_bytes(&self) -> u32 {
@@ -56,37 +114,43 @@ impl Disk for MemoryDisk {
     }
 
     fn stats(&self) -> DiskStats {
-        self.stats.get()
+        self.pages.counters.stats()
+    }
+
+    fn pages(&self) -> Option<MemoryPages> {
+        Some(self.pages.clone())
     }
 
     fn read(&self, offset: u64, mut into: BytesMut) -> Reading {
         let len = into.len() as u64;
-        let result = check_range(self, offset, len).map(|()| {
-            self.region.read(offset, &mut into);
+        let read = self.check_range(offset, len).map(|()| {
+            self.pages.region.read(offset, &mut into);
+            self.pages.count_read(len);
             into
         });
-        Box::pin(ready(self.count(result, |stats| {
-            stats.reads += 1;
-            stats.read_bytes += len;
-        })))
+        Box::pin(ready(read))
     }
 
     fn write(&self, offset: u64, data: Bytes, _durable: bool) -> Writing {
         let len = data.len() as u64;
-        let result = check_range(self, offset, len).map(|()| self.region.write(offset, &data));
-        Box::pin(ready(self.count(result, |stats| {
-            stats.writes += 1;
-            stats.write_bytes += len;
-        })))
+        let written = self.check_range(offset, len).map(|()| {
+            self.pages.region.write(offset, &data);
+            self.pages.count_write(len);
+        });
+        Box::pin(ready(written))
     }
 
     fn flush(&self) -> Writing {
-        Box::pin(ready(self.count(Ok(()), |stats| stats.flushes += 1)))
+        self.pages.count_flush();
+        Box::pin(ready(Ok(())))
     }
 
     fn discard(&self, offset: u64, len: u64) -> Writing {
-        let result = check_range(self, offset, len).map(|()| self.region.fill(offset, len, &[0]));
-        Box::pin(ready(self.count(result, |stats| stats.discards += 1)))
+        let discarded = self.check_range(offset, len).map(|()| {
+            self.pages.region.fill(offset, len, &[0]);
+            self.pages.count_discard();
+        });
+        Box::pin(ready(discarded))
     }
 }
 

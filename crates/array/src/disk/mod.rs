@@ -15,7 +15,7 @@ pub use error::DiskError;
 pub use faulty::FaultyDisk;
 pub(crate) use file::FileState;
 pub use file::{FileConfig, FileDisk};
-pub use memory::MemoryDisk;
+pub use memory::{MemoryDisk, MemoryPages};
 pub use modelled::ModelledDisk;
 pub use sparse::SparseDisk;
 pub use stats::{DiskStats, Meter, OpKind};
@@ -40,6 +40,10 @@ pub trait Disk {
     fn block_bytes(&self) -> u32;
     /// Counters since the start.
     fn stats(&self) -> DiskStats;
+    /// The memory that its bytes lie in, of a disk that is nothing else: whoever has it may do without the disk.
+    fn pages(&self) -> Option<MemoryPages> {
+        None
+    }
 
     /// Fills all of `into` (its length, not its capacity) from `offset`. A caller that needs one run of bytes from several
     /// disks splits a buffer, and joins what comes back ([`BytesMut::unsplit`]).

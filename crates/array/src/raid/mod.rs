@@ -6,6 +6,7 @@
 
 mod config;
 mod group;
+mod pages;
 pub mod parity;
 mod set;
 mod status;
@@ -13,5 +14,6 @@ mod striping;
 
 pub use config::{Initialise, JournalUse, RaidConfig, RaidError, RaidLevel};
 pub use group::ScrubReport;
+pub use pages::{PageRun, StripedPages};
 pub use set::RaidSet;
 pub use status::{MemberState, MemberStatus, RaidCounters, RaidState, RaidStatus, RaidTask, TaskKind};

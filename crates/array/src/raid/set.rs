@@ -4,6 +4,7 @@ use super::{
     RaidConfig, RaidError, RaidStatus, ScrubReport,
     config::{Code, JournalUse, Shape},
     group::{Found, Group, MEMBER_BYTES_MIN, Meta, Opening, Options, SlotMetaState, Spares, find, scrubbed},
+    pages::StripedPages,
     status::{RaidCounters, RaidState},
     striping::Striping,
 };
@@ -19,6 +20,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher, Hasher, RandomState},
     rc::Rc,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 /// Disks that are one disk.
@@ -32,6 +34,7 @@ pub struct RaidSet {
     block_bytes: u32,
     raw_bytes: u64,
     counted: Rc<Counted>,
+    pages: Option<Arc<StripedPages>>,
 }
 
 /// A superblock and the disk that it lies on.
@@ -120,6 +123,12 @@ impl RaidSet {
         let group_bytes = groups[0].size_bytes();
         let whole = if groups.len() == 1 { group_bytes } else { group_bytes / unit * unit };
         let (block_bytes, member_bytes) = groups[0].member_sizes();
+        let of_group = |group: &Rc<Group>| {
+            let (disk, start) = group.plain()?;
+            Some((disk.pages()?, start))
+        };
+        let pages: Option<Vec<_>> = groups.iter().map(of_group).collect();
+        let pages = pages.map(|pages| StripedPages::new(striping, pages.into_iter(), parts.is_served));
         Rc::new(Self {
             runtime: parts.runtime,
             config,
@@ -130,6 +139,7 @@ impl RaidSet {
             raw_bytes: member_bytes * (shape.groups * shape.members) as u64,
             groups,
             counted: Rc::default(),
+            pages: pages.map(Arc::new),
         })
     }
 
@@ -228,12 +238,9 @@ impl RaidSet {
         Ok(())
     }
 
-    /// Of RAID 0: the disk that holds the byte at `offset`, where on it, and how many bytes follow there. For whoever
-    /// serves bytes from where they lie.
-    pub fn plain(&self, offset: u64) -> Option<(Rc<dyn Disk>, u64, u64)> {
-        let run = self.striping.run(offset, self.size_bytes.checked_sub(offset)?);
-        let (disk, start) = self.groups[run.group].plain()?;
-        Some((disk, start + run.offset, run.len))
+    /// Of RAID 0 whose disks are memory and nothing else: where its bytes lie.
+    pub fn striped_pages(&self) -> Option<Arc<StripedPages>> {
+        self.pages.clone()
     }
 
     fn no_such(&self, name: &str) -> RaidError {
@@ -409,7 +416,8 @@ fn parts(runtime: &Runtime, config: &RaidConfig, shape: Shape, spares: Vec<Rc<dy
         checksums: config.checksums && shape.code != Code::None,
     };
     let spares: Spares = Rc::new(RefCell::new(spares));
-    Opening { runtime: runtime.clone(), set_name: config.name.as_str().into(), options, spares }
+    let (set_name, is_served) = (config.name.as_str().into(), Arc::new(AtomicBool::new(true)));
+    Opening { runtime: runtime.clone(), set_name, options, spares, is_served }
 }
 
 fn check_names<'a>(set: &str, disks: impl Iterator<Item = &'a Rc<dyn Disk>>) -> Result<(), RaidError> {

@@ -9,11 +9,12 @@ use super::{
 use crate::{
     engine::Operation,
     joint::Joint,
+    pages::Moved,
     pool::ChunkPool,
     volume::{Medium, VolumeId},
     worker::Core,
 };
-use linerate_io::{Driver, Seg};
+use linerate_io::Driver;
 use linerate_iscsi::{
     pdu::{RejectReason, ScsiCommand},
     transfer::TargetWrite,
@@ -61,13 +62,13 @@ impl Connection {
         let volume = command.lun.number().and_then(|number| device.target.volume(number));
         match device.nexus.begin(lun, &command.cdb, expected) {
             Plan::Read(extent) => match core.media.of(volume) {
-                Some(Medium::Memory { region, id }) => {
-                    let seg = Seg { region: id, offset: extent.offset_bytes, len: 0 };
+                Some(Medium::Memory(pages)) => {
+                    pages.count(Moved::Read, extent.offset_bytes, u64::from(extent.len_bytes));
                     core.counters.reads += 1;
                     core.counters.read_bytes += u64::from(extent.len_bytes);
                     session.counters.reads += 1;
                     session.counters.read_bytes += u64::from(extent.len_bytes);
-                    Answers { out: &mut self.outbound, session }.read_memory(asked, &extent, region, seg);
+                    Answers { out: &mut self.outbound, session }.read_memory(asked, &extent, pages);
                 }
                 Some(Medium::File(_) | Medium::Managed(_)) => {
                     let begun = Begun { nexus: Arc::clone(&device.nexus), volume, asked, lun };
@@ -102,7 +103,7 @@ impl Connection {
                     return self.reply_after_data(core, command, begun, reply);
                 };
                 let work = match medium {
-                    Medium::Memory { .. } => Work::MemoryWrite(extent),
+                    Medium::Memory(_) => Work::MemoryWrite(extent),
                     Medium::File(_) | Medium::Managed(_) => Work::BufferedWrite(extent),
                 };
                 self.begin_write(core, command, begun, extent.len_bytes, work);
@@ -270,7 +271,7 @@ impl Connection {
                 core.ask_engine(volume, operation, &entry.segs, tag);
             }
             // Its bytes need no buffers.
-            Some(Medium::Memory { .. }) | None => {}
+            Some(Medium::Memory(_)) | None => {}
         }
     }
 

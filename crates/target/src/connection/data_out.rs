@@ -6,13 +6,13 @@ use super::{
     reply::Asked,
     tasks::Work,
 };
-use crate::{engine::Operation, pool::pieces, volume::Medium, worker::Core};
+use crate::{engine::Operation, pages::Moved, pool::pieces, volume::Medium, worker::Core};
 use linerate_io::{Driver, Seg};
 use linerate_iscsi::{
     pdu::{DataOut, R2t, RESERVED_TAG},
     transfer::{TargetWrite, ttt_slot},
 };
-use linerate_scsi::{Extent, Input};
+use linerate_scsi::{Extent, Input, MediumError};
 
 impl Connection {
     /// The header of a Data-Out PDU. Data of tasks that are gone (failed or aborted) is taken in and dropped.
@@ -74,8 +74,8 @@ impl Connection {
         }
         match &mut entry.work {
             Work::MemoryWrite(extent) => {
-                if let Some(Medium::Memory { region, .. }) = core.media.of(entry.volume) {
-                    region.write(extent.offset_bytes + u64::from(at), bytes);
+                if let Some(Medium::Memory(pages)) = core.media.of(entry.volume) {
+                    pages.write(extent.offset_bytes + u64::from(at), bytes);
                 }
             }
             Work::BufferedWrite(_) => core.pool.write(&entry.segs, at, bytes),
@@ -105,9 +105,9 @@ impl Connection {
         let len = remaining.min(wanted);
         match &entry.work {
             Work::MemoryWrite(extent) => {
-                if let Some(Medium::Memory { id, .. }) = core.media.of(entry.volume) {
+                if let Some(Medium::Memory(pages)) = core.media.of(entry.volume) {
                     let offset = extent.offset_bytes + u64::from(at);
-                    direct.extend((len > 0).then_some(Seg { region: id, offset, len }));
+                    direct.extend(pages.parts(offset, u64::from(len)).map(|part| part.seg()));
                 }
             }
             Work::BufferedWrite(_) => {
@@ -159,7 +159,14 @@ impl Connection {
         match &mut entry.work {
             Work::MemoryWrite(extent) => {
                 let extent = *extent;
-                self.write_is_done(core, slot, &extent);
+                match core.media.of(entry.volume) {
+                    Some(Medium::Memory(pages)) => {
+                        pages.count(Moved::Written, extent.offset_bytes, u64::from(extent.len_bytes));
+                        self.write_is_done(core, slot, &extent);
+                    }
+                    // Its set has failed since the command began.
+                    _ => self.write_failed(core, slot, MediumError::Hardware),
+                }
             }
             Work::BufferedWrite(extent) if extent.len_bytes == 0 => {
                 let extent = *extent;
@@ -178,7 +185,7 @@ impl Connection {
                         core.ask_engine(volume, operation, &entry.segs, tag);
                     }
                     // Its bytes need no buffers.
-                    Some(Medium::Memory { .. }) | None => {}
+                    Some(Medium::Memory(_)) | None => {}
                 }
             }
             Work::Steps(steps) => {

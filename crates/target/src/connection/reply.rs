@@ -1,8 +1,8 @@
 //! Answers as PDUs: headers straight into the gathering list, payload by reference where it lies.
 
 use super::{outbound::Outbound, session::Session, tasks::Entry};
-use crate::pool::pieces;
-use linerate_io::{Region, Seg};
+use crate::{pages::Pages, pool::pieces};
+use linerate_io::Seg;
 use linerate_iscsi::{
     digest::Crc32c,
     params::DigestKind,
@@ -75,8 +75,8 @@ impl Answers<'_> {
         self.release(asked.immediate);
     }
 
-    /// Answers a read whose data lies in a region that keeps it: no copy, unless a digest must match what is sent.
-    pub(super) fn read_memory(&mut self, asked: Asked, extent: &Extent, region: &Region, seg: Seg) {
+    /// Answers a read whose data lies in memory that keeps it: no copy, unless a digest must match what is sent.
+    pub(super) fn read_memory(&mut self, asked: Asked, extent: &Extent, pages: &Pages) {
         self.release(asked.immediate);
         let residual = Residual::of(asked.expected_in, u64::from(extent.asked_bytes));
         if extent.len_bytes == 0 {
@@ -84,15 +84,19 @@ impl Answers<'_> {
         }
         for piece in DataInSplit::new(extent.len_bytes, &self.session.params) {
             self.data_in_header(asked.itt, &piece, Some(residual));
-            let offset = seg.offset + u64::from(piece.buffer_offset);
+            let offset = extent.offset_bytes + u64::from(piece.buffer_offset);
+            let parts = pages.parts(offset, u64::from(piece.len));
             if self.session.framer.data_digest == DigestKind::None {
-                self.out.list.push_seg(Seg { offset, len: piece.len, ..seg });
+                parts.for_each(|part| self.out.list.push_seg(part.seg()));
                 self.padding(piece.len);
             } else {
                 // Others may write here before the kernel reads it: only a copy still matches its digest.
-                let copy = self.out.list.push_with(piece.len as usize);
-                region.read(offset, copy);
-                let crc = Crc32c::EMPTY.update(copy);
+                let mut crc = Crc32c::EMPTY;
+                for part in parts {
+                    let copy = self.out.list.push_with(part.len as usize);
+                    part.region.read(part.offset, copy);
+                    crc = crc.update(copy);
+                }
                 self.out.list.push_bytes(&self.session.framer.trailer(piece.len, || crc));
             }
         }

@@ -6,7 +6,7 @@ use crate::{
     volume::{Medium, VolumeId},
     worker::Core,
 };
-use linerate_io::{Driver, Handle, Region, Seg};
+use linerate_io::{Driver, Handle, Seg};
 use linerate_iscsi::{pdu::ScsiCommand, transfer::TargetWrite};
 use linerate_scsi::{Input, MediumError, MediumOp, MediumResult, Reply, TaskStep};
 
@@ -163,7 +163,7 @@ impl Connection {
         op: MediumOp,
     ) -> Started {
         let medium = match core.media.of(Some(volume)) {
-            Some(Medium::Memory { region, .. }) => return Started::Done(Ok(perform(region, op))),
+            Some(Medium::Memory(pages)) => return Started::Done(Ok(pages.perform(op))),
             Some(Medium::File(file)) => On::File(file),
             Some(Medium::Managed(volume)) => On::Engine(volume),
             None => return Started::Done(Err(MediumError::Hardware)),
@@ -224,7 +224,7 @@ impl Connection {
                 let extent = *extent;
                 match result.moved(wanted) {
                     Ok(()) => self.write_is_done(core, slot, &extent),
-                    Err(fault) => self.buffered_write_failed(core, slot, fault.on_write()),
+                    Err(fault) => self.write_failed(core, slot, fault.on_write()),
                 }
             }
             Work::Steps(steps) => {
@@ -298,7 +298,7 @@ impl Connection {
         }
     }
 
-    fn buffered_write_failed<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, error: MediumError) {
+    pub(super) fn write_failed<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, error: MediumError) {
         let silent = self.end_write(slot);
         let Some(entry) = self.tasks.get_mut(slot) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
@@ -311,32 +311,6 @@ impl Connection {
         if let Some(reply) = device.map(|device| device.nexus.medium_failed(lun, error)) {
             self.reply(core, asked, &reply);
         }
-    }
-}
-
-/// Does an operation to a memory volume.
-fn perform(region: &Region, op: MediumOp) -> MediumResult {
-    match op {
-        MediumOp::Read { offset_bytes, len_bytes } => {
-            let mut data = vec![0; len_bytes as usize];
-            region.read(offset_bytes, &mut data);
-            MediumResult::Data(data)
-        }
-        MediumOp::Write { offset_bytes, data, .. } => {
-            region.write(offset_bytes, &data);
-            MediumResult::Done
-        }
-        MediumOp::Fill { offset_bytes, len_bytes, pattern, .. } => {
-            region.fill(offset_bytes, u64::from(len_bytes), &pattern);
-            MediumResult::Done
-        }
-        MediumOp::Discard { offset_bytes, len_bytes } => {
-            region.discard(offset_bytes, len_bytes);
-            MediumResult::Done
-        }
-        // Volumes in memory keep nothing over a power loss, and say so.
-        MediumOp::Sync { .. } | MediumOp::Keep { .. } => MediumResult::Done,
-        MediumOp::Mapped { len_bytes, .. } => MediumResult::Mapped { mapped: true, len_bytes },
     }
 }
 

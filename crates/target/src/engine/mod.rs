@@ -3,6 +3,7 @@
 //! Everything of [`linerate_array`] runs on one thread of its own, with a driver of its own. Workers never wait for it:
 //! they leave requests in its inbox, once per turn, and find the answers in their mailboxes, just as they find completions
 //! of file operations in their drivers. The bytes pass through the workers' I/O buffers and are copied once on the way.
+//! RAID 0 of memory disks is looked after here, but its bytes workers take from where they lie (`pages.rs` of the crate).
 //!
 //! - `mod.rs`: [`Engine`], as the rest of the array sees it.
 //! - `request.rs`: what passes between workers and engine.
@@ -23,6 +24,7 @@ use crate::config::VolumeConfig;
 use bytes::Bytes;
 use linerate_array::{
     controller::{Command, Reply, StorageConfig, StorageError, StorageStatus},
+    raid::StripedPages,
     replica::service::Fields,
 };
 use std::{
@@ -47,6 +49,8 @@ pub(crate) struct Opened {
     pub(crate) block_bytes: u32,
     /// Persistent reservations that were kept.
     pub(crate) reservations: Option<Bytes>,
+    /// Of a set that is nothing but memory: where workers find its bytes.
+    pub(crate) pages: Option<Arc<StripedPages>>,
 }
 
 /// What the engine is told and asked.

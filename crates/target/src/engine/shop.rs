@@ -122,7 +122,9 @@ impl Shop {
     /// Opens, and if need be makes, a volume of the configuration.
     async fn open(&self, config: &VolumeConfig) -> Result<Opened, StorageError> {
         if config.kind == VolumeKind::Raid {
-            return Ok(self.add(Served::Whole(self.controller.raid_volume(config.raid_set.as_deref())?)));
+            let set = self.controller.raid_volume(config.raid_set.as_deref())?;
+            let pages = set.striped_pages();
+            return Ok(Opened { pages, ..self.add(Served::Whole(set)) });
         }
         let pool = config.pool.as_deref();
         let volume = self.controller.thin_volume(pool, &config.name, config.size_bytes).await?;
@@ -140,6 +142,7 @@ impl Shop {
             size_bytes: disk.size_bytes(),
             block_bytes: disk.block_bytes(),
             reservations: None,
+            pages: None,
         };
         volumes.push(Some(Entry { volume, kept: Rc::default() }));
         opened

@@ -244,7 +244,7 @@ impl Group {
             }
             if !meta.fits() {
                 // There is no room to remember what must not be read: nothing may be read.
-                self.has_failed.set(true);
+                self.give_up();
             }
         }
         self.commit().await;

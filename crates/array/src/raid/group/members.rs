@@ -112,7 +112,7 @@ impl Group {
         }
         if self.out() > self.geometry.tolerance() {
             // The superblocks keep what was true before: with its disks back, the set can be put together again.
-            self.has_failed.set(true);
+            self.give_up();
             self.settling.waiters.wake();
             self.commits.waiters.wake();
         } else {

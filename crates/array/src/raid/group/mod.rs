@@ -54,6 +54,10 @@ use regions::Regions;
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use sums::Sums;
 
@@ -94,6 +98,8 @@ pub(super) struct Group {
     background: Background,
     counters: Cell<RaidCounters>,
     has_failed: Cell<bool>,
+    /// The set's: not any more, once this group has failed.
+    is_served: Arc<AtomicBool>,
     turn: Cell<usize>,
 }
 
@@ -213,6 +219,12 @@ impl Group {
     pub(super) fn member_sizes(&self) -> (u32, u64) {
         let meta = self.meta.borrow();
         (meta.block_bytes, meta.member_bytes)
+    }
+
+    /// Nothing of the set is served any more.
+    fn give_up(&self) {
+        self.has_failed.set(true);
+        self.is_served.store(false, Ordering::Release);
     }
 
     fn lost(&self) -> DiskError {

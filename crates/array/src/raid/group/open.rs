@@ -25,6 +25,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
     rc::Rc,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 /// What all groups of a set share.
@@ -34,6 +35,8 @@ pub(in super::super) struct Opening {
     pub(in super::super) set_name: Rc<str>,
     pub(in super::super) options: Options,
     pub(in super::super) spares: Spares,
+    /// Goes down when a group fails, for threads that serve the set's bytes.
+    pub(in super::super) is_served: Arc<AtomicBool>,
 }
 
 impl Group {
@@ -119,6 +122,7 @@ impl Group {
             set_name: opening.set_name,
             options: opening.options,
             spares: opening.spares,
+            is_served: opening.is_served,
             geometry,
             layout,
             sums: Sums::new(layout, slots.len()),

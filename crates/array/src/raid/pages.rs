@@ -1,0 +1,78 @@
+//! A set that is nothing but an arrangement of memory, for threads that serve its bytes from where they lie.
+
+use super::striping::{Run, Striping};
+use crate::disk::MemoryPages;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// Where the bytes of a RAID 0 of memory disks lie. Any thread may read and write them there while the set
+/// [`StripedPages::is_served`], and counts on the members what it moved.
+#[derive(Debug)]
+pub struct StripedPages {
+    striping: Striping,
+    members: Vec<Member>,
+    is_served: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Member {
+    pages: MemoryPages,
+    /// Where its share of the set begins.
+    start: u64,
+}
+
+/// A run of bytes in one member's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRun {
+    /// Which member, in the order of [`StripedPages::members`].
+    pub member: usize,
+    /// First byte, from the beginning of the member's region.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+impl StripedPages {
+    /// `members` are the memory of each group's only disk, and where the group's bytes begin there. `is_served` goes down
+    /// for good when the set fails.
+    pub(super) fn new(
+        striping: Striping,
+        members: impl Iterator<Item = (MemoryPages, u64)>,
+        is_served: Arc<AtomicBool>,
+    ) -> Self {
+        let members = members.map(|(pages, start)| Member { pages, start }).collect();
+        Self { striping, members, is_served }
+    }
+
+    /// Whether the set's bytes may still be used. What began before is not stopped: whoever writes looks again before it
+    /// says that the bytes are there.
+    pub fn is_served(&self) -> bool {
+        self.is_served.load(Ordering::Acquire)
+    }
+
+    /// The members' memory.
+    pub fn members(&self) -> impl ExactSizeIterator<Item = &MemoryPages> {
+        self.members.iter().map(|member| &member.pages)
+    }
+
+    /// The memory of one member.
+    pub fn member(&self, member: usize) -> &MemoryPages {
+        &self.members[member].pages
+    }
+
+    /// Where the set's bytes from `offset` on lie, up to the end of their chunk or `len`.
+    pub fn run(&self, offset: u64, len: u64) -> PageRun {
+        self.in_member(self.striping.run(offset, len))
+    }
+
+    /// Where all of a range lies: one run in each member that it touches.
+    pub fn joined(&self, offset: u64, len: u64) -> impl Iterator<Item = PageRun> {
+        self.striping.joined(offset, len).into_iter().map(|run| self.in_member(run))
+    }
+
+    fn in_member(&self, Run { group, offset, len }: Run) -> PageRun {
+        PageRun { member: group, offset: self.members[group].start + offset, len }
+    }
+}
