@@ -16,9 +16,11 @@ from pathlib import Path
 
 from linerate.lab.awake import POLLING, kept_awake
 
-from .cases import GROUPS, Result, Setting
+from . import cases, raid
+from .cases import Result, Setting
 
-BINARIES = ("bench-array", "bench-load", "bench-pool", "rawtcp-server", "rawtcp-client")
+BINARIES = ("bench-array", "bench-load", "bench-parity", "bench-pool", "rawtcp-server", "rawtcp-client")
+GROUPS = cases.GROUPS | {"raid": raid.raid}
 
 
 def line(result: Result) -> str:

@@ -129,7 +129,7 @@ TGT_SHAPES = (
 
 def against_tgt(setting: Setting) -> Iterator[Result]:
     """Compare our array with tgt: small I/O per CPU second of the server, large I/O by throughput."""
-    with processes.tgt(setting.directory, VOLUME_BYTES) as peer:
+    with processes.tgt(VOLUME_BYTES) as peer:
         if peer is None:
             yield skipped("array / tgt", "tgtd is not installed (Debian package tgt)")
             return

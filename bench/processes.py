@@ -20,6 +20,7 @@ RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
 SERVER_CPU = 0
 CLIENT_CPU = 1
 IQN = "iqn.2026-11.lab.linerate:bench"
+SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,36 @@ def array(directory: Path, shape: Shape, volume_bytes: int, wait: str = "block")
         {"lun": lun, "name": f"v{lun}", "kind": "memory", "size_bytes": volume_bytes}
         for lun in range(shape.volumes)
     ]
+    with serve(directory, volumes, wait=wait) as server:
+        fill(directory, server, volume_bytes)
+        yield server
+
+
+@contextmanager
+def raid(directory: Path, level: str, disks: dict[str, Any]) -> Iterator[Server]:
+    """Our array with one RAID set as its volume, written once. `disks` describes all of them, with `count`."""
+    names = [f"{disks['name']}{number}" for number in range(disks["count"])]
+    raid_set = {"name": "r", "level": level, "disks": names, "initialise": "assume_clean"}
+    volumes = [{"lun": 0, "name": "v0", "kind": "raid"}]
+    with serve(directory, volumes, {"disks": [disks], "raid_sets": [raid_set]}) as server:
+        fill(directory, server, disks["count"] * disks["size_bytes"])
+        yield server
+
+
+@contextmanager
+def serve(
+    directory: Path,
+    volumes: list[dict[str, Any]],
+    storage: dict[str, Any] | None = None,
+    wait: str = "block",
+) -> Iterator[Server]:
+    """Our array, of one worker."""
     config = {
         "portals": ["127.0.0.1:0"],
         "workers": 1,
         "cpus": [SERVER_CPU],
         "wait": wait,
+        "storage": storage or {},
         "targets": [{"name": IQN, "volumes": volumes}],
     }
     arguments = [str(RELEASE / "bench-array"), write_json(directory, config)]
@@ -111,9 +137,7 @@ def array(directory: Path, shape: Shape, volume_bytes: int, wait: str = "block")
     try:
         assert process.stdout is not None
         portal = json.loads(process.stdout.readline())["portals"][0]
-        server = Server(process, [f"iscsi://{portal}/{IQN}/{lun}" for lun in range(shape.volumes)])
-        fill(directory, server, volume_bytes)
-        yield server
+        yield Server(process, [f"iscsi://{portal}/{IQN}/{volume['lun']}" for volume in volumes])
     finally:
         assert process.stdin is not None
         process.stdin.close()
@@ -203,15 +227,15 @@ def measure_raw(shape: Shape, seconds: float, region_bytes: int) -> Measure:
 
 
 @contextmanager
-def tgt(directory: Path, volume_bytes: int) -> Iterator[Server | None]:
-    """Run tgt with one LUN on a file in memory; nothing if it is not installed."""
+def tgt(volume_bytes: int, folder: Path = SHARED_MEMORY, flags: str = "") -> Iterator[Server | None]:
+    """Run tgt with one LUN on a new file, which it opens with `flags`; nothing if it is not installed."""
     if not (shutil.which("tgtd", path="/usr/sbin") and shutil.which("tgtadm", path="/usr/sbin")):
         yield None
         return
     port = free_port()
     control = str(port % 32_768)  # tgt's control "port" is a number below 32768
-    memory = Path("/dev/shm") / f"linerate-bench-{port}"
-    memory.write_bytes(b"\x5a" * volume_bytes)
+    file = folder / f"linerate-bench-{port}"
+    file.write_bytes(b"\x5a" * volume_bytes)
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     arguments = ["/usr/sbin/tgtd", "-f", "-C", control, "--iscsi", f"portal=127.0.0.1:{port}"]
     process = pinned(SERVER_CPU, arguments, **quiet)
@@ -226,10 +250,11 @@ def tgt(directory: Path, volume_bytes: int) -> Iterator[Server | None]:
             if time.monotonic() > deadline:
                 raise RuntimeError("tgtd does not come up")
             time.sleep(0.1)
-        admin("--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", str(memory))
+        unit = ["--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", str(file)]
+        admin(*unit, *(["--bsoflags", flags] if flags else []))
         admin("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL")
         yield Server(process, [f"iscsi://127.0.0.1:{port}/{IQN}/1"])
     finally:
         process.kill()
         process.wait()
-        memory.unlink()
+        file.unlink()
