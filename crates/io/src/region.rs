@@ -71,6 +71,17 @@ impl Region {
         unsafe { copy_racy(bytes.as_ptr(), to, bytes.len()) }
     }
 
+    /// Appends `len` bytes to `into`.
+    pub fn append_to(&self, offset: u64, len: usize, into: &mut Vec<u8>) {
+        let from = self.range(offset, len as u64);
+        into.reserve(len);
+        // SAFETY: `range` checked the source; the destination is the vector's own spare memory, all of which is filled.
+        unsafe {
+            copy_racy(from, into.as_mut_ptr().add(into.len()), len);
+            into.set_len(into.len() + len);
+        }
+    }
+
     /// Repeats `pattern` over `len` bytes, starting with its first byte; the last repeat may be cut short.
     pub fn fill(&self, offset: u64, len: u64, pattern: &[u8]) {
         assert!(!pattern.is_empty(), "a fill pattern has at least one byte");
@@ -229,6 +240,9 @@ mod tests {
         assert_eq!(bytes_of(&region, 4090, 13), b"across a page");
         assert_eq!(region.compare(4090, b"across a page"), None);
         assert_eq!(region.compare(4090, b"across a Page"), Some(9));
+        let mut appended = b"goes ".to_vec();
+        region.append_to(4090, 13, &mut appended);
+        assert_eq!(appended, b"goes across a page");
     }
 
     #[test]

@@ -113,14 +113,17 @@ pub(super) async fn perform(
             read.map(|bytes| scatter(&bytes, memory))
         }
         Operation::Write { offset_bytes, durable } => {
-            let mut bytes = BytesMut::zeroed(whole_len);
-            if whole_len > len {
-                let last = bytes.split_off(whole_len - disk.block_bytes() as usize);
-                let found = disk.read(offset_bytes + bytes.len() as u64, last).await;
-                bytes.unsplit(found.map_err(Fault::Disk)?);
+            let mut bytes = Vec::with_capacity(whole_len);
+            for Piece { region, offset, len } in memory {
+                region.append_to(*offset, *len as usize, &mut bytes);
             }
-            gather(memory, &mut bytes);
-            disk.write(offset_bytes, bytes.freeze(), durable).await
+            if whole_len > len {
+                let last = BytesMut::zeroed(disk.block_bytes() as usize);
+                let found = disk.read(offset_bytes + (whole_len - last.len()) as u64, last).await;
+                let found = found.map_err(Fault::Disk)?;
+                bytes.extend_from_slice(&found[found.len() - (whole_len - len)..]);
+            }
+            disk.write(offset_bytes, bytes.into(), durable).await
         }
         Operation::Discard { offset_bytes, len_bytes } => disk.discard(offset_bytes, len_bytes).await,
         Operation::Sync => disk.flush().await,
@@ -131,15 +134,6 @@ pub(super) async fn perform(
         Operation::Keep { .. } => return Err(Fault::Gone),
     };
     done.map(|()| Answer::Moved(len)).map_err(Fault::Disk)
-}
-
-fn gather(memory: &[Piece], bytes: &mut [u8]) {
-    let mut at = 0;
-    for Piece { region, offset, len } in memory {
-        let end = at + *len as usize;
-        region.read(*offset, &mut bytes[at..end]);
-        at = end;
-    }
 }
 
 fn scatter(bytes: &[u8], memory: &[Piece]) {
