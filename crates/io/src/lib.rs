@@ -13,7 +13,7 @@
 //! - Two drivers that pass the same tests: `epoll` (readiness, a small thread pool for files) and `uring`
 //!   (completions throughout). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
 //! - `net`: TCP sockets, network namespaces, TAP interfaces in them, and how their links and addresses change.
-//! - `system`: facts about processors and time that a load generator reports.
+//! - `system`: facts about processors and time that a load generator reports. `vector`: loops for the processor at hand.
 
 // Clocks are read and threads sleep here and nowhere else, and only here does code talk to the kernel directly.
 #![allow(unsafe_code, clippy::disallowed_methods)]
@@ -32,6 +32,7 @@ mod region;
 mod slots;
 pub mod system;
 mod uring;
+pub mod vector;
 mod wake;
 
 pub use buffer::Buffer;

@@ -239,9 +239,10 @@ impl Group {
         let mut changed: Vec<(usize, BytesMut)> =
             parity.iter().map(|&position| (position, fetched.take(position))).collect();
         for (&index, new) in new {
-            let old = fetched.take(index);
+            let mut difference = fetched.take(index);
+            parity::add(&mut difference, new);
             for (position, bytes) in &mut changed {
-                parity::update(bytes, *position - self.geometry.data(), index, &old, new);
+                parity::update(bytes, *position - self.geometry.data(), index, &difference);
             }
         }
         changed.into_iter().map(|(position, bytes)| (position, bytes.freeze())).collect()

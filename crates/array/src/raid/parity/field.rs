@@ -37,39 +37,13 @@ pub(super) const fn inverse(value: u8) -> u8 {
     product
 }
 
-/// Multiplies by one constant, through two tables of the products of its half bytes.
-pub(super) struct Multiplier {
-    low: [u8; 16],
-    high: [u8; 16],
-}
-
-impl Multiplier {
-    pub(super) const fn new(constant: u8) -> Self {
-        let (mut low, mut high, mut half) = ([0; 16], [0; 16], 0);
-        while half < 16 {
-            low[half as usize] = slow_product(constant, half);
-            high[half as usize] = slow_product(constant, half << 4);
-            half += 1;
-        }
-        Self { low, high }
-    }
-
-    pub(super) fn times(&self, value: u8) -> u8 {
-        self.low[usize::from(value & 15)] ^ self.high[usize::from(value >> 4)]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn inverses_and_tables_agree_with_slow_products() {
-        for value in 1..=255 {
-            assert_eq!(slow_product(value, inverse(value)), 1, "{value}");
-            let multiplier = Multiplier::new(value);
-            assert!((0..=255).all(|other| multiplier.times(other) == slow_product(value, other)), "{value}");
-        }
+    fn inverses_and_powers_are_what_they_should_be() {
+        assert!((1..=255).all(|value| slow_product(value, inverse(value)) == 1));
         let powers: std::collections::BTreeSet<u8> = (0..255).map(power_of_two).collect();
         assert_eq!(powers.len(), 255);
     }

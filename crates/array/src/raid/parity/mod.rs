@@ -1,104 +1,48 @@
 //! Parity of a stripe: P is the sum of its data blocks, Q their sum weighted with powers of two, in GF(2^8).
 //!
-//! The field has the polynomial 0x11d, like everybody's RAID 6. Blocks are worked on in lanes of machine words that the
-//! compiler turns into vector instructions: doubling eight bytes at a time takes a shift, a mask and a multiplication by
-//! 0x1d of the top bits. Anything else than doubling goes through a table of 256 bytes per constant, and happens only when
-//! old parity is changed or a disk is missing.
+//! The field has the polynomial 0x11d, like everybody's RAID 6. Nothing is looked up in tables: doubling takes three vector
+//! instructions for as many bytes as a register holds, and every other product is made of doublings (`lanes.rs`).
 
 mod field;
+mod lanes;
 mod recover;
 
-use field::{Multiplier, power_of_two};
+use field::power_of_two;
+use lanes::{AddProduct, Generate};
+use linerate_io::vector::on_widest_vectors;
 pub(crate) use recover::{agrees, recover};
-
-/// Words worked on at once, per pass over the disks: 128 bytes of each.
-const LANES: usize = 16;
-const LANES_BYTES: usize = LANES * 8;
 
 /// Makes P, and Q if there is one, of data blocks that are all of one length, a multiple of 128 bytes.
 pub fn generate(data: &[&[u8]], p: &mut [u8], q: Option<&mut [u8]>) {
-    let Some(q) = q else { return sum(data, p) };
-    for (at, (p, q)) in p.chunks_exact_mut(LANES_BYTES).zip(q.chunks_exact_mut(LANES_BYTES)).enumerate() {
-        let at = at * LANES_BYTES;
-        let (mut sum, mut weighted) = ([0; LANES], [0; LANES]);
-        // Horner's rule, from the last block to the first: double, then add.
-        for block in data.iter().rev() {
-            let words = load(&block[at..at + LANES_BYTES]);
-            for lane in 0..LANES {
-                sum[lane] ^= words[lane];
-                weighted[lane] = double(weighted[lane]) ^ words[lane];
-            }
-        }
-        store(&sum, p);
-        store(&weighted, q);
-    }
+    on_widest_vectors(Generate { data, p, q });
 }
 
-fn sum(data: &[&[u8]], p: &mut [u8]) {
-    for (at, p) in p.chunks_exact_mut(LANES_BYTES).enumerate() {
-        let at = at * LANES_BYTES;
-        let mut sum = [0; LANES];
-        for block in data {
-            let words = load(&block[at..at + LANES_BYTES]);
-            for lane in 0..LANES {
-                sum[lane] ^= words[lane];
-            }
-        }
-        store(&sum, p);
-    }
+/// Changes `parity` (P for `which` 0, Q for 1) as data block `index` changes by `difference`, the sum of its old and its new
+/// bytes. Both are of one length, a multiple of 128 bytes.
+pub fn update(parity: &mut [u8], which: usize, index: usize, difference: &[u8]) {
+    add_product(parity, difference, if which == 0 { 1 } else { power_of_two(index) });
 }
 
-/// Changes `parity` (P for `which` 0, Q for 1) as data block `index` changes from `old` to `new`.
-pub fn update(parity: &mut [u8], which: usize, index: usize, old: &[u8], new: &[u8]) {
-    if which == 0 {
-        add(parity, old);
-        add(parity, new);
-        return;
-    }
-    let weight = Multiplier::new(power_of_two(index));
-    for ((parity, old), new) in parity.iter_mut().zip(old).zip(new) {
-        *parity ^= weight.times(*old ^ *new);
-    }
+/// Adds `from` to `into`, byte by byte: addition in the field is exclusive or.
+pub fn add(into: &mut [u8], from: &[u8]) {
+    add_product(into, from, 1);
 }
 
-/// Adds `other` to `into`, byte by byte: addition in the field is exclusive or.
-fn add(into: &mut [u8], other: &[u8]) {
-    for (into, other) in into.iter_mut().zip(other) {
-        *into ^= *other;
-    }
-}
-
-/// Doubles each of the eight bytes of a word.
-fn double(word: u64) -> u64 {
-    let top = (word >> 7) & 0x0101_0101_0101_0101;
-    ((word & 0x7f7f_7f7f_7f7f_7f7f) << 1) ^ (top * 0x1d)
-}
-
-fn load(bytes: &[u8]) -> [u64; LANES] {
-    let mut words = [0; LANES];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        let mut eight = [0; 8];
-        eight.copy_from_slice(bytes);
-        *word = u64::from_ne_bytes(eight);
-    }
-    words
-}
-
-fn store(words: &[u64; LANES], bytes: &mut [u8]) {
-    for (word, bytes) in words.iter().zip(bytes.chunks_exact_mut(8)) {
-        bytes.copy_from_slice(&word.to_ne_bytes());
-    }
+/// Adds `from`, multiplied by `factor`, to `into`.
+fn add_product(into: &mut [u8], from: &[u8], factor: u8) {
+    on_widest_vectors(AddProduct { into, from, factor });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use field::slow_product;
+    use lanes::STEP_BYTES;
     use proptest::prelude::*;
 
     fn blocks(disks: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Vec<u8>>> {
-        (disks, 1_usize..4).prop_flat_map(|(disks, lanes)| {
-            proptest::collection::vec(proptest::collection::vec(any::<u8>(), lanes * LANES_BYTES), disks)
+        (disks, 1_usize..4).prop_flat_map(|(disks, steps)| {
+            proptest::collection::vec(proptest::collection::vec(any::<u8>(), steps * STEP_BYTES), disks)
         })
     }
 
@@ -128,8 +72,10 @@ mod tests {
             generate(&slices(&data), &mut p, Some(&mut q));
             let mut changed = data.clone();
             changed[index].fill(new);
-            update(&mut p, 0, index, &data[index], &changed[index]);
-            update(&mut q, 1, index, &data[index], &changed[index]);
+            let mut difference = data[index].clone();
+            add(&mut difference, &changed[index]);
+            update(&mut p, 0, index, &difference);
+            update(&mut q, 1, index, &difference);
             let (mut new_p, mut new_q) = (vec![0; len], vec![0; len]);
             generate(&slices(&changed), &mut new_p, Some(&mut new_q));
             prop_assert_eq!((p, q), (new_p, new_q));

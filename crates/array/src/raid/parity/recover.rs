@@ -1,8 +1,8 @@
 //! Computes a stripe's missing blocks from the others.
 
 use super::{
-    add,
-    field::{Multiplier, inverse, power_of_two, slow_product},
+    add, add_product,
+    field::{inverse, power_of_two, slow_product},
     generate,
 };
 
@@ -51,11 +51,8 @@ fn from_p(stripe: &mut [&mut [u8]], data: usize, x: usize) {
 fn from_q(stripe: &mut [&mut [u8]], data: usize, x: usize) {
     let mut sum = stripe[data + 1].to_vec();
     add_weighted(&mut sum, &stripe[..data], &[x]);
-    let back = Multiplier::new(inverse(power_of_two(x)));
-    for byte in &mut sum {
-        *byte = back.times(*byte);
-    }
-    stripe[x].copy_from_slice(&sum);
+    stripe[x].fill(0);
+    add_product(stripe[x], &sum, inverse(power_of_two(x)));
 }
 
 /// With `a` = P + the other data and `b` = Q + the other data, weighted, the two missing blocks are such that their sum is
@@ -67,13 +64,11 @@ fn two(stripe: &mut [&mut [u8]], data: usize, x: usize, y: usize) {
     }
     add_weighted(&mut b, &stripe[..data], &[x, y]);
     let denominator = inverse(power_of_two(x) ^ power_of_two(y));
-    let of_a = Multiplier::new(slow_product(power_of_two(y), denominator));
-    let of_b = Multiplier::new(denominator);
-    for (at, (a, b)) in a.iter().zip(&b).enumerate() {
-        let first = of_b.times(*b) ^ of_a.times(*a);
-        stripe[x][at] = first;
-        stripe[y][at] = first ^ a;
-    }
+    stripe[x].fill(0);
+    add_product(stripe[x], &b, denominator);
+    add_product(stripe[x], &a, slow_product(power_of_two(y), denominator));
+    add(&mut a, stripe[x]);
+    stripe[y].copy_from_slice(&a);
 }
 
 fn others<'a>(data: &'a [&mut [u8]], but: &'a [usize]) -> impl Iterator<Item = (usize, &'a [u8])> {
@@ -85,9 +80,6 @@ fn others<'a>(data: &'a [&mut [u8]], but: &'a [usize]) -> impl Iterator<Item = (
 
 fn add_weighted(sum: &mut [u8], data: &[&mut [u8]], but: &[usize]) {
     for (position, block) in others(data, but) {
-        let weight = Multiplier::new(power_of_two(position));
-        for (sum, byte) in sum.iter_mut().zip(block) {
-            *sum ^= weight.times(*byte);
-        }
+        add_product(sum, block, power_of_two(position));
     }
 }
