@@ -1,6 +1,6 @@
 //! `bench-parity SECONDS ROUNDS`: copying, P, and P with Q, in turn; prints the bytes per second of each round as JSON.
 //!
-//! Counted is what is read and what is written: of copying 2 bytes per byte, of parity of 8 blocks 9 per 8, with Q 10 per 8.
+//! Counted is what is read and what is written: 2 bytes per byte that is copied, 9 per 8 of data for P, 10 per 8 with Q.
 //! All of it lies far outside the processor's caches.
 
 use linerate_array::raid::parity;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
+#[path = "volumes/striped.rs"]
+mod striped;
 mod support;
 
 use linerate_target::{Array, ArrayConfig};

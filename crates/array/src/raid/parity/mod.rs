@@ -17,7 +17,7 @@ pub fn generate(data: &[&[u8]], p: &mut [u8], q: Option<&mut [u8]>) {
     on_widest_vectors(Generate { data, p, q });
 }
 
-/// Changes `parity` (P for `which` 0, Q for 1) as data block `index` changes by `difference`, the sum of its old and its new
+/// Changes `parity` (P for `which` 0, Q for 1) as data block `index` changes by `difference`, the sum of its old and new
 /// bytes. Both are of one length, a multiple of 128 bytes.
 pub fn update(parity: &mut [u8], which: usize, index: usize, difference: &[u8]) {
     add_product(parity, difference, if which == 0 { 1 } else { power_of_two(index) });

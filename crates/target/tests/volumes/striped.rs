@@ -1,9 +1,6 @@
 //! RAID 0 of disks in memory, which workers serve without the engine: the same bytes, counts and errors as with it.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
-
-mod support;
-
+use crate::support::{Client, IQN, read10, wait_for, write10};
 use linerate_array::controller::DiskStatus;
 use linerate_iscsi::pdu::Response;
 use linerate_target::{Array, ArrayConfig};
@@ -11,7 +8,6 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     thread,
 };
-use support::{Client, IQN, read10, wait_for, write10};
 
 const CHUNK: usize = 16 << 10;
 const HARDWARE_ERROR: u8 = 4;
