@@ -185,8 +185,8 @@ class Limits(Frozen):
     """A peer loses its session that owes all data of a write, or room for answers, for this long."""
     commands_per_session: PositiveInt = 128
     """Command window (MaxCmdSN - ExpCmdSN + 1), over all connections of a session."""
-    connections_per_session: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Connections that a session may have (MC/S, MaxConnections); null: the array's own limit, 8."""
+    connections_per_session: Annotated[int, Field(ge=1, le=64)] = 8
+    """Connections that a session may have (MC/S, MaxConnections)."""
     max_recv_data_segment_bytes: PositiveInt = 262144
     max_burst_bytes: PositiveInt = 1048576
     first_burst_bytes: PositiveInt = 262144
@@ -345,11 +345,7 @@ class ArrayConfig(Frozen):
     def seam_json(self) -> str:
         """The JSON for the data plane, secrets included: never for a file or a log."""
         plain = self.model_copy(update={"storage": self.storage.resolved()})
-        without: dict[str, Any] = dict.fromkeys(_LAB_PLANE_KEYS, True)
-        if not self.storage.disks:
-            without["storage"] = True
-        if self.limits.connections_per_session is None:
-            without["limits"] = {"connections_per_session"}
+        without = _LAB_PLANE_KEYS | (set() if self.storage.disks else {"storage"})
         return plain.model_dump_json(context={REVEAL: True}, exclude=without)
 
 
