@@ -18,6 +18,7 @@ from linerate.cli.host import verbs as host
 from linerate.cli.lab import verbs as lab
 from linerate.cli.study import verbs as study
 from linerate.errors import LinerateError
+from linerate.interrupt import heard
 
 INTERRUPTED = 130
 
@@ -67,7 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Nothing has to be taken apart at the end: a last search for garbage would keep the prompt back for half a second.
     atexit.register(gc.freeze)
     try:
-        code = app(args=argv, prog_name="linerate", standalone_mode=False)
+        with heard():
+            code = app(args=argv, prog_name="linerate", standalone_mode=False)
     except LinerateError as error:
         _debug_traceback()
         tell(error)

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from linerate import _core
 from linerate.analysis import check_run, summarise_interval
 from linerate.errors import LinerateError, PeerError, UserError
+from linerate.interrupt import heard
 from linerate.results import (
     Event,
     Interval,
@@ -140,12 +141,13 @@ def _walk(execution: Execution, writer: RunWriter, tell: Callable[[RunEvent], No
     previous: StepResult | None = None
     number = 0
     try:
-        _run_commands(plan.start_commands)
-        while (planned := plan.next(previous)) is not None:
-            number += 1
-            _tell_notes(planned.warnings, execution.notes_most, tell)
-            previous = _Step(planned, number, execution, writer, tell).run()
-        _run_commands(plan.end_commands)
+        with heard():
+            _run_commands(plan.start_commands)
+            while (planned := plan.next(previous)) is not None:
+                number += 1
+                _tell_notes(planned.warnings, execution.notes_most, tell)
+                previous = _Step(planned, number, execution, writer, tell).run()
+            _run_commands(plan.end_commands)
     except KeyboardInterrupt:
         return _End("interrupted", "stopped by the user")
     except LinerateError as error:
@@ -204,7 +206,7 @@ class _Step:
         load = self._start()
         try:
             self._arrays = self._execution.arrays(load) if self._execution.arrays else None
-            with self._beside(load):
+            with heard(), self._beside(load):
                 counted = _Measured(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
                 self._pull(load, counted)
                 counters = counted.difference()

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import math
 import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 from linerate.errors import LinerateError, UserError
+from linerate.interrupt import heard, undisturbed
 from linerate.study.directory import JOURNAL, RUNS, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import (
@@ -41,7 +40,6 @@ from linerate.study.plan import Step, slug
 from linerate.study.repeat import missing, wanted
 from linerate.study.warmup import found, trial
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TRIES = 2
 """A step that failed, or whose figures are void, is run once more before the study goes on without it."""
 FAILURES_IN_A_ROW = 3
@@ -69,7 +67,8 @@ def conduct(
             return directory
         conductor = _Conductor(directory, journal, laboratory, tell, settle)
         try:
-            conductor.run()
+            with heard():
+                conductor.run()
         except KeyboardInterrupt:
             conductor.end(SessionEnded(state="interrupted", reason="stopped by the user"))
             raise
@@ -81,20 +80,6 @@ def conduct(
             conductor.end(SessionEnded(state="failed", reason=failed.message))
             raise failed from error
     return StudyDirectory.open(path)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C must not stop a study from putting settings back. Signals reach the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @dataclass(slots=True)
@@ -135,7 +120,7 @@ class _Conductor:
             for steps in chain(self._blocks(), self._blocks()):
                 self._block(steps)
         finally:
-            with _undisturbed():
+            with undisturbed():
                 self.laboratory.close()
         self._note(self._ended())
 
