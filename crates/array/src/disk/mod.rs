@@ -1,5 +1,6 @@
 //! The disk trait, and the disks that hold bytes. Open this file first; each disk has a file of its own.
 
+mod around;
 mod crash;
 mod error;
 mod faulty;
@@ -10,6 +11,7 @@ mod sparse;
 mod stats;
 mod timeout;
 
+pub use around::Around;
 pub use crash::CrashDisk;
 pub use error::DiskError;
 pub use faulty::FaultyDisk;

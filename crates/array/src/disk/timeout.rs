@@ -5,11 +5,11 @@
 //! listens, and nobody has written or will write anything newer to that disk. A RAID set takes it for failed, and its
 //! superblocks say so before anything else is acknowledged; only a rebuild makes a disk a member again.
 
-use super::{Disk, DiskError, DiskStats, Reading, Writing};
+use super::{Around, Disk, DiskError};
 use crate::runtime::Runtime;
-use bytes::{Bytes, BytesMut};
 use futures::future::{LocalBoxFuture, ready};
 use linerate_io::Nanos;
+use slab::Slab;
 use std::{
     cell::{Cell, RefCell},
     fmt,
@@ -38,16 +38,10 @@ struct Watch {
     /// Whether somebody looks, which is as long as anything is under way.
     is_watched: Cell<bool>,
     looks: Cell<u64>,
-    under_way: RefCell<UnderWay>,
+    under_way: RefCell<Slab<Begun>>,
 }
 
-/// Operations under way, each in a place of its own.
-#[derive(Default)]
-struct UnderWay {
-    places: Vec<Option<Begun>>,
-    free: Vec<usize>,
-}
-
+/// An operation under way.
 struct Begun {
     /// Looks before it.
     looks: u64,
@@ -74,8 +68,14 @@ impl TimeoutDisk {
     pub fn is_fenced(&self) -> bool {
         self.watch.is_fenced.get()
     }
+}
 
-    fn watched<T: 'static>(
+impl Around for TimeoutDisk {
+    fn inner(&self) -> &dyn Disk {
+        &*self.inner
+    }
+
+    fn pass<T: 'static>(
         &self,
         begin: impl FnOnce(&dyn Disk) -> LocalBoxFuture<'static, Result<T, DiskError>>,
     ) -> LocalBoxFuture<'static, Result<T, DiskError>> {
@@ -94,7 +94,7 @@ impl Watch {
 
     fn begin(watch: &Rc<Self>) -> Place {
         let begun = Begun { looks: watch.looks.get(), waker: None };
-        let place = watch.under_way.borrow_mut().add(begun);
+        let place = watch.under_way.borrow_mut().insert(begun);
         if !watch.is_watched.replace(true) {
             watch.runtime.spawn(Rc::clone(watch).look());
         }
@@ -105,7 +105,7 @@ impl Watch {
         loop {
             self.runtime.sleep(self.look_every_ns).await;
             self.looks.set(self.looks.get() + 1);
-            let oldest = self.under_way.borrow().oldest();
+            let oldest = self.under_way.borrow().iter().map(|(_, begun)| begun.looks).min();
             match oldest {
                 Some(begun) if self.looks.get() - begun > LOOKS => return self.fence(),
                 Some(_) => {}
@@ -119,32 +119,10 @@ impl Watch {
         let timeout_s = (self.look_every_ns * LOOKS) as f64 / 1e9;
         tracing::error!(disk = self.name, timeout_s, "a disk does not answer and is out of use from now on");
         self.is_fenced.set(true);
-        let wakers = self.under_way.borrow_mut().take_wakers();
+        let mut under_way = self.under_way.borrow_mut();
+        let wakers: Vec<Waker> = under_way.iter_mut().filter_map(|(_, begun)| begun.waker.take()).collect();
+        drop(under_way);
         wakers.into_iter().for_each(Waker::wake);
-    }
-}
-
-impl UnderWay {
-    fn add(&mut self, begun: Begun) -> usize {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            self.places.len() - 1
-        });
-        self.places[place] = Some(begun);
-        place
-    }
-
-    fn remove(&mut self, place: usize) {
-        self.places[place] = None;
-        self.free.push(place);
-    }
-
-    fn oldest(&self) -> Option<u64> {
-        self.places.iter().flatten().map(|begun| begun.looks).min()
-    }
-
-    fn take_wakers(&mut self) -> Vec<Waker> {
-        self.places.iter_mut().flatten().filter_map(|begun| begun.waker.take()).collect()
     }
 }
 
@@ -178,7 +156,7 @@ struct Place {
 impl Place {
     fn wake_by(&self, waker: &Waker) {
         let mut under_way = self.watch.under_way.borrow_mut();
-        if let Some(begun) = under_way.places[self.place].as_mut()
+        if let Some(begun) = under_way.get_mut(self.place)
             && !begun.waker.as_ref().is_some_and(|own| own.will_wake(waker))
         {
             begun.waker = Some(waker.clone());
@@ -189,40 +167,6 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.watch.under_way.borrow_mut().remove(self.place);
-    }
-}
-
-impl Disk for TimeoutDisk {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.inner.size_bytes()
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.inner.block_bytes()
-    }
-
-    fn stats(&self) -> DiskStats {
-        self.inner.stats()
-    }
-
-    fn read(&self, offset: u64, into: BytesMut) -> Reading {
-        self.watched(|disk| disk.read(offset, into))
-    }
-
-    fn write(&self, offset: u64, data: Bytes, durable: bool) -> Writing {
-        self.watched(|disk| disk.write(offset, data, durable))
-    }
-
-    fn flush(&self) -> Writing {
-        self.watched(|disk| disk.flush())
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Writing {
-        self.watched(|disk| disk.discard(offset, len))
     }
 }
 
@@ -243,6 +187,7 @@ mod tests {
         Executor,
         disk::{FaultyDisk, MemoryDisk},
     };
+    use bytes::{Bytes, BytesMut};
 
     const TIMEOUT_NS: Nanos = 8000;
 

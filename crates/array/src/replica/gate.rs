@@ -1,11 +1,13 @@
 //! A volume that only its partner writes, and only while one transfer lasts.
 
 use crate::{
-    disk::{Disk, DiskError, DiskStats, Reading, Writing},
+    disk::{Around, Disk, DiskError},
     runtime::Runtime,
 };
-use bytes::{Bytes, BytesMut};
-use futures::{channel::oneshot, future::ready};
+use futures::{
+    channel::oneshot,
+    future::{LocalBoxFuture, ready},
+};
 use std::{
     cell::{Cell, RefCell},
     fmt,
@@ -43,12 +45,18 @@ impl Gate {
             let _ = left.await;
         }
     }
+}
+
+impl Around for Gate {
+    fn inner(&self) -> &dyn Disk {
+        &*self.inner
+    }
 
     /// Runs an operation as a task of its own: it counts as inside until it is over, also when nobody waits for it.
     fn pass<T: 'static>(
         &self,
-        begin: impl FnOnce(&dyn Disk) -> futures::future::LocalBoxFuture<'static, Result<T, DiskError>>,
-    ) -> futures::future::LocalBoxFuture<'static, Result<T, DiskError>> {
+        begin: impl FnOnce(&dyn Disk) -> LocalBoxFuture<'static, Result<T, DiskError>>,
+    ) -> LocalBoxFuture<'static, Result<T, DiskError>> {
         let name = self.inner.name().to_owned();
         if self.passage.is_closed.get() {
             return Box::pin(ready(Err(DiskError::Protected(name))));
@@ -75,40 +83,6 @@ impl Passage {
                 let _ = sender.send(());
             }
         }
-    }
-}
-
-impl Disk for Gate {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.inner.size_bytes()
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.inner.block_bytes()
-    }
-
-    fn stats(&self) -> DiskStats {
-        self.inner.stats()
-    }
-
-    fn read(&self, offset: u64, into: BytesMut) -> Reading {
-        self.pass(|disk| disk.read(offset, into))
-    }
-
-    fn write(&self, offset: u64, data: Bytes, durable: bool) -> Writing {
-        self.pass(|disk| disk.write(offset, data, durable))
-    }
-
-    fn flush(&self) -> Writing {
-        self.pass(|disk| disk.flush())
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Writing {
-        self.pass(|disk| disk.discard(offset, len))
     }
 }
 

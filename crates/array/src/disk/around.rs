@@ -1,0 +1,50 @@
+//! What a disk around another one has in common with every other such disk.
+
+use super::{Disk, DiskError, DiskStats, Reading, Writing};
+use bytes::{Bytes, BytesMut};
+use futures::future::LocalBoxFuture;
+
+/// A disk that has the facts of the one inside, and does every kind of operation in the same way of its own.
+pub trait Around {
+    /// The disk inside.
+    fn inner(&self) -> &dyn Disk;
+    /// Does an operation, which `begin` begins at the disk inside. Errors: that disk's, and those of the way.
+    fn pass<T: 'static>(
+        &self,
+        begin: impl FnOnce(&dyn Disk) -> LocalBoxFuture<'static, Result<T, DiskError>>,
+    ) -> LocalBoxFuture<'static, Result<T, DiskError>>;
+}
+
+impl<A: Around> Disk for A {
+    fn name(&self) -> &str {
+        self.inner().name()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.inner().size_bytes()
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.inner().block_bytes()
+    }
+
+    fn stats(&self) -> DiskStats {
+        self.inner().stats()
+    }
+
+    fn read(&self, offset: u64, into: BytesMut) -> Reading {
+        self.pass(|disk| disk.read(offset, into))
+    }
+
+    fn write(&self, offset: u64, data: Bytes, durable: bool) -> Writing {
+        self.pass(|disk| disk.write(offset, data, durable))
+    }
+
+    fn flush(&self) -> Writing {
+        self.pass(|disk| disk.flush())
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Writing {
+        self.pass(|disk| disk.discard(offset, len))
+    }
+}
