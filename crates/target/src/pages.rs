@@ -52,6 +52,14 @@ impl Pages {
         Self::Striped { set: Arc::clone(set), ids }
     }
 
+    /// Whether they may still be used: those of a set until it fails.
+    pub(crate) fn are_served(&self) -> bool {
+        match self {
+            Self::Whole { .. } => true,
+            Self::Striped { set, .. } => set.is_served(),
+        }
+    }
+
     /// Where a range of the volume lies, in order.
     pub(crate) fn parts(&self, mut offset: u64, mut len: u64) -> impl Iterator<Item = Part<'_>> {
         std::iter::from_fn(move || {
@@ -99,21 +107,19 @@ impl Pages {
         }
     }
 
-    fn read(&self, offset: u64, into: &mut [u8]) {
-        let mut done = 0;
-        for part in self.parts(offset, into.len() as u64) {
-            let end = done + part.len as usize;
-            part.region.read(part.offset, &mut into[done..end]);
-            done = end;
+    fn read(&self, offset: u64, len: u32) -> Vec<u8> {
+        let mut data = Vec::with_capacity(len as usize);
+        for part in self.parts(offset, u64::from(len)) {
+            part.region.append_to(part.offset, part.len as usize, &mut data);
         }
+        data
     }
 
     /// Does an operation of a command of several steps.
     pub(crate) fn perform(&self, op: MediumOp) -> MediumResult {
         match op {
             MediumOp::Read { offset_bytes, len_bytes } => {
-                let mut data = vec![0; len_bytes as usize];
-                self.read(offset_bytes, &mut data);
+                let data = self.read(offset_bytes, len_bytes);
                 self.count(Moved::Read, offset_bytes, u64::from(len_bytes));
                 MediumResult::Data(data)
             }

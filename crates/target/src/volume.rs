@@ -52,7 +52,6 @@ enum Attached {
     File(Handle),
     /// While the set is whole; then by asking the engine, which says what became of it.
     Striped {
-        set: Arc<StripedPages>,
         pages: Pages,
         number: u32,
     },
@@ -127,7 +126,7 @@ impl Media {
         match volume? {
             VolumeId::Attached(index) => match self.0.get(index as usize)? {
                 Attached::Memory(pages) => Some(Medium::Memory(pages)),
-                Attached::Striped { set, pages, .. } if set.is_served() => Some(Medium::Memory(pages)),
+                Attached::Striped { pages, .. } if pages.are_served() => Some(Medium::Memory(pages)),
                 Attached::Striped { number, .. } => Some(Medium::Managed(*number)),
                 Attached::File(file) => Some(Medium::File(*file)),
                 Attached::Elsewhere => None,
@@ -233,7 +232,7 @@ impl Volume {
             Backing::Memory(region) => Ok(Attached::Memory(Pages::whole(region, driver))),
             Backing::Striped { set, number } => {
                 let pages = Pages::striped(set, driver);
-                Ok(Attached::Striped { set: Arc::clone(set), pages, number: *number })
+                Ok(Attached::Striped { pages, number: *number })
             }
             Backing::File { path, options } => driver.open(path, options).map(Attached::File),
             Backing::Managed(_) => Ok(Attached::Elsewhere),
