@@ -8,7 +8,7 @@ use linerate_initiator::{
     ConnectionPolicy, Credentials, DeviceId, DeviceState, EventKind, Initiator, IoOp, IoRequest, LunAddress,
     MultipathOptions, PathSpec, PortalAddress, ReadInto, SessionOptions, Sharing,
 };
-use linerate_io::{Driver, EpollDriver, Nanos, Region, RegionId, Seg, Wait};
+use linerate_io::{Driver, EpollDriver, Nanos, Region, RegionId, Seg};
 use linerate_target::{Array, ArrayConfig};
 use rig::relay::{Mode, Relay};
 use rig::{Heard, IQN, Rig, SECOND, multipath, two};
@@ -68,15 +68,7 @@ impl One {
     }
 
     fn turn(&mut self, until: Nanos) {
-        let mut completions = Vec::new();
-        self.initiator.flush(&mut self.driver);
-        let deadline = self.initiator.next_deadline().unwrap_or(until).min(until);
-        self.driver.poll(Wait::Until(deadline), &mut completions).unwrap();
-        for completion in completions {
-            self.initiator.handle_completion(&mut self.driver, completion, &mut self.heard);
-        }
-        let now = self.driver.now();
-        self.initiator.on_time(&mut self.driver, now, &mut self.heard);
+        rig::turn(&mut self.initiator, &mut self.driver, &mut self.heard, until);
     }
 
     /// Every slot writes a block of its own and reads it back, `rounds` times; `after` is called after each I/O. A read

@@ -64,6 +64,19 @@ impl IoSink for Heard {
     }
 }
 
+/// One turn of a loop that has nothing else to do, which waits until `until` at most.
+pub(crate) fn turn(initiator: &mut Initiator, driver: &mut EpollDriver, heard: &mut Heard, until: Nanos) {
+    let mut completions = Vec::new();
+    initiator.flush(driver);
+    let deadline = initiator.next_deadline().unwrap_or(until).min(until);
+    driver.poll(Wait::Until(deadline), &mut completions).unwrap();
+    for completion in completions {
+        initiator.handle_completion(driver, completion, heard);
+    }
+    let now = driver.now();
+    initiator.on_time(driver, now, heard);
+}
+
 /// A device over relays, stepped by hand. Slot `n` has block-sized memory of its own.
 pub(crate) struct Rig {
     pub(crate) driver: EpollDriver,
@@ -190,15 +203,7 @@ impl Rig {
     }
 
     pub(crate) fn turn(&mut self, until: Nanos) {
-        let mut completions = Vec::new();
-        self.initiator.flush(&mut self.driver);
-        let deadline = self.initiator.next_deadline().unwrap_or(until).min(until);
-        self.driver.poll(Wait::Until(deadline), &mut completions).unwrap();
-        for completion in completions {
-            self.initiator.handle_completion(&mut self.driver, completion, &mut self.heard);
-        }
-        let now = self.driver.now();
-        self.initiator.on_time(&mut self.driver, now, &mut self.heard);
+        turn(&mut self.initiator, &mut self.driver, &mut self.heard, until);
     }
 
     /// Runs until `ready`, at most ten seconds. Gives the time that it took.
