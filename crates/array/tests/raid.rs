@@ -83,6 +83,23 @@ fn a_write_costs_what_the_level_is_known_for() {
 }
 
 #[test]
+fn writing_on_and_on_needs_few_superblocks() {
+    let mut executor = Executor::new();
+    let disks = disks(0..5, 64 << 20);
+    let set = create(&mut executor, &config(RaidLevel::Raid5), &disks);
+    let stripes = set.size_bytes() / (4 * CHUNK);
+    let before = reads_and_writes(&disks);
+    for stripe in 0..stripes {
+        write(&mut executor, &set, stripe * 4 * CHUNK, 4 * CHUNK, 1);
+    }
+    let (reads, writes) = reads_and_writes(&disks);
+    let superblocks = (writes - before.1) / 5 - stripes;
+    // Regions of four stripes: 1, 2, 4 and 8 of them are flagged at once, and then nine at a time.
+    let regions = stripes.div_ceil(4);
+    assert_eq!((reads - before.0, superblocks), (0, 4 + (regions - 15).div_ceil(9)));
+}
+
+#[test]
 fn capacity_is_that_of_the_data_disks() {
     let mut executor = Executor::new();
     let disks = disks(0..28, 64 << 20);

@@ -2,8 +2,10 @@
 //!
 //! A region has two flags. `unsynced`: after a power cut its stripes must be made to agree. `unsummed`: its
 //! checksums on disk are old. Flags go up, durable, before the first write. They go down when everything has been
-//! flushed: soon if nobody writes anywhere, and otherwise late, as putting them up again costs writes. Per stripe
-//! it is remembered, in memory, whether parity or copies can be relied on at all.
+//! flushed: soon if nobody writes anywhere, and otherwise late, as putting them up again costs writes. Whoever writes
+//! region after region finds flags up already: they go up for as many more regions as there are flagged ones behind, but
+//! only for a few, as a flag costs time after a power cut, and stripes if a member dies with the power. Per stripe it is
+//! remembered, in memory, whether parity or copies can be relied on at all.
 
 use super::{
     Group, PAGES,
@@ -26,6 +28,8 @@ const REGION_IDLE_NS: Nanos = 60_000_000_000;
 /// How long the group is left alone before all of its flags go down.
 const GROUP_IDLE_NS: Nanos = 1_000_000_000;
 const LOOK_EVERY_NS: Nanos = 500_000_000;
+/// Most regions that are flagged before anybody writes to them.
+const AHEAD_MAX: usize = 8;
 
 /// The regions of a group.
 pub(super) struct Regions {
@@ -175,23 +179,43 @@ impl Group {
     /// Puts the flags up that a write needs, and waits until they are durable.
     pub(super) async fn flag(self: &Rc<Self>, stripe: u64) {
         let region = self.regions.region(stripe);
-        let ticket = {
-            let mut meta = self.meta.borrow_mut();
-            let needs_sync = self.has_redundancy() && !self.is_journaled.get() && !meta.unsynced.get(region);
-            let needs_sums = self.options.checksums && !meta.unsummed.get(region);
-            if needs_sync {
-                meta.unsynced.set(region, true);
-            }
-            if needs_sums {
-                meta.unsummed.set(region, true);
-            }
-            let mut regions = self.regions.each.borrow_mut();
-            if needs_sync || needs_sums {
-                regions[region as usize].ticket = self.ask_to_commit();
-            }
-            regions[region as usize].ticket
-        };
+        if self.lacks_flags(region) {
+            self.put_flags_up(region);
+        }
+        let ticket = self.regions.each.borrow()[region as usize].ticket;
         self.committed(ticket).await;
+    }
+
+    /// Whether a write to a region needs a flag that is down.
+    fn lacks_flags(&self, region: u64) -> bool {
+        let meta = self.meta.borrow();
+        self.needs_sync_flag() && !meta.unsynced.get(region)
+            || self.options.checksums && !meta.unsummed.get(region)
+    }
+
+    fn needs_sync_flag(&self) -> bool {
+        self.has_redundancy() && !self.is_journaled.get()
+    }
+
+    /// Puts the flags of a region up, and of some that follow, with the next superblock.
+    fn put_flags_up(&self, first: u64) {
+        let is_up = |region: &u64| !self.lacks_flags(*region);
+        let behind = (0..first).rev().take(AHEAD_MAX).take_while(is_up).count() as u64;
+        let end = (first + 1 + behind).min(self.regions.each.borrow().len() as u64);
+        let lacking: Vec<u64> = (first..end).filter(|region| self.lacks_flags(*region)).collect();
+        let (ticket, now) = (self.ask_to_commit(), self.runtime.now());
+        let mut meta = self.meta.borrow_mut();
+        let mut regions = self.regions.each.borrow_mut();
+        for number in lacking {
+            if self.needs_sync_flag() {
+                meta.unsynced.set(number, true);
+            }
+            if self.options.checksums {
+                meta.unsummed.set(number, true);
+            }
+            let region = &mut regions[number as usize];
+            (region.ticket, region.last_write) = (ticket, now);
+        }
     }
 
     /// Takes flags down, of regions that nobody has written for a while, for as long as there are any.
