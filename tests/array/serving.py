@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Done, environment, linerate
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback that nobody listens at."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in held]
+
+
+def serve(file: Path) -> tuple[subprocess.Popen[str], str]:
+    """An array in a process of its own, once it serves, and its first portal."""
+    command = [*COMMAND, "array", "serve", str(file), "--json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, text=True, env=environment(), **pipes)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    line = process.stdout.readline()
+    assert line, process.stderr.read()
+    return process, json.loads(line)["portals"][0]
 
 
 @contextmanager
@@ -17,18 +37,14 @@ def serving(folder: Path, text: str, name: str = "lab") -> Iterator[str]:
     """An array that serves what the text says; gives its first portal."""
     file = folder / f"{name}.toml"
     file.write_text(text, "ascii")
-    command = [*COMMAND, "array", "serve", str(file), "--json"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, env=environment(), **pipes) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        line = process.stdout.readline()
-        assert line, process.stderr.read()
+    process, portal = serve(file)
+    with process:
         try:
-            yield json.loads(line)["portals"][0]
+            yield portal
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(TIMEOUT_S) == 0, process.stderr.read()
+            _, said = process.communicate(timeout=TIMEOUT_S)
+            assert process.returncode == 0, said
 
 
 def fine(*words: str | Path) -> Done:

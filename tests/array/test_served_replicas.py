@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,14 +9,8 @@ import pytest
 from linerate.array.control import ControlClient, find
 from linerate.array.control.report import ReplicationReport
 
-from tests.array.serving import fine, serving
+from tests.array.serving import fine, free_ports, serving
 from tests.cli.conftest import linerate
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in held]
 
 
 def _file(name: str, ports: list[int], volumes: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from linerate.errors import LinerateError
 from linerate.lab import Lab, may_build
+from linerate.lab.awake import kept_awake
 
 from tests import need
 
@@ -82,6 +83,13 @@ def as_user(command: tuple[str, ...]) -> tuple[str, ...]:
         return command
     setpriv = need.tool("setpriv", "util-linux")
     return (setpriv, "--no-new-privs", "--bounding-set=-all,+setfcap", *command)
+
+
+@pytest.fixture(scope="module")
+def awake() -> Iterator[None]:
+    """For tests that measure rates: CPUs that sleep in between would spoil them."""
+    with kept_awake():
+        yield
 
 
 @pytest.fixture(params=["root", "user"])

@@ -5,22 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
-from linerate.lab.awake import kept_awake
 
 from tests.lab.conftest import TIMEOUT_S, unique, with_rights
 from tests.lab.fabrics import RATE_BITS_PER_S
 from tests.patience import a_busy_machine_may_spoil
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _awake() -> Iterator[None]:
-    """Rates are measured: CPUs that sleep in between would spoil them."""
-    with kept_awake():
-        yield
-
+pytestmark = pytest.mark.usefixtures("awake")
 
 # Payload and wire bytes of a full frame: 52 bytes of headers with TCP timestamps, 38 of Ethernet with its gap.
 PAYLOAD_SHARE = {1500: 1448 / 1538, 9000: 8948 / 9038}

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from linerate.errors import UserError
 from linerate.lab import Lab
-from linerate.lab.awake import kept_awake
 from linerate.lab.lan import LanTraffic, between
 from linerate.san import LanStream
 
@@ -19,13 +17,7 @@ from tests import need
 from tests.lab.conftest import TIMEOUT_S, run, unique, with_rights
 from tests.patience import a_busy_machine_may_spoil
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _awake() -> Iterator[None]:
-    """Rates are measured: CPUs that sleep in between would spoil them."""
-    with kept_awake():
-        yield
-
+pytestmark = pytest.mark.usefixtures("awake")
 
 LINE_BYTES_PER_S = 100e6 / 8 * 1448 / 1538
 """Payload of a line of 100 Mbit/s at MTU 1500."""

@@ -9,7 +9,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.array.serving import free_ports, serve
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
 
 KILLS = int(os.environ.get("LINERATE_KILLS", "4"))
@@ -65,17 +65,6 @@ read = 50
 """
 
 
-def serve(file: Path) -> subprocess.Popen[str]:
-    """An array in a process of its own, once it serves."""
-    command = [*COMMAND, "array", "serve", str(file), "--json"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command, text=True, env=environment(), **pipes)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert process.stdout.readline(), process.stderr.read()
-    return process
-
-
 @contextmanager
 def _load(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
     """A checked load that has begun; it is stopped in the end."""
@@ -95,12 +84,10 @@ def _load(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.timeout(60 + 2 * SECONDS_PER_KILL * KILLS)
 def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    (port,) = free_ports(1)
     file = tmp_path / "array.toml"
     file.write_text(ARRAY.format(port=port, iqn=IQN), "ascii")
-    array = serve(file)
+    array, _ = serve(file)
     chance = random.Random(1)
     with _load(tmp_path, port) as run:
         for _ in range(KILLS):
@@ -108,7 +95,7 @@ def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path: Path) -> None:
             assert run.poll() is None, "the load has ended"
             array.kill()
             array.communicate(timeout=TIMEOUT_S)
-            array = serve(file)
+            array, _ = serve(file)
         time.sleep(2)
         assert run.poll() is None, "the load has ended"
         run.send_signal(signal.SIGINT)

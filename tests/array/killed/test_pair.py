@@ -17,9 +17,8 @@ from linerate.array.control import ControlClient, find
 from linerate.errors import LinerateError
 
 from tests.array.killed.host import BLOCK_BYTES, Host
-from tests.array.killed.test_one import KILLS, serve
-from tests.array.serving import fine
-from tests.array.test_served_replicas import free_ports
+from tests.array.killed.test_one import KILLS
+from tests.array.serving import fine, free_ports, serve
 from tests.cli.conftest import TIMEOUT_S
 
 SECONDS_PER_KILL = 10.0
@@ -76,14 +75,14 @@ class Site:
         self.name, self.portal = name, own[0]
         self.file = folder / f"{name}.toml"
         self.file.write_text(ARRAY.format(name=name, volumes=volumes, **ports), "ascii")
-        self.process = serve(self.file)
+        self.process, _ = serve(self.file)
 
     def kill(self) -> None:
         self.process.kill()
         self.process.communicate(timeout=TIMEOUT_S)
 
     def restart(self) -> None:
-        self.process = serve(self.file)
+        self.process, _ = serve(self.file)
 
     def host(self) -> Host:
         return Host(self.portal, f"iqn.2026-11.lab.linerate:{self.name}")
