@@ -15,6 +15,7 @@ from linerate.array import ArrayConfig, Chap, EmbeddedArray, Target, Volume, eig
 from linerate.results import RunDirectory
 from pydantic import SecretStr
 
+from tests import need
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Done, environment, linerate
 
 WORKLOAD = """\
@@ -173,6 +174,23 @@ def test_an_array_that_dies_mid_run(workload: Path) -> None:
     assert run.intervals["ios"].sum() > 0
     report = linerate("report", directory)
     assert report.returncode == 0, report.stderr
+
+
+def test_a_full_disk(workload: Path, array: EmbeddedArray, tmp_path: Path) -> None:
+    unshare = need.tool("unshare", "util-linux")
+    small = tmp_path / "small"
+    small.mkdir()
+    words = (*COMMAND, "run", workload, "--target", array.url(0), "--output", small / "run")
+    script = 'mount -t tmpfs -o size=16k none "$0" && exec "$@"'
+    command = [unshare, "-rm", "sh", "-c", script, small, *words]
+    if subprocess.run([unshare, "-rm", "true"], capture_output=True).returncode:
+        need.missing("this user may not have a mount namespace")
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment(), check=False
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert "no space left on the disk" in done.stderr
+    assert "-> make room, or write elsewhere with --output" in done.stderr
 
 
 def test_discover_tells_what_there_is(array: EmbeddedArray) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import os
 import sys
@@ -17,7 +18,7 @@ from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.lab import verbs as lab
 from linerate.cli.study import verbs as study
-from linerate.errors import LinerateError
+from linerate.errors import HostError, LinerateError
 from linerate.interrupt import heard
 
 INTERRUPTED = 130
@@ -80,6 +81,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has gone (`| head`): nothing more to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        _debug_traceback()
+        told = _of_system(error)
+        tell(told)
+        return told.exit_code
     except Exception as error:
         return _unexpected(error)
     return code if isinstance(code, int) else 0
@@ -90,6 +96,14 @@ def tell(error: LinerateError) -> None:
     sys.stderr.write(f"linerate: {error.message}\n")
     if error.hint:
         sys.stderr.write(f"  -> {error.hint}\n")
+
+
+def _of_system(error: OSError) -> HostError:
+    """What the system refused, in words of its own; a write does not know its file's name."""
+    what = f"{error.filename}: " if error.filename else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return HostError(f"{what}no space left on the disk", "make room, or write elsewhere with --output")
+    return HostError(f"{what}{error.strerror or error}", "LINERATE_DEBUG=1 shows where it happened")
 
 
 def _unexpected(error: Exception) -> int:

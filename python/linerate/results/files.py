@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import os
 from pathlib import Path
 from typing import IO
+
+import polars as pl
 
 from linerate.results.manifest import FileRecord, Manifest
 
@@ -38,6 +41,13 @@ def write_atomically(path: Path, data: bytes) -> None:
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Replace the manifest of a run directory."""
     write_atomically(directory / MANIFEST, manifest.model_dump_json(indent=2).encode() + b"\n")
+
+
+def write_table(path: Path, table: pl.DataFrame) -> None:
+    """Write a table as Parquet. By way of memory, so that a full disk is an OSError as it is of every other file."""
+    data = io.BytesIO()
+    table.write_parquet(data, compression="zstd")
+    path.write_bytes(data.getbuffer())
 
 
 def lock_for_writing(spool: IO[str]) -> None:

@@ -201,12 +201,12 @@ class RunWriter:
         for file in (self._spool, self._events, self._latency):
             file.close()
         tables = columns.read_spool(self.path / files.SPOOL)
-        tables.intervals.write_parquet(self.path / files.INTERVALS, compression="zstd")
-        tables.usage.write_parquet(self.path / files.USAGE, compression="zstd")
+        files.write_table(self.path / files.INTERVALS, tables.intervals)
+        files.write_table(self.path / files.USAGE, tables.usage)
         sealed: tuple[str, ...] = files.DATA_FILES
         for name, table in ((files.PATHS, tables.paths), (files.ARRAYS, tables.arrays)):
             if not table.is_empty():
-                table.write_parquet(self.path / name, compression="zstd")
+                files.write_table(self.path / name, table)
                 sealed = (*sealed, name)
         ended = {"state": state, "reason": scrub_text(reason), "ended_at": self._now()}
         self._manifest = self._manifest.model_copy(update=ended)
