@@ -32,7 +32,7 @@ test-rust:
 
 test-python: dev
 	@echo "== pytest"
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m tests $(ARGS)
 
 lint: dev ## formatting, types, stubs, clippy, tidy: nothing is changed
 	$(BIN)/ruff format --check .

@@ -21,6 +21,7 @@ from linerate.results import RunDirectory
 
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
 
+pytestmark = pytest.mark.alone
 WORKLOAD = """\
 warm_up = "0s"
 elapsed = "60s"

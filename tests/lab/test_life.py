@@ -59,6 +59,7 @@ for _ in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.alone
 def test_eight_hosts_are_up_in_time(rights: str, tmp_path: Path) -> None:
     """8 hosts, 2 arrays, 2 switches in 3 s; longer by as much as others want the CPUs, too."""
     file = tmp_path / "large.toml"

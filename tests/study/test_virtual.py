@@ -11,6 +11,7 @@ import pytest
 
 from tests import need
 
+pytestmark = pytest.mark.alone
 STUDY = """\
 title = "Jumbo frames on a slow line"
 
