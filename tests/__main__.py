@@ -20,6 +20,7 @@ def run(words: list[str]) -> tuple[int, list[str]]:
     colour = "--color=yes" if sys.stdout.isatty() else "--color=no"
     command = [sys.executable, "-m", "pytest", colour, *words]
     said: list[str] = []
+    last = ""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
