@@ -54,6 +54,8 @@ class PretendReplica:
         self.verbs: list[str] = []
         self.fails: list[Exception] = []
         self.hosts_are_in = True
+        self.copied: int | None = None
+        """Which preparation of the partner's volumes was copied to last."""
         self.portals: list[tuple[str, int]] = []
 
     def stats(self) -> dict[str, Any]:
@@ -93,11 +95,12 @@ class PretendReplica:
             raise self.fails.pop()
         self.role = self.role or "replica"
         point = asked["offer"]["point"]
+        is_complete = point["name"] in [mine["name"] for mine in self.points]
         answer = {
             "group": "mail",
             "point": point["name"],
-            "incarnation": 1,
-            "is_complete": False,
+            "incarnation": 0 if is_complete else 1,
+            "is_complete": is_complete,
             "what": point,
         }
         return {"answer": answer, "access": {"target": "t", "luns": [1]}}
@@ -106,12 +109,18 @@ class PretendReplica:
         assert asked["link"] == {"portal": "127.0.0.1:2", "chap_user": None, "chap_secret": None}
         assert asked["options"] == {"rate_bytes_per_s": 1 << 20}
         self.sent = asked["answer"]["what"]
+        self.copied = asked["answer"]["incarnation"]
 
     def replica_commit(self, asked: dict[str, Any]) -> None:
-        self.points.append({"name": asked["commit"]["point"], "at_s": time.time()})
+        if asked["commit"]["point"] not in [mine["name"] for mine in self.points]:
+            self.points.append({"name": asked["commit"]["point"], "at_s": time.time()})
 
     def replica_confirm(self, asked: dict[str, Any]) -> None:
         assert self.outgoing is not None
+        if self.fails:
+            raise self.fails.pop()
+        if asked["commit"]["incarnation"] != self.copied:
+            raise UserError("it was begun anew since then", "")
         self.points.append(self.outgoing)
         self.outgoing = None
 
@@ -186,6 +195,21 @@ def test_a_copy_takes_all_steps_in_order() -> None:
         assert (told["role"], told["error"]) == ("primary", None)
         assert told["lag_s"] < TIMEOUT_S
         assert b.state()["role"] == "replica"
+
+
+def test_a_confirmation_that_got_lost_is_made_up_for() -> None:
+    """The partner has the point, and the source died before it knew."""
+    with two_sites() as (a, b):
+        a.replica.fails.append(PeerError("killed", ""))
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: a.state()["state"] == "idle" and a.replica.verbs.count("replica_confirm") == 2)
+        assert (
+            a.replica.verbs[:3]
+            == a.replica.verbs[3:]
+            == ["replica_prepare", "replica_copy", "replica_confirm"]
+        )
+        assert (a.replica.copied, a.replica.outgoing) == (0, None)
+        assert [point["name"] for point in b.replica.points] == [point["name"] for point in a.replica.points]
 
 
 def test_a_partner_that_does_not_answer_is_asked_again() -> None:

@@ -50,11 +50,11 @@ def transfer(
     offer = here("replica_prepare", asked | ({"last": True} if last else {}))
     begun = there("replica_begin", {"offer": offer, "pool": replication.pool})
     answer = begun["answer"]
-    if not answer["is_complete"]:
-        options = {"rate_bytes_per_s": replication.rate_bytes_per_s or 0}
-        copy = {"answer": answer, "access": begun["access"], "link": _link(partner), "options": options}
-        here("replica_copy", copy)
-        _await_copy(group, here, ended, told)
+    # Also when the partner has the point already: so the source learns it, and that nothing is left to copy.
+    options = {"rate_bytes_per_s": replication.rate_bytes_per_s or 0}
+    copy = {"answer": answer, "access": begun["access"], "link": _link(partner), "options": options}
+    here("replica_copy", copy)
+    _await_copy(group, here, ended, told)
     commit = {key: answer[key] for key in ("group", "point", "incarnation")}
     there("replica_commit", {"commit": commit})
     here("replica_confirm", {"commit": commit})
