@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use futures::future::LocalBoxFuture;
 
 /// A disk that has the facts of the one inside, and does every kind of operation in the same way of its own.
-pub trait Around {
+pub(crate) trait Around {
     /// The disk inside.
     fn inner(&self) -> &dyn Disk;
     /// Does an operation, which `begin` begins at the disk inside. Errors: that disk's, and those of the way.

@@ -11,7 +11,7 @@ mod sparse;
 mod stats;
 mod timeout;
 
-pub use around::Around;
+pub(crate) use around::Around;
 pub use crash::CrashDisk;
 pub use error::DiskError;
 pub use faulty::FaultyDisk;
