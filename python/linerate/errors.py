@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar, Literal
 
 Blame = Literal["user", "peer", "host", "us"]
@@ -39,6 +40,11 @@ class HostError(LinerateError):
     """This host lacks something: a permission, memory, a device, a kernel feature."""
 
     blame = "host"
+
+
+def is_full_disk(error: OSError) -> bool:
+    """Whether a write failed for want of room, on the disk or in a quota."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class InternalError(LinerateError):

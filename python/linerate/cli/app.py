@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import errno
 import gc
 import os
 import sys
@@ -18,7 +17,7 @@ from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.lab import verbs as lab
 from linerate.cli.study import verbs as study
-from linerate.errors import HostError, LinerateError
+from linerate.errors import HostError, LinerateError, is_full_disk
 from linerate.interrupt import heard
 
 INTERRUPTED = 130
@@ -101,7 +100,7 @@ def tell(error: LinerateError) -> None:
 def _of_system(error: OSError) -> HostError:
     """What the system refused, in words of its own; a write does not know its file's name."""
     what = f"{error.filename}: " if error.filename else ""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if is_full_disk(error):
         return HostError(f"{what}no space left on the disk", "make room, or write elsewhere with --output")
     return HostError(f"{what}{error.strerror or error}", "LINERATE_DEBUG=1 shows where it happened")
 

@@ -28,8 +28,7 @@ from linerate.host.journal import Journal
 from linerate.host.known import state_folder
 from linerate.host.namespace import namespace_cookie
 from linerate.host.target import HostTarget
-
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from linerate.interrupt import ENDING
 
 
 def serve(asked: Iterable[str] | None = None, answered: TextIO | None = None) -> None:
@@ -37,7 +36,7 @@ def serve(asked: Iterable[str] | None = None, answered: TextIO | None = None) ->
 
     Raises HostError when something cannot be put back.
     """
-    for number in _ENDING:
+    for number in ENDING:
         signal.signal(number, signal.default_int_handler)
     held = _Held()
     out = sys.stdout if answered is None else answered
@@ -48,7 +47,7 @@ def serve(asked: Iterable[str] | None = None, answered: TextIO | None = None) ->
     except (KeyboardInterrupt, BrokenPipeError):
         pass  # the other end has gone, which is what the end of the input says
     finally:
-        for number in _ENDING:
+        for number in ENDING:
             signal.signal(number, signal.SIG_IGN)
         held.close()
 

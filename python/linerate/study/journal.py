@@ -5,7 +5,6 @@ A last line that a crash tore is dropped when the journal is opened for writing 
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from linerate.errors import HostError, UserError
+from linerate.errors import HostError, UserError, is_full_disk
 from linerate.results.manifest import Stamp
 
 StepState = Literal["complete", "failed", "void"]
@@ -188,7 +187,7 @@ class Journal:
 
 def disk_error(path: Path, error: OSError) -> HostError:
     """What a failed write means to the user."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if is_full_disk(error):
         return HostError(
             f"{path.parent}: no space left on the disk",
             f"make room, then go on with: linerate study resume {path.parent}",
