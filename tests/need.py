@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from typing import NoReturn
 
 import pytest
@@ -18,6 +19,15 @@ def tool(name: str, package: str) -> str:
     """Path of a program of a Debian package."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
     return found or missing(f"{name} is not installed (Debian: {package})")
+
+
+def unshare(*options: str) -> list[str]:
+    """Begins a command that runs in a user namespace with root's rights, and in others that the options name."""
+    command = [tool("unshare", "util-linux"), "--user", "--map-root-user", *options]
+    probe = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+    if probe.returncode:
+        missing(f"no namespace for this user: {probe.stderr.strip()}")
+    return command
 
 
 def missing(reason: str) -> NoReturn:

@@ -78,6 +78,9 @@ class PretendReplica:
             "progress": progress | {"is_running": False, "error": None},
         }
 
+    def _has(self, point: str) -> bool:
+        return any(mine["name"] == point for mine in self.points)
+
     def replica_prepare(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert asked["to"] == "pair"
         self.role = self.role or "primary"
@@ -95,7 +98,7 @@ class PretendReplica:
             raise self.fails.pop()
         self.role = self.role or "replica"
         point = asked["offer"]["point"]
-        is_complete = point["name"] in [mine["name"] for mine in self.points]
+        is_complete = self._has(point["name"])
         answer = {
             "group": "mail",
             "point": point["name"],
@@ -112,7 +115,7 @@ class PretendReplica:
         self.copied = asked["answer"]["incarnation"]
 
     def replica_commit(self, asked: dict[str, Any]) -> None:
-        if asked["commit"]["point"] not in [mine["name"] for mine in self.points]:
+        if not self._has(asked["commit"]["point"]):
             self.points.append({"name": asked["commit"]["point"], "at_s": time.time()})
 
     def replica_confirm(self, asked: dict[str, Any]) -> None:
