@@ -123,6 +123,9 @@ def test_ctrl_c_leaves_nothing(rights: str, topology_file: Path) -> None:
     trace.assert_gone()
 
 
+LOOK_S = 0.005
+"""Looking for labs is a command to each that is up, those of tests beside this one too."""
+
 _HOLD_QUIETLY = """
 import sys
 from linerate.lab import enter
@@ -149,12 +152,14 @@ def test_a_command_that_ends_while_it_builds_leaves_nothing(how: signal.Signals,
         while name not in protocol.names():
             assert time.monotonic() < deadline
             assert builder.poll() is None
+            time.sleep(LOOK_S)
         builder.send_signal(how)
         assert builder.wait(TIMEOUT_S) != 0
         assert builder.stdout is not None
         assert builder.stdout.read() == b""  # the lab was not up yet
     while name in protocol.names():
         assert time.monotonic() < deadline
+        time.sleep(LOOK_S)
 
 
 def test_two_labs_at_once_know_nothing_of_each_other(topology_file: Path) -> None:

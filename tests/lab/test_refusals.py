@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,51 @@ def test_down_ends_only_labs(lab: Lab) -> None:
         assert squatting.wait(TIMEOUT_S) == 0
     assert refused.returncode != 0
     assert "Traceback" not in refused.stderr
+
+
+def test_commands_wait_for_a_lab_too_busy_to_take_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks which labs are up queues at each of them, and one that is being built takes nobody yet."""
+    name = unique("busy")
+    monkeypatch.setattr(protocol, "_HOLDER_TIMEOUT_S", TIMEOUT_S)
+    with socket.socket(socket.AF_UNIX) as lab, ThreadPoolExecutor(2) as pool:
+        lab.bind(protocol.address(name))
+        lab.listen(1)
+        waiting = _filled(protocol.address(name))
+        commands = [pool.submit(protocol.Connection, name), pool.submit(protocol.holder, name)]
+        done, _ = wait(commands, timeout=0.1)
+        assert not done
+        taken = [lab.accept()[0] for _ in (*waiting, *commands)]
+        commands[0].result(TIMEOUT_S).close()
+        assert commands[1].result(TIMEOUT_S) == os.geteuid()
+        for connection in (*waiting, *taken):
+            connection.close()
+
+
+def _filled(address: str) -> list[socket.socket]:
+    """As many connections as a listener lets wait."""
+    waiting = []
+    while True:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.setblocking(False)
+        try:
+            connection.connect(address)
+        except BlockingIOError:
+            connection.close()
+            return waiting
+        waiting.append(connection)
+
+
+def test_a_lab_that_takes_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = unique("stuck")
+    monkeypatch.setattr(protocol, "ANSWER_TIMEOUT_S", 0.1)
+    with socket.socket(socket.AF_UNIX) as lab:
+        lab.bind(protocol.address(name))
+        lab.listen(1)
+        waiting = _filled(protocol.address(name))
+        with pytest.raises(HostError, match=f"the lab {name} has taken no command"):
+            protocol.Connection(name)
+        for connection in waiting:
+            connection.close()
 
 
 def test_a_lab_that_is_not_up_cannot_go_down() -> None:

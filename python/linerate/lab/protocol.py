@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from linerate.lab import system
 
 LINE_BYTES_MAX = 1 << 20
 ANSWER_TIMEOUT_S = 30.0
+
+_HOLDER_TIMEOUT_S = 0.5
+_LOOK_S = 0.01
 
 _PREFIX = "linerate-lab"
 NAME_FORM = "letters, digits and hyphens, at most 48, a letter or digit first"
@@ -62,12 +66,25 @@ def names() -> list[str]:
 def holder(name: str) -> int | None:
     """The user whose process serves the socket of a lab of that name, as seen from here; None if nobody does."""
     with socket.socket(socket.AF_UNIX) as asking:
-        asking.setblocking(False)  # somebody who never accepts shall not hold us up
         try:
-            asking.connect(address(name))
+            _connect(asking, name, _HOLDER_TIMEOUT_S)  # somebody who never accepts shall not hold us up
         except OSError:
             return None
         return system.peer_of(asking)[1]
+
+
+def _connect(asking: socket.socket, name: str, timeout_s: float) -> None:
+    """Connects to a lab that may be too busy to take who waits already, as it is while it is built. Raises OSError."""
+    asking.setblocking(False)
+    pause = threading.Event()
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            return asking.connect(address(name))
+        except BlockingIOError:  # the queue is full, and the kernel does not say when there is room
+            if time.monotonic() >= deadline_s:
+                raise
+            pause.wait(_LOOK_S)
 
 
 def error_answer(error: LinerateError) -> dict[str, Any]:
@@ -88,13 +105,17 @@ class Connection:
     def __init__(self, name: str) -> None:
         """Connects to the lab of that name. Raises UserError when there is none, or when it is someone else's."""
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(ANSWER_TIMEOUT_S)
         self._asking = threading.Lock()
         try:
-            self._socket.connect(address(name))
+            _connect(self._socket, name, ANSWER_TIMEOUT_S)
+            self._socket.settimeout(ANSWER_TIMEOUT_S)
         except ConnectionRefusedError as error:
             self._socket.close()
             raise UserError(f"no lab named {name} is up", _known()) from error
+        except BlockingIOError as error:
+            self._socket.close()
+            what = f"the lab {name} has taken no command for {ANSWER_TIMEOUT_S:.0f} s"
+            raise HostError(what, "look what holds its keeper (linerate-lab) up, and try again") from error
         except OSError as error:
             self._socket.close()
             raise HostError(f"the lab {name} cannot be reached: {error}", "try again") from error
