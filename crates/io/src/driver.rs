@@ -6,7 +6,8 @@
 //! reference into either can exist while the kernel may write to it, so the interface is safe.
 //!
 //! Cost model (one busy connection, n PDUs that arrived together): epoll driver = 1 `epoll_wait` + 1 `recvmsg` + 1
-//! `sendmsg` for all n; `io_uring` driver = 1 `io_uring_enter`. No allocation per operation once warm.
+//! `sendmsg` for all n; `io_uring` driver = 1 `io_uring_enter`, and 1 `send` if what is sent is short. No allocation per
+//! operation once warm.
 
 use crate::{Buffer, FileOptions, Outgoing, Region, SocketOptions, TcpInfo};
 use std::{io, net::SocketAddr, path::Path, sync::Arc};

@@ -34,6 +34,8 @@ suite! {
     echoes_over_ipv4_and_ipv6,
     receives_into_segments_first,
     sends_from_regions_and_resumes_short_sends,
+    short_lists_fill_a_socket_and_keep_their_order,
+    a_long_send_goes_with_the_next_poll_whatever_that_brings,
     an_end_after_data_is_seen,
     data_and_end_that_came_together_are_both_seen,
     refused_connections_say_so,

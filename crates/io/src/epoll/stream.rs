@@ -145,7 +145,7 @@ impl Stream {
             if pieces.is_empty() {
                 break Ok(());
             }
-            match transmit(self.socket.as_raw_fd(), pieces) {
+            match socket::transmit(&self.socket, pieces) {
                 Ok(sent) => {
                     if op.progress.advance(&op.outgoing, sent) {
                         break Ok(());
@@ -189,28 +189,7 @@ fn receive(fd: libc::c_int, pieces: &mut [iovec]) -> io::Result<usize> {
         let count = unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) };
         match usize::try_from(count) {
             Ok(count) => return Ok(count),
-            Err(_) => retry_if_interrupted()?,
+            Err(_) => socket::retry_if_interrupted()?,
         }
     }
-}
-
-/// `sendmsg`, repeated if interrupted; a closed connection is an error and no signal.
-fn transmit(fd: libc::c_int, pieces: &mut [iovec]) -> io::Result<usize> {
-    // SAFETY: an all-zero msghdr is a valid empty one.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = pieces.as_mut_ptr();
-    message.msg_iovlen = pieces.len();
-    loop {
-        // SAFETY: the pieces lie in attached regions and in the arena of a list that this driver owns.
-        let count = unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
-        match usize::try_from(count) {
-            Ok(count) => return Ok(count),
-            Err(_) => retry_if_interrupted()?,
-        }
-    }
-}
-
-fn retry_if_interrupted() -> io::Result<()> {
-    let error = io::Error::last_os_error();
-    if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) }
 }

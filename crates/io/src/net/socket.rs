@@ -1,6 +1,7 @@
 //! TCP sockets: made, set up, and asked how they are.
 
 use crate::{SocketOptions, TcpInfo};
+use libc::iovec;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use std::{
     io,
@@ -43,6 +44,34 @@ pub(crate) fn start_connect(socket: &TcpStream, addr: SocketAddr) -> io::Result<
         Err(rustix::io::Errno::INPROGRESS) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Hands over what the socket takes without waiting, repeated if interrupted; a closed connection is an error and no
+/// signal.
+pub(crate) fn transmit(socket: &TcpStream, pieces: &mut [iovec]) -> io::Result<usize> {
+    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+    // SAFETY: an all-zero msghdr is a valid empty one.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = pieces.as_mut_ptr();
+    message.msg_iovlen = pieces.len();
+    loop {
+        // SAFETY: the pieces lie in attached regions and in the arena of a list that the driver owns.
+        let count = match pieces {
+            // One piece needs no message, which the kernel would copy and check.
+            [piece] => unsafe { libc::send(fd, piece.iov_base, piece.iov_len, flags) },
+            _ => unsafe { libc::sendmsg(fd, &raw const message, flags) },
+        };
+        match usize::try_from(count) {
+            Ok(count) => return Ok(count),
+            Err(_) => retry_if_interrupted()?,
+        }
+    }
+}
+
+/// `Ok` after a call that a signal has interrupted, else the call's error.
+pub(crate) fn retry_if_interrupted() -> io::Result<()> {
+    let error = io::Error::last_os_error();
+    if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) }
 }
 
 /// Settings that matter only on a connection: delays, keep-alive, user timeout.

@@ -2,19 +2,21 @@
 //!
 //! - An operation's memory lives in `op.rs` until its completion; closing a handle cancels its socket operations, and
 //!   the descriptor stays open until the last of them has come back. Dropping the driver waits for all of them.
-//! - One `io_uring_enter` per poll submits what was queued and waits. A receive whose predecessor drained the socket
-//!   asks for readiness first, which saves the kernel a fruitless try.
+//! - At most one `io_uring_enter` per poll submits what was queued and waits; short lists are sent by a call of their own
+//!   (`send.rs`). A receive whose predecessor drained the socket asks for readiness first, which saves the kernel a
+//!   fruitless try.
 //! - Short sends, reads and writes resume by themselves. Block devices are discarded by a thread, for want of an
 //!   operation that promises zeros.
 
 mod op;
 mod ring;
+mod send;
 
 use crate::{
     Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
     TcpInfo, Wait, Waker,
     file::{self, FileKind},
-    gather::{PIECES_PER_CALL, Progress, Regions, drop_front, push_buffer},
+    gather::{PIECES_PER_CALL, Regions, drop_front, push_buffer},
     net::socket,
     pool::{FilePool, FileRequest, OpenFile},
     slots::{Slots, View, Viewed, stale},
@@ -90,6 +92,12 @@ pub struct UringDriver {
     /// Listeners that rest after an error, until when.
     resting: Vec<(Handle, Nanos)>,
     polls_without_enter: u32,
+    /// Lists that the next poll sends by itself.
+    short: Vec<(Handle, Box<Outgoing>)>,
+    /// A send waits to be submitted, which is promised for the next poll.
+    send_queued: bool,
+    /// Pieces of the list that is sent just now.
+    pieces: Vec<libc::iovec>,
 }
 
 impl UringDriver {
@@ -105,6 +113,9 @@ impl UringDriver {
             ready: Vec::new(),
             resting: Vec::new(),
             polls_without_enter: 0,
+            short: Vec::new(),
+            send_queued: false,
+            pieces: Vec::new(),
         };
         driver.ring.watch(driver.waker.fd(), WAKER)?;
         Ok(driver)
@@ -145,30 +156,6 @@ impl UringDriver {
         let entry = accept.flags(libc::SOCK_CLOEXEC).build();
         let index = self.ops.take(listener);
         self.start(index, Kind::Accept, entry);
-    }
-
-    fn start_send(&mut self, stream: Handle, outgoing: Box<Outgoing>, progress: Progress) {
-        let Some((socket, _)) = self.stream(stream) else {
-            return self.ready.push(Completion::Sent { stream, result: Err(stale()), outgoing });
-        };
-        let fd = types::Fd(socket.as_raw_fd());
-        let index = self.ops.take(stream);
-        let op = self.ops.get(index);
-        let filled = progress.pieces(&outgoing, &self.regions, &mut op.pieces);
-        if filled.is_err() || op.pieces.is_empty() {
-            self.ops.release(index);
-            return self.ready.push(Completion::Sent { stream, result: filled, outgoing });
-        }
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-        // One piece needs no message, which the kernel would copy and check.
-        let entry = if let [piece] = op.pieces.as_slice() {
-            opcode::Send::new(fd, piece.iov_base.cast(), length_u32(piece)).flags(flags).build()
-        } else {
-            op.message.msg_iov = op.pieces.as_mut_ptr();
-            op.message.msg_iovlen = op.pieces.len();
-            opcode::SendMsg::new(fd, &raw const op.message).flags(flags as u32).build()
-        };
-        self.start(index, Kind::Send { outgoing, progress }, entry);
     }
 
     /// Queues a read or write of the pieces that the operation still has.
@@ -366,6 +353,7 @@ impl UringDriver {
 
     fn enter(&mut self, wait: Wait) -> io::Result<()> {
         self.polls_without_enter = 0;
+        self.send_queued = false;
         let rest_ends = self.resting.iter().map(|&(_, until)| until).min();
         let wait = match (wait, rest_ends) {
             (Wait::Forever, Some(end)) => Wait::Until(end),
@@ -434,6 +422,7 @@ impl Driver for UringDriver {
     }
 
     fn release(&mut self, stream: Handle) -> io::Result<TcpStream> {
+        self.send_short();
         match self.objects.get(stream) {
             Some(Object { body: Body::Stream { .. }, in_flight: 0, closing: false }) => {}
             Some(_) => return Err(io::ErrorKind::ResourceBusy.into()),
@@ -482,7 +471,7 @@ impl Driver for UringDriver {
     }
 
     fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
-        self.start_send(stream, outgoing, Progress::default());
+        self.begin_send(stream, outgoing);
     }
 
     fn open(&mut self, path: &Path, options: &FileOptions) -> io::Result<Handle> {
@@ -528,6 +517,7 @@ impl Driver for UringDriver {
     }
 
     fn close(&mut self, handle: Handle) {
+        self.send_short();
         let Some(object) = self.objects.get_mut(handle).filter(|object| !object.closing) else { return };
         object.closing = true;
         if object.in_flight == 0 {
@@ -543,10 +533,11 @@ impl Driver for UringDriver {
 
     fn poll(&mut self, wait: Wait, out: &mut Ready) -> io::Result<()> {
         self.polls_without_enter += 1;
+        self.send_short();
         self.reap()?;
         if self.ready.is_empty() {
             self.enter(wait)?;
-        } else if self.ring.has_queued() || self.polls_without_enter >= POLLS_WITHOUT_ENTER {
+        } else if self.send_queued || self.polls_without_enter >= POLLS_WITHOUT_ENTER {
             self.enter(Wait::Never)?;
         }
         out.append(&mut self.ready);

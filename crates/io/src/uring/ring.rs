@@ -128,11 +128,6 @@ impl Ring {
         self.push(&timer.build().user_data(ALARM))
     }
 
-    /// Whether operations wait to be submitted.
-    pub(super) fn has_queued(&mut self) -> bool {
-        !self.uring.submission().is_empty()
-    }
-
     /// The next completion: the operation's number, its result, and whether the socket holds more bytes.
     pub(super) fn completion(&mut self) -> Option<(u64, i32, bool)> {
         loop {

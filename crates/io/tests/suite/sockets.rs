@@ -77,6 +77,42 @@ pub(crate) fn sends_from_regions_and_resumes_short_sends<D: Driver<Socket = TcpS
     assert!(reader.join().unwrap() == expected);
 }
 
+pub(crate) fn short_lists_fill_a_socket_and_keep_their_order<D: Driver<Socket = TcpStream>>(
+    mut bench: Bench<D>,
+) {
+    const LISTS: usize = 2000;
+    let (stream, mut peer) = bench.pair();
+    // 20 MB: somewhere in between the peer, who reads late, makes a list stay behind in part.
+    let list = |nth: usize| -> Vec<u8> { (nth..nth + 10_001).map(|at| (at % 251) as u8).collect() };
+    let reader = thread::spawn(move || {
+        thread::sleep(std::time::Duration::from_millis(100));
+        let mut got = vec![0; 10_001];
+        for nth in 0..LISTS {
+            peer.read_exact(&mut got).unwrap();
+            assert!(got == list(nth), "list {nth}");
+        }
+    });
+    for nth in 0..LISTS {
+        bench.send(stream, &list(nth));
+        bench.sent(stream).0.unwrap();
+    }
+    reader.join().unwrap();
+}
+
+pub(crate) fn a_long_send_goes_with_the_next_poll_whatever_that_brings<D: Driver<Socket = TcpStream>>(
+    mut bench: Bench<D>,
+) {
+    let (long, mut peer) = bench.pair();
+    let (short, _other) = bench.pair();
+    bench.send(long, &vec![7; 100_000]);
+    bench.send(short, &[8; 100]);
+    let mut done = Vec::new();
+    bench.driver.poll(Wait::Never, &mut done).unwrap();
+    let mut got = vec![0; 100_000];
+    peer.read_exact(&mut got).unwrap();
+    assert!(got.iter().all(|&byte| byte == 7));
+}
+
 pub(crate) fn an_end_after_data_is_seen<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {
     let (stream, mut peer) = bench.pair();
     bench.recv(stream, 100);

@@ -1,0 +1,73 @@
+//! Sends. Both kinds are on their way with the next poll: short lists first, by a call each.
+
+use super::{Body, Object, UringDriver, length_u32, op::Kind};
+use crate::{Completion, Handle, Outgoing, gather::Progress, net::socket, slots::stale};
+use io_uring::{opcode, types};
+use std::os::fd::AsRawFd;
+
+/// Lists up to this length are sent by a call of their own: that is quicker than the ring's way to the same call, and the
+/// wait that follows is for the peer's answer alone. At depth 1 it is worth 5 % of the round trips. Long lists fill the
+/// socket, and the ring resumes them.
+const AT_ONCE_BYTES_MAX: usize = 16 << 10;
+
+impl UringDriver {
+    pub(super) fn begin_send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
+        if outgoing.len_bytes() <= AT_ONCE_BYTES_MAX {
+            self.short.push((stream, outgoing));
+        } else {
+            self.start_send(stream, outgoing, Progress::default());
+        }
+    }
+
+    /// Sends the short lists. The ring gets what is left of one, and what is wrong with it.
+    pub(super) fn send_short(&mut self) {
+        let mut short = std::mem::take(&mut self.short);
+        for (stream, outgoing) in short.drain(..) {
+            let mut progress = Progress::default();
+            if self.send_at_once(stream, &outgoing, &mut progress) {
+                self.ready.push(Completion::Sent { stream, result: Ok(()), outgoing });
+            } else {
+                self.start_send(stream, outgoing, progress);
+            }
+        }
+        self.short = short;
+    }
+
+    /// Sends what the socket takes without waiting. False: something is left, or an error is for the ring to tell.
+    fn send_at_once(&mut self, stream: Handle, outgoing: &Outgoing, progress: &mut Progress) -> bool {
+        let Some(Object { body: Body::Stream { socket, .. }, closing: false, .. }) = self.objects.get(stream)
+        else {
+            return false;
+        };
+        let pieces = &mut self.pieces;
+        progress.pieces(outgoing, &self.regions, pieces).is_ok()
+            && !pieces.is_empty()
+            && socket::transmit(socket, pieces).is_ok_and(|sent| progress.advance(outgoing, sent))
+    }
+
+    /// Has the ring send what `progress` leaves.
+    pub(super) fn start_send(&mut self, stream: Handle, outgoing: Box<Outgoing>, progress: Progress) {
+        let Some((socket, _)) = self.stream(stream) else {
+            return self.ready.push(Completion::Sent { stream, result: Err(stale()), outgoing });
+        };
+        let fd = types::Fd(socket.as_raw_fd());
+        let index = self.ops.take(stream);
+        let op = self.ops.get(index);
+        let filled = progress.pieces(&outgoing, &self.regions, &mut op.pieces);
+        if filled.is_err() || op.pieces.is_empty() {
+            self.ops.release(index);
+            return self.ready.push(Completion::Sent { stream, result: filled, outgoing });
+        }
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        // One piece needs no message, which the kernel would copy and check.
+        let entry = if let [piece] = op.pieces.as_slice() {
+            opcode::Send::new(fd, piece.iov_base.cast(), length_u32(piece)).flags(flags).build()
+        } else {
+            op.message.msg_iov = op.pieces.as_mut_ptr();
+            op.message.msg_iovlen = op.pieces.len();
+            opcode::SendMsg::new(fd, &raw const op.message).flags(flags as u32).build()
+        };
+        self.send_queued = true;
+        self.start(index, Kind::Send { outgoing, progress }, entry);
+    }
+}
