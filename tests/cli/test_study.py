@@ -107,6 +107,7 @@ def test_a_plan_is_shown_with_its_duration_and_starts_nothing(
 # Longest by the plan, in minutes; of nic-tuning a third is not applicable on a virtual SAN.
 QUICK_MIN = {
     "nic-tuning": 25,
+    "nagle": 11,
     "flow-control": 5,
     "converged": 5,
     "mtu-offload": 5,

@@ -40,6 +40,8 @@ def test_the_page_has_what_the_directory_has(page: StudyPage) -> None:
     ((caption, svg),) = page.topologies
     assert caption == "base-san, carried by the user fabric"
     assert "96% used" in svg
+    assert "MTU 9000" in svg, "as the baseline has it"
+    assert "MTU 1500" not in svg
     assert page.text.startswith('title = "NIC tuning (sample)"')
     jumbo = page.cases[2]
     assert jumbo.name == "jumbo"
@@ -196,6 +198,29 @@ def test_less_cpu_alone_is_no_reason_while_harm_is_not_excluded(page: StudyPage)
     assert (cpu.verdict, random.verdict) == ("better", "undecided")
     found = recommended(sample_study().cases, replace(page, observations=observations), judgement)
     assert "Delayed ACK (delayed_ack)" not in found
+
+
+def test_less_cpu_for_less_work_is_no_gain(page: StudyPage) -> None:
+    def bent(seen: Observation) -> Observation:
+        if seen.case != "no-delayed-ack":
+            return seen
+        factor = 0.5 if seen.workload == "8k-random" else 1.5
+        metric, value = BASE[seen.workload]
+        values = {
+            metric: factor * value * (1 + 0.001 * seen.block),
+            "host_cpu_percent": 15.0 + 0.1 * seen.block,
+        }
+        return replace(seen, values={**seen.values, **values})
+
+    observations = tuple(bent(seen) for seen in page.observations)
+    judgement = judge(observations, "baseline", {name: metric for name, (metric, _) in BASE.items()})
+    cpu = judgement.effect("no-delayed-ack", "8k-random", "host_cpu_percent")
+    assert cpu is not None
+    assert cpu.verdict == "better"
+    found = recommended(sample_study().cases, replace(page, observations=observations), judgement)
+    (gain,) = found["Delayed ACK (delayed_ack)"].evidence
+    assert gain.startswith("256K sequential read: +50")
+    assert "host CPU -" in gain
 
 
 # ---- the verb ----

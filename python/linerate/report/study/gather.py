@@ -20,6 +20,7 @@ from linerate.study import Case, San, Study, StudyDirectory
 from linerate.study.directory import Verdicts
 from linerate.study.journal import StepDone
 from linerate.study.judge import judged
+from linerate.study.laboratory.settings import changed_topology
 
 _ALPHA = 0.05
 _COMPUTED = (
@@ -180,7 +181,10 @@ def _topologies(directory: StudyDirectory, observations: Sequence[Observation]) 
             caption = f"{san.name}, carried by the {fabric} fabric" if fabric else san.name
             if san.clock == "virtual":
                 caption = f"{san.name}, of which only the disks of the array are computed: no line or host has a part"
-            drawn = picture(san.topology, _utilisation(directory.study, san, observations))
+            # As the baseline found it, which is what the shares of the lines are of.
+            settings = directory.study.settings(san.name, directory.study.baseline.name)
+            topology = changed_topology(san.topology, settings)
+            drawn = picture(topology, _utilisation(directory.study, san, observations))
             yield caption, drawn.replace(_XMLNS, "")
 
 

@@ -163,8 +163,13 @@ def _test(pair: _Pair, judgement: Judgement, workloads: Sequence[WorkloadPart]) 
             judgement.effect(pair.case.name, part.name, name) for name in _HELPS if name != part.metric.name
         ]
         effects = [effect for effect in (primary, *others) if effect is not None]
-        for verdict, lines in (("better", evidence), ("worse", cost)):
-            if shown := [effect for effect in effects if effect.verdict == verdict]:
+        gains = [effect for effect in effects if effect.verdict == "better"]
+        if primary is not None and primary.verdict == "worse":
+            # A host that gets less done has less to do.
+            gains = [effect for effect in gains if effect.metric != "host_cpu_percent"]
+        losses = [effect for effect in effects if effect.verdict == "worse"]
+        for lines, shown in ((evidence, gains), (cost, losses)):
+            if shown:
                 lines.append(_line(part, shown))
         # What storage gains at the cost of the LAN on the same wire is a trade, not a gift.
         own += [effect for effect in effects if effect.primary or effect.metric == "lan_mib_s"]
