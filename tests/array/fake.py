@@ -67,8 +67,13 @@ class PretendArray:
             for name, state in self.states.items()
         ]
         healthy = set(self.states.values()) <= {"online", "spare"}
+        bears = list(self.states.values()).count("failed") <= 2
         sets = [
-            {"name": "r0", "level": "raid6", "state": "optimal" if healthy else "degraded"}
+            {
+                "name": "r0",
+                "level": "raid6",
+                "state": "optimal" if healthy else "degraded" if bears else "failed",
+            }
             | {"size_bytes": 24 << 30, "raw_bytes": 32 << 30, "task": self.task}
         ]
         used = sum(volume["used_bytes"] for volume in self.volumes.values())

@@ -140,6 +140,13 @@ def test_a_scrub_tells_what_it_found(served: Served) -> None:
     assert _fine("scrub", "r0") == "r0 is optimal\neverything agrees\n"
 
 
+def test_a_scrub_that_a_failed_set_broke_off_is_no_good_news(served: Served) -> None:
+    array, _ = served
+    array._scrub = lambda asked: array.states.update(d1="failed", d2="failed", d3="failed")  # type: ignore[method-assign]
+    told = _array("scrub", "r0")
+    assert (told.returncode, told.stdout.splitlines()[-1]) == (1, "r0 is failed")
+
+
 def test_show_has_everything(served: Served) -> None:
     shown = _fine("show", "--seconds", "0.1")
     for text in (

@@ -212,6 +212,25 @@ fn what_the_set_needs_is_not_replaced_and_what_it_does_not_know_is_refused() {
 }
 
 #[test]
+fn what_no_scrub_can_show_is_not_scrubbed_and_a_failed_set_does_nothing() {
+    let mut executor = Executor::new();
+    let plain = create(&mut executor, &config(RaidLevel::Raid0), &disks(0..2, 4 << 20));
+    assert!(matches!(plain.may_scrub(), Err(RaidError::NoScrub { .. })));
+    let set = create(&mut executor, &config(RaidLevel::Raid5), &disks(0..3, 4 << 20));
+    let runtime = executor.runtime();
+    run(&mut executor, async move {
+        until_optimal(runtime, Rc::clone(&set)).await;
+        assert_eq!(set.may_scrub(), Ok(()));
+        set.add_spare(disks(9..10, 4 << 20).remove(0)).await.unwrap();
+        set.fail_disk("d0").await.unwrap();
+        assert!(set.status().task.is_some(), "the spare is filled");
+        set.fail_disk("d1").await.unwrap();
+        assert_eq!((set.status().state, set.status().task), (RaidState::Failed, None));
+        assert!(matches!(set.may_scrub(), Err(RaidError::NoScrub { .. })));
+    });
+}
+
+#[test]
 fn raid_0_serves_from_where_the_bytes_lie_and_ends_with_its_first_disk() {
     let mut executor = Executor::new();
     let disks = disks(0..3, 8 << 20);

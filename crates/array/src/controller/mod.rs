@@ -112,6 +112,7 @@ impl Controller {
             Command::ReplaceDisk { disk, new } => self.replace_disk(&disk, new).await?,
             Command::Scrub { raid_set } => {
                 let entry = named(Noun::RaidSet, Some(&raid_set), &self.sets, |entry| &entry.spec.name)?;
+                entry.set.may_scrub().map_err(|error| entry.fault(error))?;
                 // It begins here and goes on by itself; the status tells what it finds.
                 drop(entry.set.scrub());
             }

@@ -236,6 +236,14 @@ pub enum RaidError {
         /// The disk.
         disk: String,
     },
+    /// Reading it through would show nothing.
+    #[error("RAID set \"{set}\" cannot be scrubbed: it has {why}")]
+    NoScrub {
+        /// The set.
+        set: String,
+        /// What it has, or lacks.
+        why: &'static str,
+    },
     /// The disks hold no such set.
     #[error("none of the disks holds RAID set \"{0}\": make it first")]
     NotFound(String),

@@ -212,6 +212,18 @@ impl RaidSet {
         Ok(())
     }
 
+    /// Whether a scrub would show anything. Errors: there is no redundancy to compare with, or too many disks are gone.
+    pub fn may_scrub(&self) -> Result<(), RaidError> {
+        let why = if !self.groups.iter().any(|group| group.has_redundancy()) {
+            "no redundancy to compare with"
+        } else if self.groups.iter().any(|group| group.state() == RaidState::Failed) {
+            "lost more disks than its level bears"
+        } else {
+            return Ok(());
+        };
+        Err(RaidError::NoScrub { set: self.config.name.clone(), why })
+    }
+
     /// Reads and checks everything, mends what can be mended. It begins now; the future only tells what it came to.
     pub fn scrub(&self) -> LocalBoxFuture<'static, Result<ScrubReport, RaidError>> {
         let redundant = self.groups.iter().filter(|group| group.has_redundancy());

@@ -261,3 +261,29 @@ fn one_failure_too_many_is_an_honest_error() {
         array.read_all(&volume);
     });
 }
+
+#[test]
+fn what_was_acknowledged_while_a_disk_failed_is_there_when_the_disk_is_back() {
+    for_each_seed(200, |seed| {
+        let mut rng = Rng::with_seed(seed);
+        let mut array = Array::new(&mut rng, 1);
+        let volume = array.torn_volume();
+        array.start(&volume, &mut rng);
+        array.pass_some(&mut rng, 2000);
+        let name = array.choose_member(&mut rng).unwrap();
+        array.drive(&name).faulty.fail_after(rng.u64(0..8));
+        let (writer, set, mut places) = (volume.clone(), Rc::clone(&array.set), rng.fork());
+        let blocks = array.oracle.borrow().blocks();
+        run(&mut array.executor, async move {
+            // The power is cut at the instant at which a write that the member missed is acknowledged.
+            while set.status().state == RaidState::Optimal {
+                let start = places.usize(0..blocks);
+                writer.write(start..start + 1, true).await;
+            }
+        });
+        array.drives.iter().for_each(|drive| drive.faulty.revive());
+        array.cut_power(&mut rng);
+        let volume = array.torn_volume();
+        array.read_all(&volume);
+    });
+}

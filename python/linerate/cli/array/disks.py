@@ -94,6 +94,8 @@ def scrub(
         tell(made, json, f"{raid_set} is being read through: linerate array show")
         return
     after = _await(client, raid_set)
+    if after is not None and after.state == "failed":
+        raise typer.Exit(1)
     if before is not None and after is not None:
         found = after.mismatches_found - before.mismatches_found
         mended = after.mismatches_mended - before.mismatches_mended

@@ -54,7 +54,11 @@ pub struct ScrubReport {
 }
 
 impl Background {
+    /// What goes on, and how far it is; nothing does in a group that has failed.
     pub(super) fn task(&self, group: &Group) -> Option<RaidTask> {
+        if group.has_failed.get() {
+            return None;
+        }
         let stripes = group.geometry.stripes;
         let part = |kind, done: u64| Some(RaidTask { kind, done: done as f64 / stripes.max(1) as f64 });
         if let Some((_, done)) = group.rebuilding() {
