@@ -92,7 +92,7 @@ def find(name: str | None) -> Place:
         raise UserError(f"no array named {name} serves; there are: {listed}", "say --array NAME")
     raise UserError(
         "no array of this user serves on this machine",
-        "start one: linerate array serve FILE.toml; or name one elsewhere: --url and --token-file",
+        "start one: linerate array serve FILE.toml; or name one elsewhere: --array URL --token-file FILE",
     )
 
 
