@@ -43,6 +43,8 @@ pub(crate) type Random = dyn FnMut(&mut [u8]) + Send;
 /// What connections need from their worker.
 pub(crate) struct Core<D: Driver> {
     pub(crate) driver: D,
+    /// Where others leave messages, and find the counters.
+    mailbox: Arc<Mailbox<D::Socket>>,
     pub(crate) service: Arc<Service<D::Socket>>,
     pub(crate) limits: Limits,
     pub(crate) index: usize,
@@ -78,6 +80,12 @@ impl<D: Driver> Core<D> {
         };
         let memory = segs.iter().map(piece).collect();
         self.requests.push(Request { volume, operation, memory, worker: self.index, tag });
+    }
+
+    /// Shows the counters to others.
+    pub(crate) fn publish(&mut self) {
+        self.counters.pool_bytes = self.pool.lent_bytes();
+        self.mailbox.counters.publish(&self.counters);
     }
 
     /// Takes a receive buffer back for reuse.
@@ -129,7 +137,6 @@ pub struct Worker<D: Driver> {
     free: Vec<u32>,
     /// By index of a stream's handle: the stream and the place of its connection.
     routes: Vec<Option<(Handle, u32)>>,
-    mailbox: Arc<Mailbox<D::Socket>>,
     listeners: Vec<Listener>,
     /// Portals that follow their interface.
     following: Vec<Portal>,
@@ -168,6 +175,7 @@ impl<D: Driver> Worker<D> {
         let core = Core {
             now: driver.now(),
             driver,
+            mailbox,
             limits: service.limits.clone(),
             service,
             index,
@@ -190,7 +198,6 @@ impl<D: Driver> Worker<D> {
             places: Vec::new(),
             free: Vec::new(),
             routes: Vec::new(),
-            mailbox,
             listeners: Vec::new(),
             following: Vec::new(),
             completions: Vec::new(),
@@ -201,7 +208,7 @@ impl<D: Driver> Worker<D> {
 
     /// Where others leave messages for this worker.
     pub(crate) fn mailbox(&self) -> Arc<Mailbox<D::Socket>> {
-        Arc::clone(&self.mailbox)
+        Arc::clone(&self.core.mailbox)
     }
 
     /// Serves a portal; connections go to the least loaded worker. One that follows an interface begins with the addresses
@@ -342,7 +349,7 @@ impl<D: Driver> Worker<D> {
             self.tick();
         }
         self.post_requests();
-        self.publish();
+        self.core.publish();
         Ok(())
     }
 
@@ -485,7 +492,7 @@ impl<D: Driver> Worker<D> {
 
     fn read_mail(&mut self) {
         let mut messages = std::mem::take(&mut self.messages);
-        self.mailbox.collect(&mut messages);
+        self.core.mailbox.collect(&mut messages);
         for message in messages.drain(..) {
             match message {
                 Message::Adopt(arrival) => self.adopt(arrival),
@@ -553,10 +560,5 @@ impl<D: Driver> Worker<D> {
                 }
             });
         }
-    }
-
-    fn publish(&mut self) {
-        self.core.counters.pool_bytes = self.core.pool.lent_bytes();
-        self.mailbox.counters.publish(&self.core.counters);
     }
 }

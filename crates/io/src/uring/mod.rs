@@ -92,8 +92,6 @@ pub struct UringDriver {
     /// Listeners that rest after an error, until when.
     resting: Vec<(Handle, Nanos)>,
     polls_without_enter: u32,
-    /// Lists that the next poll sends by itself.
-    short: Vec<(Handle, Box<Outgoing>)>,
     /// A send waits to be submitted, which is promised for the next poll.
     send_queued: bool,
     /// Pieces of the list that is sent just now.
@@ -113,7 +111,6 @@ impl UringDriver {
             ready: Vec::new(),
             resting: Vec::new(),
             polls_without_enter: 0,
-            short: Vec::new(),
             send_queued: false,
             pieces: Vec::new(),
         };
@@ -422,7 +419,6 @@ impl Driver for UringDriver {
     }
 
     fn release(&mut self, stream: Handle) -> io::Result<TcpStream> {
-        self.send_short();
         match self.objects.get(stream) {
             Some(Object { body: Body::Stream { .. }, in_flight: 0, closing: false }) => {}
             Some(_) => return Err(io::ErrorKind::ResourceBusy.into()),
@@ -517,7 +513,6 @@ impl Driver for UringDriver {
     }
 
     fn close(&mut self, handle: Handle) {
-        self.send_short();
         let Some(object) = self.objects.get_mut(handle).filter(|object| !object.closing) else { return };
         object.closing = true;
         if object.in_flight == 0 {
@@ -533,7 +528,6 @@ impl Driver for UringDriver {
 
     fn poll(&mut self, wait: Wait, out: &mut Ready) -> io::Result<()> {
         self.polls_without_enter += 1;
-        self.send_short();
         self.reap()?;
         if self.ready.is_empty() {
             self.enter(wait)?;

@@ -1,36 +1,25 @@
-//! Sends. Both kinds are on their way with the next poll: short lists first, by a call each.
+//! Sends: short lists leave at once, by a call each; the ring takes the rest, with the next poll.
 
 use super::{Body, Object, UringDriver, length_u32, op::Kind};
 use crate::{Completion, Handle, Outgoing, gather::Progress, net::socket, slots::stale};
 use io_uring::{opcode, types};
 use std::os::fd::AsRawFd;
 
-/// Lists up to this length are sent by a call of their own: that is quicker than the ring's way to the same call, and the
-/// wait that follows is for the peer's answer alone. At depth 1 it is worth 5 % of the round trips. Long lists fill the
-/// socket, and the ring resumes them.
+/// Lists up to this length are sent by a call of their own: that is quicker than the ring's way to the same call, and
+/// whatever else is to be done before the next wait is done while the peer works. At depth 1 it is worth 5 % of the round
+/// trips. Long lists fill the socket, and the ring resumes them.
 const AT_ONCE_BYTES_MAX: usize = 16 << 10;
 
 impl UringDriver {
+    /// Sends a list, of which the ring gets what is left, and what is wrong with it.
     pub(super) fn begin_send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
-        if outgoing.len_bytes() <= AT_ONCE_BYTES_MAX {
-            self.short.push((stream, outgoing));
+        let mut progress = Progress::default();
+        let is_short = outgoing.len_bytes() <= AT_ONCE_BYTES_MAX;
+        if is_short && self.send_at_once(stream, &outgoing, &mut progress) {
+            self.ready.push(Completion::Sent { stream, result: Ok(()), outgoing });
         } else {
-            self.start_send(stream, outgoing, Progress::default());
+            self.start_send(stream, outgoing, progress);
         }
-    }
-
-    /// Sends the short lists. The ring gets what is left of one, and what is wrong with it.
-    pub(super) fn send_short(&mut self) {
-        let mut short = std::mem::take(&mut self.short);
-        for (stream, outgoing) in short.drain(..) {
-            let mut progress = Progress::default();
-            if self.send_at_once(stream, &outgoing, &mut progress) {
-                self.ready.push(Completion::Sent { stream, result: Ok(()), outgoing });
-            } else {
-                self.start_send(stream, outgoing, progress);
-            }
-        }
-        self.short = short;
     }
 
     /// Sends what the socket takes without waiting. False: something is left, or an error is for the ring to tell.

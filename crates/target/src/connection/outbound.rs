@@ -65,6 +65,8 @@ impl Outbound {
         let list = std::mem::replace(&mut self.list, next);
         std::mem::swap(&mut self.held, &mut self.sending_held);
         self.sending = Some(core.now);
+        // Whoever has the answer finds it counted.
+        core.publish();
         core.driver.send(stream, list);
         true
     }
