@@ -76,20 +76,27 @@ const CAUSES: &[(u8, u8, &str)] = &[
     (0x25, 0x00, "logical unit not supported"),
     (0x26, 0x00, "invalid field in parameter list"),
     (0x27, 0x00, "write protected"),
+    (0x27, 0x01, "hardware write protected"),
+    (0x27, 0x02, "logical unit software write protected"),
     (0x27, 0x07, "space allocation failed, write protect"),
     (0x28, 0x00, "medium may have changed"),
     (0x29, 0x00, "power on or reset occurred"),
+    (0x29, 0x03, "bus device reset function occurred"),
     (0x29, 0x07, "I_T nexus loss occurred"),
     (0x2a, 0x01, "mode parameters changed"),
     (0x2a, 0x03, "reservations preempted"),
     (0x2a, 0x04, "reservations released"),
+    (0x2a, 0x05, "registrations preempted"),
     (0x2a, 0x06, "asymmetric access state changed"),
     (0x2a, 0x09, "capacity data has changed"),
+    (0x2f, 0x00, "commands cleared by another initiator"),
+    (0x38, 0x07, "thin provisioning soft threshold reached"),
     (0x3a, 0x00, "medium not present"),
     (0x3f, 0x0e, "reported LUNs data has changed"),
     (0x44, 0x00, "internal target failure"),
     (0x47, 0x05, "protocol service CRC error"),
     (0x4b, 0x00, "data phase error"),
+    (0x55, 0x04, "insufficient registration resources"),
 ];
 
 #[cfg(test)]
@@ -112,6 +119,10 @@ mod tests {
         assert_eq!(
             words(SenseData { key: 5, asc: 0x21, ascq: 0 }),
             "ILLEGAL REQUEST, logical block address out of range (5/21/00)"
+        );
+        assert_eq!(
+            words(SenseData { key: 7, asc: 0x27, ascq: 2 }),
+            "DATA PROTECT, logical unit software write protected (7/27/02)"
         );
         assert_eq!(words(SenseData { key: 4, asc: 0xff, ascq: 0x12 }), "HARDWARE ERROR (4/ff/12)");
     }
