@@ -5,6 +5,7 @@ use crate::{
     oracle::Oracle,
     rig::{Drive, oracle, pass, run, start_clients},
 };
+use bytes::BytesMut;
 use fastrand::Rng;
 use linerate_array::{
     Disk, DiskError, Executor,
@@ -38,8 +39,13 @@ struct Array {
 }
 
 impl Array {
-    /// A set of a level by chance, of those that bear so many failures.
+    /// A set of a level by chance, of those that bear so many failures, on new drives.
     fn new(rng: &mut Rng, tolerance: usize) -> Self {
+        Self::on(false, rng, tolerance)
+    }
+
+    /// The same on new drives, or on used ones, which have to be made to agree.
+    fn on(used: bool, rng: &mut Rng, tolerance: usize) -> Self {
         let suits = |level: &&(RaidLevel, usize, usize)| level.0.tolerance(level.2) >= tolerance;
         let levels: Vec<_> = LEVELS.iter().filter(suits).collect();
         let &&(level, least, group) = rng.choice(&levels).unwrap();
@@ -50,7 +56,7 @@ impl Array {
         };
         let config = RaidConfig {
             chunk_bytes: 4096 << rng.u32(0..5),
-            initialise: if rng.bool() { Initialise::Background } else { Initialise::AssumeClean },
+            initialise: if used || rng.bool() { Initialise::Background } else { Initialise::AssumeClean },
             journal: if rng.u8(0..3) == 0 { JournalUse::Always } else { JournalUse::Degraded },
             rebuild_bytes_per_s: rng.bool().then_some(20 << 20),
             checksums: rng.u8(0..3) > 0,
@@ -61,6 +67,11 @@ impl Array {
         let runtime = executor.runtime();
         let drive = |number| Drive::new(&runtime, &format!("d{number}"), DRIVE_BYTES, block_bytes, rng);
         let drives: Vec<Drive> = (0..least + more).map(drive).collect();
+        for drive in drives.iter().filter(|_| used) {
+            let mut bytes = BytesMut::zeroed(DRIVE_BYTES as usize);
+            rng.fill(&mut bytes);
+            run(&mut executor, drive.disk().write(0, bytes.freeze(), true)).unwrap();
+        }
         let disks = drives.iter().map(Drive::disk).collect();
         let set = run(&mut executor, RaidSet::create(runtime, config.clone(), disks, Vec::new())).unwrap();
         let size_bytes = (set.size_bytes() as usize).min(256 << 10);
@@ -285,5 +296,17 @@ fn what_was_acknowledged_while_a_disk_failed_is_there_when_the_disk_is_back() {
         array.cut_power(&mut rng);
         let volume = array.torn_volume();
         array.read_all(&volume);
+    });
+}
+
+#[test]
+fn what_was_made_to_agree_before_a_power_cut_agrees_after_it() {
+    for_each_seed(100, |seed| {
+        let mut rng = Rng::with_seed(seed);
+        let mut array = Array::on(true, &mut rng, 1);
+        array.pass_some(&mut rng, 500);
+        array.cut_power(&mut rng);
+        array.rest();
+        assert_eq!(array.scrub(), (0, 0));
     });
 }
