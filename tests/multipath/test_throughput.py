@@ -1,4 +1,6 @@
-"""A slow path beside a fast one: what least queue depth takes from both, and how round robin waits for the slow one."""
+"""What two paths carry: two equal ones twice as much as one, an unequal pair by its policy.
+
+Least queue depth takes what both have; round robin waits for the slow one."""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from linerate.san.reader import TOPOLOGIES
 from tests.lab.conftest import run, unique
 from tests.patience import a_busy_machine_may_spoil
 
+EQUAL = ["10.231.1.1 -> 10.231.1.101", "10.231.1.2 -> 10.231.1.102"]
 FAST = "10.231.1.1 -> 10.231.1.101"
 SLOW = "10.231.2.1 -> 10.231.2.101"
 WORKLOAD = """\
@@ -28,7 +31,7 @@ name = "v1"
 target = "iscsi://{portal}/iqn.2026-11.lab.linerate:a1/0"
 paths = {paths}
 multipath = {{ policy = "{policy}" }}
-outstanding = 16
+outstanding = {outstanding}
 
 [[stream]]
 name = "sequential"
@@ -36,6 +39,17 @@ size = "256k"
 read = {read_percent}
 random = 0
 """
+
+
+@pytest.fixture(scope="module")
+def equal() -> Iterator[Lab]:
+    """The shipped SAN of lines of 1 Gbit/s as it is."""
+    name = unique("equal")
+    up = run("up", "mpio-1gbe", "--name", name, "--fabric", "kernel", rights="user")
+    assert up.returncode == 0, up.stderr
+    with Lab.look(name) as lab:
+        yield lab
+        lab.down()
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +66,15 @@ def unequal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         lab.down()
 
 
-def _mib_s(lab: Lab, place: Path, paths: list[str], policy: str, read_percent: int) -> float:
+def _mib_s(
+    lab: Lab, place: Path, paths: list[str], policy: str, read_percent: int, outstanding: int = 16
+) -> float:
     """Throughput of one run over these paths."""
     place.mkdir(parents=True)
     portal = paths[0].split()[-1]
     file = place / "load.toml"
-    file.write_text(WORKLOAD.format(portal=portal, paths=paths, policy=policy, read_percent=read_percent))
+    values = {"portal": portal, "paths": paths, "policy": policy}
+    file.write_text(WORKLOAD.format(**values, read_percent=read_percent, outstanding=outstanding))
     command = [
         sys.executable,
         "-m",
@@ -73,6 +90,21 @@ def _mib_s(lab: Lab, place: Path, paths: list[str], policy: str, read_percent: i
     (summary,) = summarise(RunDirectory.open(place / "run"))
     assert summary.total.errors == 0
     return summary.total.mib_s
+
+
+@pytest.mark.parametrize("read_percent", [100, 0], ids=["reads", "writes"])
+@a_busy_machine_may_spoil
+def test_two_equal_paths_carry_nearly_twice_what_one_does(
+    equal: Lab, tmp_path_factory: pytest.TempPathFactory, read_percent: int
+) -> None:
+    place = tmp_path_factory.mktemp("equal")
+    with kept_awake():
+        one, both = (
+            _mib_s(equal, place / name, paths, "round_robin", read_percent, outstanding=8)
+            for name, paths in (("one", EQUAL[:1]), ("both", EQUAL))
+        )
+    assert one > 100, "MiB/s: most of its line"
+    assert both >= 1.9 * one
 
 
 @pytest.mark.parametrize("read_percent", [100, 0], ids=["reads", "writes"])
