@@ -137,20 +137,34 @@ impl Group {
 
     async fn sync(self: &Rc<Self>, stripes: Range<u64>) {
         let end = stripes.end;
-        let syncing = stripes.filter(|stripe| !self.regions.is_synced(*stripe)).map(|stripe| async move {
-            let _gate = self.locks.take(GATE, Hold::Shared).await;
-            let _stripe = self.locks.take(stripe, Hold::Exclusive).await;
-            let _region = self.enter(stripe);
-            if !self.regions.is_synced(stripe) && !self.has_failed.get() {
-                self.sync_stripe(stripe).await;
-            }
-        });
+        let syncing =
+            stripes.filter(|stripe| !self.regions.is_synced(*stripe)).map(|stripe| self.sync_one(stripe));
         join_all(syncing.collect::<Vec<_>>()).await;
         let saved = self.meta.borrow().initialised;
         if saved + self.geometry.stripes / 64 < end
             && self.regions.next_unsynced(saved).is_none_or(|next| next >= end)
         {
             self.save_initialised(end).await;
+        }
+    }
+
+    async fn sync_one(self: &Rc<Self>, stripe: u64) {
+        let _gate = self.locks.take(GATE, Hold::Shared).await;
+        let _stripe = self.locks.take(stripe, Hold::Exclusive).await;
+        let _region = self.enter(stripe);
+        if !self.regions.is_synced(stripe) && !self.has_failed.get() {
+            self.sync_stripe(stripe).await;
+        }
+    }
+
+    /// After a power cut copies may differ. What a host has read of one must be there after the next cut, whichever disk
+    /// that takes along: first all are made alike, for good.
+    pub(super) async fn make_sure(self: &Rc<Self>, stripe: u64) {
+        while self.regions.is_unsure(stripe) && !self.has_failed.get() {
+            if !self.regions.is_synced(stripe) {
+                self.sync_one(stripe).await;
+            }
+            self.flush_members().await;
         }
     }
 

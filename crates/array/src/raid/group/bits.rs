@@ -58,6 +58,13 @@ impl Bits {
         self.next(range.start).is_some_and(|found| found < range.end)
     }
 
+    /// Takes down the flags that are not up in `others`.
+    pub(super) fn keep(&mut self, others: &Self) {
+        for (word, other) in self.words.iter_mut().zip(&others.words) {
+            *word &= other;
+        }
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }

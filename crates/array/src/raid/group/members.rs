@@ -122,6 +122,7 @@ impl Group {
 
     /// Flushes all members.
     pub(super) async fn flush_members(self: &Rc<Self>) {
+        let unsynced = self.regions.before_flush();
         let flushing = self.alive().into_iter().map(|(slot, disk)| {
             let flushed = disk.flush();
             async move {
@@ -131,6 +132,9 @@ impl Group {
             }
         });
         join_all(flushing).await;
+        if let Some(unsynced) = unsynced {
+            self.regions.after_flush(&unsynced);
+        }
     }
 
     /// Writes to a member; an error puts it out.

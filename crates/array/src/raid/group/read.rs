@@ -36,6 +36,7 @@ impl Group {
     }
 
     async fn read_piece(self: &Rc<Self>, piece: Piece, into: BytesMut) -> Result<BytesMut, DiskError> {
+        self.make_sure(piece.stripe).await;
         let position = self.choose(piece);
         let slot = self.geometry.slot(piece.stripe, position);
         let len = into.len();

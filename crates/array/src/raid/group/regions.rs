@@ -14,6 +14,7 @@ use super::{
     locks::Hold,
     meta::Meta,
 };
+use crate::raid::config::Code;
 use bytes::BytesMut;
 use futures::future::join_all;
 use linerate_io::Nanos;
@@ -41,6 +42,9 @@ pub(super) struct Regions {
     /// Regions that a power cut may have left torn: what parity says about missing chunks is not to be believed.
     /// Other stripes that are not in sync were never written: any content will do.
     torn: RefCell<Bits>,
+    /// Stripes of copies that a power cut left as they are, and that are not known to be alike on the platters; none if
+    /// there are no such stripes.
+    unsure: RefCell<Option<Bits>>,
     /// Regions whose checksum pages on disk are old.
     stale: RefCell<Bits>,
     is_cleaning: Cell<bool>,
@@ -71,9 +75,17 @@ impl Regions {
             each: RefCell::new(vec![Region::default(); count as usize]),
             unsynced: RefCell::default(),
             torn: RefCell::new(meta.unsynced.clone()),
+            unsure: RefCell::default(),
             stale: RefCell::new(meta.unsummed.clone()),
             is_cleaning: Cell::new(false),
         };
+        if geometry.code == Code::Copies && meta.unsynced.next(0).is_some() {
+            let mut unsure = Bits::new(geometry.stripes);
+            for region in (0..count).filter(|region| meta.unsynced.get(*region)) {
+                unsure.set_range(regions.stripes(region), true);
+            }
+            *regions.unsure.borrow_mut() = Some(unsure);
+        }
         unsynced.set_range(meta.initialised.min(geometry.stripes)..geometry.stripes, true);
         // Going through a stripe makes its checksums known too, which no flag but this asks for where there is a journal.
         for region in (0..count).filter(|region| meta.unsynced.get(*region) || meta.unsummed.get(*region)) {
@@ -117,6 +129,25 @@ impl Regions {
 
     pub(super) fn set_synced(&self, stripe: u64) {
         self.unsynced.borrow_mut().set(stripe, false);
+    }
+
+    /// Whether a copy of the stripe may still be lost to another power cut, and the other come to light.
+    pub(super) fn is_unsure(&self, stripe: u64) -> bool {
+        self.unsure.borrow().as_ref().is_some_and(|unsure| unsure.get(stripe))
+    }
+
+    /// Before the members are flushed: which stripes need not be alike. None if that does not matter.
+    pub(super) fn before_flush(&self) -> Option<Bits> {
+        self.unsure.borrow().as_ref().map(|_| self.unsynced.borrow().clone())
+    }
+
+    /// All members were flushed: what was alike before is so on the platters.
+    pub(super) fn after_flush(&self, unsynced: &Bits) {
+        let mut unsure = self.unsure.borrow_mut();
+        if let Some(stripes) = &mut *unsure {
+            stripes.keep(unsynced);
+        }
+        *unsure = unsure.take().filter(|stripes| stripes.next(0).is_some());
     }
 
     pub(super) fn next_unsynced(&self, from: u64) -> Option<u64> {
