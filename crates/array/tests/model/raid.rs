@@ -12,7 +12,9 @@ use crate::{
 use fastrand::Rng;
 use linerate_array::{
     Disk, DiskError, Executor, Runtime,
-    raid::{Initialise, JournalUse, MemberState, RaidConfig, RaidLevel, RaidSet, RaidState, TaskKind},
+    raid::{
+        Initialise, JournalUse, MemberState, RaidConfig, RaidError, RaidLevel, RaidSet, RaidState, TaskKind,
+    },
 };
 use linerate_io::Nanos;
 use linerate_sim::for_each_seed;
@@ -131,8 +133,11 @@ impl World {
         for member in status.members.into_iter().filter(|member| states.contains(&member.state)) {
             self.bays.borrow_mut().remove(&member.name);
             let disk = self.bays.borrow_mut().add(&self.runtime, rng);
-            let replaced = self.set.replace_disk(&member.name, disk).await;
-            replaced.unwrap_or_else(|error| panic!("replace {}: {error}", member.name));
+            match self.set.replace_disk(&member.name, disk).await {
+                // A spare was quicker.
+                Ok(()) | Err(RaidError::NoSuchDisk { .. }) => {}
+                Err(error) => panic!("replace {}: {error}", member.name),
+            }
         }
     }
 
@@ -350,6 +355,12 @@ fn within_redundancy(seed: u64) {
         rig.run(async move { volume.read_all().await });
     }
     let (living, volume) = (rig.rng.fork(), window.volume(&rig));
+    // What was assumed to be clean, and never written, has no checksum before the first scrub.
+    let (world, mut mending) = (rig.world.clone(), rig.rng.fork());
+    rig.run(async move {
+        world.mend(&mut mending).await;
+        world.scrub().await;
+    });
     rig.world.may_rot = true;
     rig.run(rig.world.clone().live(volume.clone(), living, 3));
     let proving = rig.rng.fork();
