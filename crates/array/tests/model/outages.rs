@@ -310,3 +310,22 @@ fn what_was_made_to_agree_before_a_power_cut_agrees_after_it() {
         assert_eq!(array.scrub(), (0, 0));
     });
 }
+
+#[test]
+fn what_was_read_after_a_power_cut_stays_whichever_disk_the_next_one_takes() {
+    for_each_seed(200, |seed| {
+        let mut rng = Rng::with_seed(seed);
+        let mut array = Array::new(&mut rng, 1);
+        let volume = array.torn_volume();
+        array.start(&volume, &mut rng);
+        array.pass_some(&mut rng, 200);
+        array.cut_power(&mut rng);
+        let volume = array.torn_volume();
+        array.read_all(&volume);
+        let name = array.choose_member(&mut rng).unwrap();
+        array.drive(&name).faulty.fail();
+        array.cut_power(&mut rng);
+        let volume = array.torn_volume();
+        array.read_all(&volume);
+    });
+}

@@ -157,8 +157,8 @@ impl Group {
         }
     }
 
-    /// After a power cut copies may differ. What a host has read of one must be there after the next cut, whichever disk
-    /// that takes along: first all are made alike, for good.
+    /// After a power cut copies may differ, and parity may tell of older data. What a host has read must be there after the
+    /// next cut, whichever disk that takes along: first all are made to agree, for good.
     pub(super) async fn make_sure(self: &Rc<Self>, stripe: u64) {
         while self.regions.is_unsure(stripe) && !self.has_failed.get() {
             if !self.regions.is_synced(stripe) {

@@ -14,7 +14,6 @@ use super::{
     locks::Hold,
     meta::Meta,
 };
-use crate::raid::config::Code;
 use bytes::BytesMut;
 use futures::future::join_all;
 use linerate_io::Nanos;
@@ -42,8 +41,7 @@ pub(super) struct Regions {
     /// Regions that a power cut may have left torn: what parity says about missing chunks is not to be believed.
     /// Other stripes that are not in sync were never written: any content will do.
     torn: RefCell<Bits>,
-    /// Stripes of copies that a power cut left as they are, and that are not known to be alike on the platters; none if
-    /// there are no such stripes.
+    /// Stripes of torn regions whose parity or copies are not known to agree on the platters; none if all are.
     unsure: RefCell<Option<Bits>>,
     /// Regions whose checksum pages on disk are old.
     stale: RefCell<Bits>,
@@ -79,7 +77,7 @@ impl Regions {
             stale: RefCell::new(meta.unsummed.clone()),
             is_cleaning: Cell::new(false),
         };
-        if geometry.code == Code::Copies && meta.unsynced.next(0).is_some() {
+        if meta.unsynced.next(0).is_some() {
             let mut unsure = Bits::new(geometry.stripes);
             for region in (0..count).filter(|region| meta.unsynced.get(*region)) {
                 unsure.set_range(regions.stripes(region), true);
@@ -131,17 +129,17 @@ impl Regions {
         self.unsynced.borrow_mut().set(stripe, false);
     }
 
-    /// Whether a copy of the stripe may still be lost to another power cut, and the other come to light.
+    /// Whether another power cut that takes a disk along may bring something older to light.
     pub(super) fn is_unsure(&self, stripe: u64) -> bool {
         self.unsure.borrow().as_ref().is_some_and(|unsure| unsure.get(stripe))
     }
 
-    /// Before the members are flushed: which stripes need not be alike. None if that does not matter.
+    /// Before the members are flushed: which stripes need not agree. None if that does not matter.
     pub(super) fn before_flush(&self) -> Option<Bits> {
         self.unsure.borrow().as_ref().map(|_| self.unsynced.borrow().clone())
     }
 
-    /// All members were flushed: what was alike before is so on the platters.
+    /// All members were flushed: what agreed before does so on the platters.
     pub(super) fn after_flush(&self, unsynced: &Bits) {
         let mut unsure = self.unsure.borrow_mut();
         if let Some(stripes) = &mut *unsure {
