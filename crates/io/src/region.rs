@@ -4,6 +4,7 @@
 //! of old and new bytes. No Rust reference into it ever exists, so such a race breaks no promise: every access is a
 //! copy of single bytes or words that may change underneath ([`copy_racy`]).
 
+use crate::huge::Share;
 use std::{io, ptr::NonNull, sync::Arc};
 
 /// Bytes that chunked reads copy through the stack at a time.
@@ -17,6 +18,8 @@ const CHUNK_BYTES: usize = 4096;
 pub struct Region {
     first: NonNull<u8>,
     len: usize,
+    /// Of the huge pages that the process may have, if it lies in such.
+    share: Option<Share>,
 }
 
 // SAFETY: the memory belongs to the region until it is dropped, and is only accessed by racy copies.
@@ -28,6 +31,24 @@ impl Region {
     /// Maps `len_bytes` of zeroed memory. Pages cost memory once they are written. Errors: length zero, or not enough
     /// address space.
     pub fn anonymous(len_bytes: u64) -> io::Result<Arc<Self>> {
+        Self::map(len_bytes).map(Arc::new)
+    }
+
+    /// The same for memory that is accessed at random: in huge pages, as far as the host has them and a quarter of what is
+    /// available when the first is made goes. They cost memory as a whole once a byte of them is written.
+    pub fn in_huge_pages(len_bytes: u64) -> io::Result<Arc<Self>> {
+        let mut region = Self::map(len_bytes)?;
+        if let Some(share) = Share::take(len_bytes) {
+            // SAFETY: the mapping just made; advice changes no byte of it.
+            let advised =
+                unsafe { libc::madvise(region.first.as_ptr().cast(), region.len, libc::MADV_HUGEPAGE) };
+            // A kernel without them says no, and small pages do as well.
+            region.share = (advised == 0).then_some(share);
+        }
+        Ok(Arc::new(region))
+    }
+
+    fn map(len_bytes: u64) -> io::Result<Self> {
         let len = usize::try_from(len_bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
         let memory = unsafe {
@@ -44,12 +65,17 @@ impl Region {
             return Err(io::Error::last_os_error());
         }
         let first = NonNull::new(memory.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Arc::new(Self { first, len }))
+        Ok(Self { first, len, share: None })
     }
 
     /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.len as u64
+    }
+
+    /// Whether it may lie in huge pages.
+    pub fn has_huge_pages(&self) -> bool {
+        self.share.is_some()
     }
 
     /// Never: a region has at least one byte.
@@ -268,6 +294,20 @@ mod tests {
                 assert_eq!(*byte, if inside { 0 } else { 0xAA }, "byte {at} after {offset}+{len}");
             }
         }
+    }
+
+    #[test]
+    fn huge_pages_hold_and_give_back_the_same_bytes() {
+        let (len, page) = (5 << 20, 2 << 20);
+        let region = Region::in_huge_pages(len).unwrap();
+        region.fill(0, len, &[0xAA]);
+        region.discard(page - 5000, 10_000);
+        for (offset, inside) in
+            [(page - 5001, false), (page - 5000, true), (page + 4999, true), (page + 5000, false)]
+        {
+            assert_eq!(bytes_of(&region, offset, 1), [if inside { 0 } else { 0xAA }], "byte {offset}");
+        }
+        assert!(!Region::in_huge_pages(4096).unwrap().has_huge_pages(), "a page is no huge page");
     }
 
     #[test]

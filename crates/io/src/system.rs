@@ -177,6 +177,23 @@ pub fn resident_bytes() -> io::Result<u64> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/self/statm has no second number"))
 }
 
+/// Memory that this process could use without swapping, in bytes: what the host has available (`MemAvailable` of
+/// `proc_meminfo(5)`), or what its control group may use at all, if that is less (`memory.max` of cgroup v2).
+pub fn available_bytes() -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/meminfo")?;
+    let host = parse_available(&text)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/meminfo has no \"MemAvailable\""))?;
+    let group = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = group.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let limit = fs::read_to_string(format!("/sys/fs/cgroup{group}/memory.max")).unwrap_or_default();
+    Ok(limit.trim().parse().map_or(host, |limit: u64| limit.min(host)))
+}
+
+fn parse_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()? << 10)
+}
+
 /// Frequency of the processor's time-stamp counter in hertz, measured over about ten milliseconds. `None` where there
 /// is no such counter. Multiplied by CPU seconds it gives cycles.
 pub fn tsc_hz() -> Option<u64> {
@@ -208,11 +225,19 @@ mod tests {
     }
 
     #[test]
+    fn available_memory_is_found_by_its_name() {
+        let text = "MemTotal:       24518540 kB\nMemAvailable:   1024 kB\nBuffers: 1 kB\n";
+        assert_eq!(parse_available(text), Some(1 << 20));
+        assert_eq!(parse_available("MemTotal: 1 kB\n"), None);
+    }
+
+    #[test]
     fn this_host_answers_plausibly() {
         let cpus = allowed_cpus().unwrap();
         assert!(!cpus.is_empty());
         assert!(host_cpu().unwrap().idle_s > 0.0);
         assert!(resident_bytes().unwrap() > 100_000);
+        assert!(available_bytes().unwrap() > 1 << 20);
         if let Some(hz) = tsc_hz() {
             assert!((100_000_000..20_000_000_000).contains(&hz), "{hz} Hz");
         }

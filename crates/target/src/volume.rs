@@ -186,7 +186,7 @@ impl Volume {
             return Err(Reason::MemoryHasNoPath);
         }
         let size_bytes = config.size_bytes.ok_or(Reason::NoSize)?;
-        let region = Region::anonymous(size_bytes).map_err(|error| Reason::Memory(size_bytes, error))?;
+        let region = Region::in_huge_pages(size_bytes).map_err(|error| Reason::Memory(size_bytes, error))?;
         Ok((Backing::Memory(region), size_bytes))
     }
 

@@ -43,7 +43,7 @@ struct Counters {
 impl MemoryDisk {
     /// A disk of zeros. Pages cost memory once they are written. Errors: length zero, or not enough address space.
     pub fn new(name: impl Into<String>, size_bytes: u64, block_bytes: u32) -> io::Result<Self> {
-        let pages = MemoryPages { region: Region::anonymous(size_bytes)?, counters: Arc::default() };
+        let pages = MemoryPages { region: Region::in_huge_pages(size_bytes)?, counters: Arc::default() };
         Ok(Self { name: name.into(), block_bytes, pages })
     }
 
