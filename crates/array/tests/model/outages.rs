@@ -329,3 +329,26 @@ fn what_was_read_after_a_power_cut_stays_whichever_disk_the_next_one_takes() {
         array.read_all(&volume);
     });
 }
+
+#[test]
+fn who_was_made_a_member_is_one_after_a_power_cut_wherever_it_served_before() {
+    for_each_seed(300, |seed| {
+        let mut rng = Rng::with_seed(seed);
+        let mut array = Array::new(&mut rng, 1);
+        for _ in 0..rng.usize(2..5) {
+            let volume = array.volume();
+            array.start(&volume, &mut rng);
+            array.pass_some(&mut rng, 1000);
+            let (set, name) = (Rc::clone(&array.set), array.choose_member(&mut rng).unwrap());
+            run(&mut array.executor, async move { set.fail_disk(&name).await }).unwrap();
+            array.replace_one(&mut rng);
+            array.cut_power(&mut rng);
+            let members = array.set.status().members;
+            let is_there = |state| matches!(state, MemberState::Online | MemberState::Rebuilding);
+            assert!(members.iter().all(|member| is_there(member.state)), "{members:?}");
+            let volume = array.volume();
+            array.read_all(&volume);
+            array.rest();
+        }
+    });
+}

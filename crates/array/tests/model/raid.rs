@@ -141,7 +141,8 @@ impl World {
         }
     }
 
-    /// A few blocks of one disk rot, or cannot be read; then a scrub finds and mends that. Nothing else may be wrong.
+    /// A few blocks of one disk rot, or cannot be read. Some time later a scrub finds and mends what nobody else has found
+    /// till then. Nothing else may be wrong.
     async fn spoil(&self, rng: &mut Rng) {
         let Some(name) = rng.choice(self.sound()) else { return };
         let drive = self.bays.borrow().drive(&name).unwrap().clone();
@@ -153,6 +154,7 @@ impl World {
         } else {
             drive.faulty.make_unreadable(at, len);
         }
+        self.runtime.sleep(rng.u64(0..50_000_000)).await;
         self.scrub().await;
     }
 

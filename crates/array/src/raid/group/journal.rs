@@ -11,8 +11,8 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::{cell::RefCell, collections::BTreeMap};
 
 const MAGIC: &[u8; 8] = b"LnrtREDO";
-/// magic, checksum of header and payload, payload length, set, epoch, sequence, number of changes.
-const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 8 + 8 + 4;
+/// magic, checksum of header and payload, payload length, set, group, epoch, sequence, number of changes.
+const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 4 + 8 + 8 + 4;
 /// Members that get each record, as long as there are so many: more than may die with the next power cut, and two at least,
 /// as one of them may be unreadable.
 pub(super) fn copies(tolerance: usize, out: usize) -> usize {
@@ -30,6 +30,14 @@ struct State {
     slots: Vec<usize>,
     used: u64,
     sequence: u64,
+}
+
+/// Whose records they are, and since when. A member may bring along records of other groups that it served in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Epoch {
+    pub(super) set: u64,
+    pub(super) group: u32,
+    pub(super) number: u64,
 }
 
 /// Space for the records of one operation.
@@ -74,16 +82,10 @@ impl Journal {
 
     /// A record of the changes, and where on the members it goes. Records of one stripe are made in the order of their
     /// changes.
-    pub(super) fn record(
-        &self,
-        reserved: &mut Reserved,
-        set: u64,
-        epoch: u64,
-        changes: &[Change],
-    ) -> (u64, Bytes) {
+    pub(super) fn record(&self, reserved: &mut Reserved, epoch: Epoch, changes: &[Change]) -> (u64, Bytes) {
         let mut state = self.state.borrow_mut();
         state.sequence += 1;
-        let record = encode(set, epoch, state.sequence, changes);
+        let record = encode(epoch, state.sequence, changes);
         let at = reserved.at;
         reserved.at += record.len() as u64;
         debug_assert!(reserved.at <= reserved.end, "a record outgrew its reservation");
@@ -91,15 +93,16 @@ impl Journal {
     }
 }
 
-fn encode(set: u64, epoch: u64, sequence: u64, changes: &[Change]) -> Bytes {
+fn encode(epoch: Epoch, sequence: u64, changes: &[Change]) -> Bytes {
     let payload: usize = changes.iter().map(|change| change.data.len()).sum();
     let mut out = BytesMut::with_capacity(UNIT as usize + payload);
     out.put_slice(MAGIC);
     out.put_u32_le(0);
     out.put_u32_le(payload as u32);
-    for number in [set, epoch, sequence] {
-        out.put_u64_le(number);
-    }
+    out.put_u64_le(epoch.set);
+    out.put_u32_le(epoch.group);
+    out.put_u64_le(epoch.number);
+    out.put_u64_le(sequence);
     out.put_u32_le(changes.len() as u32);
     for change in changes {
         out.put_u32_le(change.slot as u32);
@@ -118,10 +121,10 @@ fn encode(set: u64, epoch: u64, sequence: u64, changes: &[Change]) -> Bytes {
 
 /// Adds the records of one member's journal to `records`, by sequence. Torn records are left out: their changes have not
 /// begun.
-pub(super) fn read(area: &Bytes, set: u64, epoch: u64, records: &mut BTreeMap<u64, Vec<Change>>) {
+pub(super) fn read(area: &Bytes, epoch: Epoch, records: &mut BTreeMap<u64, Vec<Change>>) {
     let mut at = 0;
     while at < area.len() {
-        at += match decode(&area.slice(at..), set, epoch) {
+        at += match decode(&area.slice(at..), epoch) {
             Some((len, sequence, changes)) => {
                 records.insert(sequence, changes);
                 len
@@ -131,18 +134,18 @@ pub(super) fn read(area: &Bytes, set: u64, epoch: u64, records: &mut BTreeMap<u6
     }
 }
 
-fn decode(area: &Bytes, set: u64, epoch: u64) -> Option<(usize, u64, Vec<Change>)> {
+fn decode(area: &Bytes, epoch: Epoch) -> Option<(usize, u64, Vec<Change>)> {
     let mut header = area.get(..UNIT as usize)?;
     if &header[..8] != MAGIC {
         return None;
     }
     header.advance(8);
     let (sum, payload) = (header.get_u32_le(), header.get_u32_le() as usize);
-    let found = (header.get_u64_le(), header.get_u64_le());
+    let found = Epoch { set: header.get_u64_le(), group: header.get_u32_le(), number: header.get_u64_le() };
     let sequence = header.get_u64_le();
     let record = area.get(..(UNIT as usize).checked_add(payload)?)?;
     let computed = crc32c::crc32c_append(crc32c::crc32c(&record[..8]), &[0; 4]);
-    if found != (set, epoch) || crc32c::crc32c_append(computed, &record[12..]) != sum {
+    if found != epoch || crc32c::crc32c_append(computed, &record[12..]) != sum {
         return None;
     }
     let (mut changes, mut from) = (Vec::new(), UNIT as usize);
@@ -161,6 +164,8 @@ fn decode(area: &Bytes, set: u64, epoch: u64) -> Option<(usize, u64, Vec<Change>
 mod tests {
     use super::*;
 
+    const OURS: Epoch = Epoch { set: 7, group: 1, number: 3 };
+
     fn change(slot: usize, byte: u8) -> Change {
         Change { slot, offset: 8192, data: Bytes::from(vec![byte; 8192]) }
     }
@@ -173,20 +178,20 @@ mod tests {
         let mut area = vec![0; 96 << 10];
         for byte in 0..3 {
             let mut reserved = journal.reserve(1, 5 * 4096).unwrap();
-            let (at, record) = journal.record(&mut reserved, 7, 3, &[change(0, byte), change(2, byte)]);
+            let (at, record) = journal.record(&mut reserved, OURS, &[change(0, byte), change(2, byte)]);
             area[at as usize..][..record.len()].copy_from_slice(&record);
         }
         assert!(journal.reserve(1, 24 << 10).is_none());
         area[24 * 1024 + 9000] ^= 1;
         let mut records = BTreeMap::new();
-        read(&Bytes::from(area.clone()), 7, 3, &mut records);
+        read(&Bytes::from(area.clone()), OURS, &mut records);
         assert_eq!(
             records,
             BTreeMap::from([(1, vec![change(0, 0), change(2, 0)]), (3, vec![change(0, 2), change(2, 2)])])
         );
-        for (set, epoch) in [(7, 2), (8, 3)] {
+        for other in [Epoch { number: 2, ..OURS }, Epoch { set: 8, ..OURS }, Epoch { group: 0, ..OURS }] {
             let mut none = BTreeMap::new();
-            read(&Bytes::from(area.clone()), set, epoch, &mut none);
+            read(&Bytes::from(area.clone()), other, &mut none);
             assert!(none.is_empty());
         }
     }

@@ -13,6 +13,7 @@ use super::{
     },
     bits::Bits,
     geometry::{Geometry, UNIT},
+    journal::Epoch,
 };
 use crate::disk::Disk;
 use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
@@ -166,6 +167,11 @@ impl Meta {
         let stripes_per_region =
             stripes.div_ceil(REGIONS_MAX).next_power_of_two().max(REGION_BYTES_MIN.div_ceil(chunk));
         (geometry, Layout { journal: JOURNAL_START, journal_len, sums, stripes_per_region })
+    }
+
+    /// Which records of journals count.
+    pub(super) fn journal_epoch(&self) -> Epoch {
+        Epoch { set: self.set, group: self.group, number: self.epoch }
     }
 
     /// The superblock for one disk.

@@ -143,15 +143,12 @@ impl Group {
 
     /// Writes what the journal holds once more: some of it may not have reached its place, some only in part.
     async fn replay(self: &Rc<Self>) {
-        let (set, epoch) = {
-            let meta = self.meta.borrow();
-            (meta.set, meta.epoch)
-        };
+        let epoch = self.meta.borrow().journal_epoch();
         let mut records = BTreeMap::new();
         for (slot, disk) in self.alive() {
             let area = BytesMut::zeroed(self.layout.journal_len as usize);
             match disk.read(self.layout.journal, area).await {
-                Ok(area) => journal::read(&area.freeze(), set, epoch, &mut records),
+                Ok(area) => journal::read(&area.freeze(), epoch, &mut records),
                 // The other copy may be whole.
                 Err(DiskError::Unreadable { .. }) => {}
                 Err(_) => self.member_failed(slot, &disk),

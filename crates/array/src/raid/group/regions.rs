@@ -326,7 +326,7 @@ impl Group {
     pub(super) fn begin_sums(&self, slot: usize, is_old: bool) {
         let meta = self.meta.borrow();
         let id = self.slots.borrow()[slot].id;
-        let parts = [meta.set, id, slot as u64, meta.sums_series];
+        let parts = [meta.set, meta.group.into(), id, slot as u64, meta.sums_series];
         let seed = parts.iter().fold(0, |sum, part| crc32c::crc32c_append(sum, &part.to_le_bytes()));
         self.sums.begin(slot, seed, is_old);
     }

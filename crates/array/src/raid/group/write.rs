@@ -264,11 +264,8 @@ impl Group {
     }
 
     async fn append(self: &Rc<Self>, reserved: &mut Reserved, changes: &[Change]) {
-        let (set, epoch) = {
-            let meta = self.meta.borrow();
-            (meta.set, meta.epoch)
-        };
-        let (offset, record) = self.journal.record(reserved, set, epoch, changes);
+        let epoch = self.meta.borrow().journal_epoch();
+        let (offset, record) = self.journal.record(reserved, epoch, changes);
         let slots = self.journal.slots();
         let alive = self.alive().into_iter().filter(|(slot, _)| slots.contains(slot));
         let writing = alive.map(|(slot, disk)| self.write_member(slot, disk, offset, record.clone(), true));
