@@ -106,10 +106,10 @@ def array(directory: Path, shape: Shape, volume_bytes: int, wait: str = "block")
 
 
 @contextmanager
-def raid(directory: Path, level: str, disks: dict[str, Any]) -> Iterator[Server]:
+def raid(directory: Path, level: str, disks: dict[str, Any], **options: Any) -> Iterator[Server]:
     """Our array with one RAID set as its volume, written once. `disks` describes all of them, with `count`."""
     names = [f"{disks['name']}{number}" for number in range(disks["count"])]
-    raid_set = {"name": "r", "level": level, "disks": names, "initialise": "assume_clean"}
+    raid_set = {"name": "r", "level": level, "disks": names, "initialise": "assume_clean", **options}
     volumes = [{"lun": 0, "name": "v0", "kind": "raid"}]
     with serve(directory, volumes, {"disks": [disks], "raid_sets": [raid_set]}) as server:
         fill(directory, server, disks["count"] * disks["size_bytes"])

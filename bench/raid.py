@@ -26,6 +26,7 @@ FILE_SHAPES = (
     Shape("256K sequential write, depth 8", 262_144, 8, read_percent=0, random_percent=0),
     Shape("1M sequential write, depth 8", 1 << 20, 8, read_percent=0, random_percent=0),
 )
+JOURNAL_SHAPES = (FILE_SHAPES[0], Shape("8K random write, depth 8", 8192, 8, read_percent=0))
 
 
 def raid(setting: Setting) -> Iterator[Result]:
@@ -33,6 +34,7 @@ def raid(setting: Setting) -> Iterator[Result]:
     yield from striped_memory(setting)
     yield from parity(setting)
     yield from parity_files(setting)
+    yield from journal(setting)
     yield from files_against_tgt(setting)
 
 
@@ -75,6 +77,19 @@ def parity_files(setting: Setting) -> Iterator[Result]:
             )
             ratios = tuple(ratio / data_share for ratio in all_data)
             yield Result(f"{shape.name}: file RAID 5 / file RAID 0 x 4/5", 0.70, ratios)
+
+
+def journal(setting: Setting) -> Iterator[Result]:
+    """What it costs to write everything to the redo journal first."""
+    with (
+        processes.raid(setting.directory, "raid5", files(setting, "always"), journal="always") as always,
+        processes.raid(setting.directory, "raid5", files(setting, "five")) as five,
+    ):
+        for shape in JOURNAL_SHAPES:
+            ratios = interleaved(
+                setting, partial(our_iops, setting, shape, always), partial(our_iops, setting, shape, five)
+            )
+            yield Result(f"{shape.name}: file RAID 5, journal always / while degraded", None, ratios)
 
 
 def files_against_tgt(setting: Setting) -> Iterator[Result]:
