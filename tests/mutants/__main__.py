@@ -40,14 +40,14 @@ class Outcome:
 
 
 def copy_tree(into: Path) -> None:
-    """The files that cargo needs, as they are now."""
+    """The files that cargo needs, as they are now, and as new: what an earlier run built of other text is out of date."""
     parts = ("Cargo.toml", "Cargo.lock", "crates", "bench")
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *parts]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     for name in listed.stdout.decode().split("\0"):
         if name and (ROOT / name).is_file():
             (into / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, into / name)
+            shutil.copyfile(ROOT / name, into / name)
 
 
 def run_models(root: Path, models: tuple[str, ...]) -> Outcome:
