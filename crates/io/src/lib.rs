@@ -13,7 +13,6 @@
 //! - Two drivers that pass the same tests: `epoll` (readiness, a small thread pool for files) and `uring`
 //!   (completions throughout). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
 //! - `net`: TCP sockets, network namespaces, TAP interfaces in them, and how their links and addresses change.
-//! - `huge`: which memory may lie in huge pages.
 //! - `system`: facts about processors and time that a load generator reports. `vector`: loops for the processor at hand.
 
 // Clocks are read and threads sleep here and nowhere else, and only here does code talk to the kernel directly.
@@ -24,7 +23,6 @@ mod driver;
 mod epoll;
 mod file;
 mod gather;
-mod huge;
 pub mod net;
 mod open;
 mod options;

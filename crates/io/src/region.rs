@@ -4,7 +4,9 @@
 //! of old and new bytes. No Rust reference into it ever exists, so such a race breaks no promise: every access is a
 //! copy of single bytes or words that may change underneath ([`copy_racy`]).
 
-use crate::huge::Share;
+mod huge;
+
+use huge::Share;
 use std::{io, ptr::NonNull, sync::Arc};
 
 /// Bytes that chunked reads copy through the stack at a time.

@@ -1,9 +1,9 @@
 //! How much memory may lie in huge pages.
 //!
-//! Random access misses the TLB less there, which saves a sixth of an array's CPU time at 4K. But a huge page is occupied as
-//! a whole once a byte of it is written, and a volume that is written here and there would need more memory than its user
-//! reckons with. So whatever lies in huge pages has to find room, as if it were written from end to end, in a part of
-//! what is free at first.
+//! Random access misses the TLB less there, which saves a sixth of an array's CPU time at 4K. But a huge page is occupied
+//! as a whole once a byte of it is written, and a volume that is written here and there would need more memory than
+//! its user reckons with. So whatever lies in huge pages has to find room, as if it were written from end to end, in a
+//! part of what is free at first.
 
 use crate::system;
 use std::sync::{
