@@ -38,6 +38,11 @@ def raid(setting: Setting) -> Iterator[Result]:
     yield from files_against_tgt(setting)
 
 
+def against(setting: Setting, shape: Shape, a: processes.Server, b: processes.Server) -> tuple[float, ...]:
+    """IOPS of one array against another's, round by round."""
+    return interleaved(setting, partial(our_iops, setting, shape, a), partial(our_iops, setting, shape, b))
+
+
 def striped_memory(setting: Setting) -> Iterator[Result]:
     """RAID 0 of four disks in memory against a plain memory volume, both over iSCSI."""
     disks = {"name": "d", "count": 4, "size_bytes": VOLUME_BYTES // 4}
@@ -46,9 +51,7 @@ def striped_memory(setting: Setting) -> Iterator[Result]:
         processes.array(setting.directory, MEMORY_SHAPES[0], VOLUME_BYTES) as plain,
     ):
         for shape in MEMORY_SHAPES:
-            ratios = interleaved(
-                setting, partial(our_iops, setting, shape, striped), partial(our_iops, setting, shape, plain)
-            )
+            ratios = against(setting, shape, striped, plain)
             yield Result(f"{shape.name}: memory RAID 0 / plain memory", 0.90, ratios)
 
 
@@ -72,9 +75,7 @@ def parity_files(setting: Setting) -> Iterator[Result]:
         processes.raid(setting.directory, "raid0", files(setting, "zero")) as zero,
     ):
         for shape in FILE_SHAPES:
-            all_data = interleaved(
-                setting, partial(our_iops, setting, shape, five), partial(our_iops, setting, shape, zero)
-            )
+            all_data = against(setting, shape, five, zero)
             ratios = tuple(ratio / data_share for ratio in all_data)
             yield Result(f"{shape.name}: file RAID 5 / file RAID 0 x 4/5", 0.70, ratios)
 
@@ -86,9 +87,7 @@ def journal(setting: Setting) -> Iterator[Result]:
         processes.raid(setting.directory, "raid5", files(setting, "five")) as five,
     ):
         for shape in JOURNAL_SHAPES:
-            ratios = interleaved(
-                setting, partial(our_iops, setting, shape, always), partial(our_iops, setting, shape, five)
-            )
+            ratios = against(setting, shape, always, five)
             yield Result(f"{shape.name}: file RAID 5, journal always / while degraded", None, ratios)
 
 
@@ -102,11 +101,7 @@ def files_against_tgt(setting: Setting) -> Iterator[Result]:
                 return
             with processes.raid(setting.directory, "raid5", files(setting, "five")) as ours:
                 for shape in FILE_SHAPES:
-                    ratios = interleaved(
-                        setting,
-                        partial(our_iops, setting, shape, ours),
-                        partial(our_iops, setting, shape, peer),
-                    )
+                    ratios = against(setting, shape, ours, peer)
                     yield Result(f"{shape.name}: file RAID 5 / tgt on one file, {says}", bar, ratios)
 
 

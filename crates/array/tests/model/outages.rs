@@ -164,11 +164,14 @@ impl Array {
             0 => self.drive(&name).faulty.fail(),
             1 => self.drive(&name).hang(&self.executor.runtime(), rng),
             2 => self.drive(&name).faulty.fail_after(rng.u64(0..40)),
-            _ => {
-                let set = Rc::clone(&self.set);
-                run(&mut self.executor, async move { set.fail_disk(&name).await }).unwrap();
-            }
+            _ => self.take_out(name),
         }
+    }
+
+    /// Somebody says that a member is to fail.
+    fn take_out(&mut self, name: String) {
+        let set = Rc::clone(&self.set);
+        run(&mut self.executor, async move { set.fail_disk(&name).await }).unwrap();
     }
 
     /// A new drive takes the place of one that is out, if any is.
@@ -339,8 +342,8 @@ fn who_was_made_a_member_is_one_after_a_power_cut_wherever_it_served_before() {
             let volume = array.volume();
             array.start(&volume, &mut rng);
             array.pass_some(&mut rng, 1000);
-            let (set, name) = (Rc::clone(&array.set), array.choose_member(&mut rng).unwrap());
-            run(&mut array.executor, async move { set.fail_disk(&name).await }).unwrap();
+            let name = array.choose_member(&mut rng).unwrap();
+            array.take_out(name);
             array.replace_one(&mut rng);
             array.cut_power(&mut rng);
             let members = array.set.status().members;
