@@ -260,24 +260,37 @@ def load_iops(setting: Setting, spec: dict[str, Any]) -> float:
     return float(report["ios"] / report["seconds"])
 
 
+ONE = Shape("one", 4096, 32)
+
+
 def scaling(setting: Setting) -> Iterator[Result]:
     """Many sessions and many volumes against one, by CPU of both sides; memory of an idle session."""
-    one = Shape("one", 4096, 32)
-    many = (
-        ("256 sessions", Shape("256 sessions", 4096, 32, 256)),
-        ("1,000 volumes", Shape("1,000 volumes", 4096, 1, 1000, session="shared")),
-    )
-    for name, shape in many:
-        size = max(VOLUME_BYTES // shape.volumes >> 12 << 12, 1 << 18)
+    # Volumes of 2 MiB lie in huge pages as the one does, and hold as much together: what is compared is sessions.
+    sessions = Shape("256 sessions", 4096, 32, 256)
+    volumes = Shape("1,000 volumes", 4096, 1, 1000, session="shared")
+    for shape, size, single_size in (
+        (sessions, 2 << 20, 512 << 20),
+        (volumes, 256 << 10, VOLUME_BYTES),
+    ):
         with (
-            processes.array(setting.directory, one, VOLUME_BYTES) as single,
+            processes.array(setting.directory, ONE, single_size) as single,
             processes.array(setting.directory, shape, size) as plenty,
         ):
-            ratios = interleaved(
-                setting, partial(cpu_us, setting, shape, plenty), partial(cpu_us, setting, one, single)
-            )
-        yield Result(f"{name}: CPU per I/O of both sides, against one of 32", 1.2, ratios, at_most=True)
+            yield against_one(setting, shape.name, shape, plenty, single)
+    with processes.array(setting.directory, ONE, VOLUME_BYTES) as single:
+        crowd = processes.Server(single.process, single.urls * sessions.volumes)
+        yield against_one(setting, "256 sessions of one volume", sessions, crowd, single)
     yield idle_memory(setting)
+
+
+def against_one(
+    setting: Setting, name: str, shape: Shape, plenty: processes.Server, single: processes.Server
+) -> Result:
+    """CPU of many against that of one session with one volume and 32 I/Os."""
+    ratios = interleaved(
+        setting, partial(cpu_us, setting, shape, plenty), partial(cpu_us, setting, ONE, single)
+    )
+    return Result(f"{name}: CPU per I/O of both sides, against one of 32", 1.2, ratios, at_most=True)
 
 
 def idle_memory(setting: Setting) -> Result:

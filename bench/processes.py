@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,10 +177,13 @@ def run_spec(shape: Shape, urls: list[str], seconds: float) -> dict[str, Any]:
     }
 
 
-def load(directory: Path, spec: dict[str, Any]) -> dict[str, Any]:
-    """Run the load engine without Python and return what it reports."""
+def load(directory: Path, spec: dict[str, Any], started: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """Run the load engine without Python and return what it reports. `started` is called before the first I/O."""
     arguments = [str(RELEASE / "bench-load"), write_json(directory, spec)]
     process = pinned(CLIENT_CPU, arguments, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    if process.stdout.readline():
+        started()
     output, _ = process.communicate(timeout=spec["elapsed_s"] + 60)
     if process.returncode != 0:
         raise RuntimeError(f"bench-load failed with status {process.returncode}")
@@ -192,8 +195,14 @@ def load(directory: Path, spec: dict[str, Any]) -> dict[str, Any]:
 
 def measure(directory: Path, shape: Shape, server: Server, seconds: float) -> Measure:
     """Our load engine and initiator against a server."""
-    before = cpu_seconds(server.pid)
-    report = load(directory, run_spec(shape, server.urls, seconds))
+    before = 0.0
+
+    def started() -> None:
+        # Logins are no part of an I/O.
+        nonlocal before
+        before = cpu_seconds(server.pid)
+
+    report = load(directory, run_spec(shape, server.urls, seconds), started)
     server_cpu_s = cpu_seconds(server.pid) - before
     ios = max(report["ios"], 1)
     return Measure(

@@ -1,5 +1,5 @@
-//! `bench-load SPEC.json`: one run of the load engine without Python; prints I/Os, seconds and CPU seconds as JSON.
-//! The CPU seconds are the worker threads'; starting and ending are not in them.
+//! `bench-load SPEC.json`: one run of the load engine without Python. Prints `started` when every session is logged in, then
+//! I/Os, seconds and CPU seconds as JSON. The CPU seconds are the worker threads'; starting and ending are not in them.
 
 use linerate_load::{Outcome, Run, RunSpec};
 use std::io::Write;
@@ -8,6 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("usage: bench-load SPEC.json")?;
     let spec: RunSpec = serde_json::from_str(&std::fs::read_to_string(path)?)?;
     let run = Run::start(spec)?;
+    writeln!(std::io::stdout(), "started")?;
     let driver = run.facts().driver.clone();
     let summary = run.finish();
     if let Outcome::Failed(error) = summary.outcome {

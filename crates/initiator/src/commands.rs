@@ -3,7 +3,6 @@
 
 use crate::device::DeviceFacts;
 use crate::multipath::access;
-use crate::session::tasks::UNMAP_LIST_BYTES;
 
 /// A command descriptor block, padded with zeros to what a SCSI Command PDU carries.
 pub(crate) type Cdb = [u8; 16];
@@ -41,17 +40,25 @@ pub(crate) fn synchronize_cache() -> Cdb {
     cdb
 }
 
-/// UNMAP of one range: the CDB and its parameter list.
-pub(crate) fn unmap(block: u64, blocks: u32) -> (Cdb, [u8; UNMAP_LIST_BYTES]) {
+/// UNMAP with one descriptor in its list.
+pub(crate) fn unmap() -> Cdb {
     let mut cdb = [0; 16];
     cdb[0] = 0x42;
     cdb[8] = UNMAP_LIST_BYTES as u8;
+    cdb
+}
+
+/// UNMAP parameter list with one descriptor (SBC-4 5.32.2).
+pub(crate) const UNMAP_LIST_BYTES: usize = 24;
+
+/// The list of one range.
+pub(crate) fn unmap_list(block: u64, blocks: u32) -> [u8; UNMAP_LIST_BYTES] {
     let mut list = [0; UNMAP_LIST_BYTES];
     list[1] = (UNMAP_LIST_BYTES - 2) as u8;
     list[3] = (UNMAP_LIST_BYTES - 8) as u8;
     list[8..16].copy_from_slice(&block.to_be_bytes());
     list[16..20].copy_from_slice(&blocks.to_be_bytes());
-    (cdb, list)
+    list
 }
 
 /// One question to a LUN when it is opened.
@@ -254,9 +261,12 @@ mod tests {
         assert_eq!(cdb, [0x88, 0, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4, 0, 0]);
         let cdb = transfer(Transfer::Write, false, 0x0102_0304, 0x0506);
         assert_eq!(cdb[..10], [0x2a, 0, 1, 2, 3, 4, 0, 5, 6, 0]);
-        let (cdb, list) = unmap(7, 9);
+        let cdb = unmap();
         assert_eq!((cdb[0], cdb[8]), (0x42, 24));
-        assert_eq!(list, [0, 22, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 0]);
+        assert_eq!(
+            unmap_list(7, 9),
+            [0, 22, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 0]
+        );
     }
 
     #[test]

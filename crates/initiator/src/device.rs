@@ -219,8 +219,8 @@ impl Device {
             }
             IoOp::Discard if !self.facts.unmap => return Err(SubmitError::NoDiscard),
             IoOp::Discard | IoOp::Sync => {
-                let (cdb, list) = commands::unmap(start, blocks);
-                (cdb, Payload::List(list), true, list.len() as u32)
+                let payload = Payload::UnmapList { block: start, blocks };
+                (commands::unmap(), payload, true, commands::UNMAP_LIST_BYTES as u32)
             }
         };
         let footprint = Footprint { start, end, changes };

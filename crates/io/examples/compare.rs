@@ -77,7 +77,7 @@ fn serve<D: Driver<Socket = TcpStream>>(driver: &mut D, what: &str, id: RegionId
             match completion {
                 Completion::Accepted { result, .. } => {
                     let stream = driver.add_stream(result?.0, &SocketOptions::default())?;
-                    driver.recv(stream, &[], Buffer::new(4096), 0);
+                    driver.recv(stream, &[], Buffer::new(4096));
                 }
                 Completion::Received { stream, result: Ok(0) | Err(_), .. } => driver.close(stream),
                 Completion::Received { stream, buffer, .. } => {
@@ -89,7 +89,7 @@ fn serve<D: Driver<Socket = TcpStream>>(driver: &mut D, what: &str, id: RegionId
                         }),
                     }
                     driver.send(stream, outgoing);
-                    driver.recv(stream, &[], buffer, 0);
+                    driver.recv(stream, &[], buffer);
                 }
                 Completion::Sent { mut outgoing, .. } => {
                     outgoing.clear();

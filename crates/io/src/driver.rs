@@ -6,8 +6,8 @@
 //! reference into either can exist while the kernel may write to it, so the interface is safe.
 //!
 //! Cost model (one busy connection, n PDUs that arrived together): epoll driver = 1 `epoll_wait` + 1 `recvmsg` + 1
-//! `sendmsg` for all n; `io_uring` driver = 1 `io_uring_enter`, and 1 `send` if what is sent is short. No allocation per
-//! operation once warm.
+//! `sendmsg` for all n; `io_uring` driver = 1 `io_uring_enter` + 1 `recv`, and 1 `send` if what is sent is short. No
+//! allocation per operation once warm.
 
 use crate::{Buffer, FileOptions, Outgoing, Region, SocketOptions, TcpInfo};
 use std::{io, net::SocketAddr, path::Path, sync::Arc};
@@ -94,13 +94,13 @@ pub enum Completion<S> {
         /// Success, or why not.
         result: io::Result<()>,
     },
-    /// [`Driver::recv`] finished: the direct segments were filled first, the rest went to `buffer[at..]`.
+    /// [`Driver::recv`] finished: the direct segments were filled first, the rest went to `buffer`.
     Received {
         /// The stream.
         stream: Handle,
         /// Bytes received over direct segments and buffer together; 0 = the peer closed its side.
         result: io::Result<usize>,
-        /// The buffer that was handed in.
+        /// A buffer as long as the one that was handed in; what lies behind the received bytes may be anything.
         buffer: Buffer,
     },
     /// [`Driver::send`] finished: all bytes were taken by the kernel, or an error.
@@ -162,8 +162,9 @@ pub trait Driver {
     /// Kernel statistics of a stream's TCP connection.
     fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo>;
 
-    /// Receives at least one byte into `direct` (in order) and then `buffer[at..]`. One receive per stream at a time.
-    fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer, at: usize);
+    /// Receives at least one byte into `direct` (in order) and then a buffer as long as `buffer`: perhaps another one, so
+    /// that streams served in turn share memory that the core's cache holds. One receive per stream at a time.
+    fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer);
     /// Sends the whole list, resuming after short sends. One send per stream at a time. The bytes are on their way at
     /// the next [`Driver::poll`] at the latest.
     fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>);

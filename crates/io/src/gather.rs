@@ -105,11 +105,10 @@ pub(crate) fn drop_front(pieces: &mut Vec<iovec>, moved: usize) -> bool {
     !pieces.is_empty()
 }
 
-/// Appends `buffer[at..]`.
-pub(crate) fn push_buffer(buffer: &mut Buffer, at: usize, into: &mut Vec<iovec>) {
-    if at < buffer.len() {
-        let first = buffer.as_mut_ptr().wrapping_add(at);
-        into.push(iovec { iov_base: first.cast(), iov_len: buffer.len() - at });
+/// Appends a buffer's memory.
+pub(crate) fn push_buffer(buffer: &mut Buffer, into: &mut Vec<iovec>) {
+    if !buffer.is_empty() {
+        into.push(iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() });
     }
 }
 

@@ -47,6 +47,7 @@ suite! {
     a_nearer_deadline_counts_and_an_old_one_disturbs_once,
     a_wake_from_another_thread_ends_the_wait,
     many_streams_make_progress_together,
+    a_receive_ends_with_a_buffer_as_long_as_its_own,
     a_busy_stream_does_not_starve_another,
     sockets_move_between_drivers,
     socket_options_are_applied,

@@ -20,6 +20,12 @@ use std::ops::Range;
 const AHS_BYTES_MAX: usize = 255 * 4;
 const DIGEST_BYTES: usize = 4;
 
+/// A header in a cache line of its own: fields are read right after it was copied here, and a core cannot pass such bytes
+/// on across the border of two lines before everything that was written earlier has left it.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Header(Bhs);
+
 /// Cuts a byte stream into PDUs. See the module text.
 #[derive(Clone, Debug)]
 pub struct Receiver {
@@ -33,7 +39,7 @@ pub struct Receiver {
     data_len: u32,
     data_offset: u32,
     crc: Crc32c,
-    bhs: Bhs,
+    header: Header,
     /// AHS, header digest; later the trailer (padding, data digest).
     extra: Box<[u8; AHS_BYTES_MAX + DIGEST_BYTES]>,
 }
@@ -89,7 +95,7 @@ impl Receiver {
             data_len: 0,
             data_offset: 0,
             crc: Crc32c::EMPTY,
-            bhs: [0; BHS_BYTES],
+            header: Header([0; BHS_BYTES]),
             extra: Box::new([0; AHS_BYTES_MAX + DIGEST_BYTES]),
         }
     }
@@ -109,13 +115,13 @@ impl Receiver {
 
     /// The header of the current PDU, valid after [`Event::Header`] until the next header begins.
     pub fn bhs(&self) -> &Bhs {
-        &self.bhs
+        &self.header.0
     }
 
     /// The additional header segments of the current PDU, valid from [`Event::Header`] until the next call of
     /// [`Self::next`].
     pub fn ahs(&self) -> &[u8] {
-        &self.extra[..total_ahs_len(&self.bhs)]
+        &self.extra[..total_ahs_len(&self.header.0)]
     }
 
     /// Payload bytes of the current data segment that have not arrived yet: so many may be received straight into their
@@ -149,23 +155,23 @@ impl Receiver {
         let mut used = 0;
         if self.filled < BHS_BYTES {
             if self.filled == 0 && input.len() >= BHS_BYTES {
-                self.bhs.copy_from_slice(&input[..BHS_BYTES]);
+                self.header.0.copy_from_slice(&input[..BHS_BYTES]);
                 used = BHS_BYTES;
             } else {
                 used = (BHS_BYTES - self.filled).min(input.len());
-                self.bhs[self.filled..self.filled + used].copy_from_slice(&input[..used]);
+                self.header.0[self.filled..self.filled + used].copy_from_slice(&input[..used]);
             }
             self.filled += used;
             if self.filled < BHS_BYTES {
                 return Ok(Step { consumed: used, event: Event::NeedMore });
             }
-            let announced = data_len(&self.bhs);
+            let announced = data_len(&self.header.0);
             // With a header digest the length cannot be trusted before the digest has been checked.
             if self.header_digest == DigestKind::None && announced > self.data_len_max {
                 return Err(FrameError::TooLong { announced, limit: self.data_len_max });
             }
         }
-        let ahs = total_ahs_len(&self.bhs);
+        let ahs = total_ahs_len(&self.header.0);
         let extra = ahs + self.header_digest_bytes();
         if extra != 0 {
             let have = self.filled - BHS_BYTES;
@@ -179,7 +185,7 @@ impl Receiver {
             self.check_header_digest(ahs)?;
         }
         self.filled = 0;
-        self.data_len = data_len(&self.bhs);
+        self.data_len = data_len(&self.header.0);
         self.data_offset = 0;
         self.crc = Crc32c::EMPTY;
         if self.data_len > 0 {
@@ -196,11 +202,11 @@ impl Receiver {
         if self.header_digest == DigestKind::None {
             return Ok(());
         }
-        let computed = Crc32c::EMPTY.update(&self.bhs).update(&self.extra[..ahs]).to_wire();
+        let computed = Crc32c::EMPTY.update(&self.header.0).update(&self.extra[..ahs]).to_wire();
         if computed != self.extra[ahs..ahs + DIGEST_BYTES] {
             return Err(FrameError::HeaderDigest);
         }
-        let announced = data_len(&self.bhs);
+        let announced = data_len(&self.header.0);
         if announced > self.data_len_max {
             return Err(FrameError::TooLong { announced, limit: self.data_len_max });
         }

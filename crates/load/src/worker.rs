@@ -73,8 +73,9 @@ enum Medium {
     Iscsi,
 }
 
-/// One I/O in flight, or room for one.
+/// One I/O in flight, or room for one, in a cache line of its own.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Slot {
     volume: u32,
     place: Place,

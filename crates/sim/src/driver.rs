@@ -167,7 +167,7 @@ impl Driver for SimDriver {
         Ok(TcpInfo::default())
     }
 
-    fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer, at: usize) {
+    fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer) {
         let mut world = self.network.lock();
         let Some((link, side)) = self.stream(stream) else {
             let result = Err(ErrorKind::NotConnected.into());
@@ -175,7 +175,7 @@ impl Driver for SimDriver {
         };
         let end = world.links[link].end(side);
         assert!(end.recv.is_none(), "one receive per stream at a time");
-        let recv = Recv { direct: direct.to_vec(), buffer, at };
+        let recv = Recv { direct: direct.to_vec(), buffer };
         assert!(recv.room() > 0, "a receive needs room");
         end.recv = Some(recv);
         world.deliver(link, side);

@@ -77,14 +77,13 @@ pub(crate) struct End {
 pub(crate) struct Recv {
     pub(crate) direct: Vec<Seg>,
     pub(crate) buffer: Buffer,
-    pub(crate) at: usize,
 }
 
 impl Recv {
     /// Bytes it has room for.
     pub(crate) fn room(&self) -> usize {
         let direct: usize = self.direct.iter().map(|seg| seg.len as usize).sum();
-        direct + self.buffer.len().saturating_sub(self.at)
+        direct + self.buffer.len()
     }
 
     /// Places bytes that come after the first `done` of this receive: into its segments, then into its buffer. Returns how
@@ -101,8 +100,7 @@ impl Recv {
             skip = skip.saturating_sub(seg.len as usize);
             bytes = tail;
         }
-        let at = self.at + skip;
-        self.buffer.as_mut_slice()[at..at + bytes.len()].copy_from_slice(bytes);
+        self.buffer.as_mut_slice()[skip..skip + bytes.len()].copy_from_slice(bytes);
         whole
     }
 }

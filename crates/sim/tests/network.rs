@@ -39,8 +39,8 @@ impl Host {
                     Ok(0) => self.ended = Some(true),
                     Err(_) => self.ended = Some(false),
                     Ok(len) => {
-                        self.received.extend_from_slice(&buffer.as_slice()[7..7 + len]);
-                        self.driver.recv(stream, &[], buffer, 7);
+                        self.received.extend_from_slice(&buffer.as_slice()[..len]);
+                        self.driver.recv(stream, &[], buffer);
                     }
                 },
                 Completion::Sent { stream, result, .. } => {
@@ -55,7 +55,7 @@ impl Host {
     fn start(&mut self, stream: Handle, send: Option<&Arc<Region>>) {
         self.stream = Some(stream);
         let Some(region) = send else {
-            return self.driver.recv(stream, &[], Buffer::new(4096), 7);
+            return self.driver.recv(stream, &[], Buffer::new(4096));
         };
         let region = self.driver.attach(Arc::clone(region));
         let mut outgoing = Box::new(Outgoing::new());
@@ -138,7 +138,7 @@ fn closing_hands_buffers_back_and_tells_the_other_end() {
         server.poll(Wait::Never, &mut accepted).unwrap();
         client.poll(Wait::Never, &mut done).unwrap();
     }
-    client.recv(stream, &[], Buffer::new(64), 0);
+    client.recv(stream, &[], Buffer::new(64));
     client.close(stream);
     done.clear();
     client.poll(Wait::Never, &mut done).unwrap();

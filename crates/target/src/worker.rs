@@ -9,7 +9,7 @@ use crate::{
     array::{ArrayError, open_targets},
     change::{ChangeError, change},
     config::{ArrayChange, ArrayConfig, Limits},
-    connection::{Connection, Ends},
+    connection::{Connection, Ends, SpareLists},
     engine::{Answer, Fault, Finished, Operation, Outcome, Piece, Request},
     joint::Joints,
     pool::ChunkPool,
@@ -57,6 +57,7 @@ pub(crate) struct Core<D: Driver> {
     pub(crate) large_buffers: Vec<Buffer>,
     /// Memory for payload that waits for its digest, for reuse: sessions that rest keep none.
     staging: Vec<Vec<u8>>,
+    pub(crate) spare_lists: SpareLists,
     pub(crate) counters: Counters,
     /// Time of the last poll.
     pub(crate) now: Nanos,
@@ -185,6 +186,7 @@ impl<D: Driver> Worker<D> {
             small_buffers: Vec::new(),
             large_buffers: Vec::new(),
             staging: Vec::new(),
+            spare_lists: SpareLists::default(),
             counters: Counters::default(),
             starved: VecDeque::new(),
             waiting: Vec::new(),
@@ -475,8 +477,10 @@ impl<D: Driver> Worker<D> {
         let Some(place) = self.places.get_mut(index as usize) else { return };
         let Some(connection) = &mut place.connection else { return };
         connection.begin_turn(&self.core.joints);
+        connection.begin_gathering(&mut self.core.spare_lists);
         act(connection, &mut self.core);
         connection.end_turn(&mut self.core.joints);
+        connection.end_gathering(&mut self.core.spare_lists);
         if let Some(worker) = connection.moves_to() {
             return self.hand_over(index, worker);
         }

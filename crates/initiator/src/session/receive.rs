@@ -71,7 +71,7 @@ impl Session {
             }
             _ => None,
         };
-        driver.recv(link.stream, link.direct.as_slice(), buffer, 0);
+        driver.recv(link.stream, link.direct.as_slice(), buffer);
     }
 
     /// A receive has ended.

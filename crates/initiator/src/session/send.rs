@@ -7,6 +7,7 @@
 use super::link::Link;
 use super::tasks::{Owner, Payload, Progress, Stage, TaskIndex};
 use super::{LossReason, Regions, Session};
+use crate::commands::unmap_list;
 use crate::multipath::Load;
 use linerate_io::{Driver, Nanos, Outgoing, Seg};
 use linerate_iscsi::digest::Crc32c;
@@ -125,7 +126,7 @@ impl Session {
                 task.reply.clear();
                 task.progress = Progress::Read(InitiatorRead::new(task.len_bytes));
             }
-            Payload::Out(_) | Payload::List(_) => {
+            Payload::Out(_) | Payload::UnmapList { .. } => {
                 let write = InitiatorWrite::new(task.len_bytes, &params);
                 (immediate, final_pdu, unsolicited) =
                     (write.immediate_len(), write.command_final(), write.unsolicited());
@@ -315,8 +316,8 @@ fn push_payload(
             out.push_seg(part);
             out.push_bytes(&framer.trailer(len, || segment_crc(regions, part, Crc32c::EMPTY)));
         }
-        Payload::List(list) => {
-            let part = &list[offset as usize..(offset + len) as usize];
+        Payload::UnmapList { block, blocks } => {
+            let part = &unmap_list(block, blocks)[offset as usize..(offset + len) as usize];
             out.push_bytes(part);
             out.push_bytes(&framer.trailer(len, || Crc32c::EMPTY.update(part)));
         }

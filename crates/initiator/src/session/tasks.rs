@@ -60,12 +60,12 @@ pub(crate) enum Payload {
     Kept,
     /// A write out of a region.
     Out(Seg),
-    /// A short parameter list.
-    List([u8; UNMAP_LIST_BYTES]),
+    /// The parameter list of an UNMAP of these blocks.
+    UnmapList {
+        block: u64,
+        blocks: u32,
+    },
 }
-
-/// UNMAP parameter list with one descriptor (SBC-4 5.32.2).
-pub(crate) const UNMAP_LIST_BYTES: usize = 24;
 
 /// How far the data of a sent task has come.
 #[derive(Clone, Copy, Debug)]
@@ -93,37 +93,39 @@ impl Footprint {
     }
 }
 
-/// One task.
+/// One task. What is looked at when data arrives comes first, then what its end needs: with many sessions every cache line
+/// of a task has left the core's cache by then, and most I/Os need two of the three.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Task {
     pub(crate) owner: Owner,
-    pub(crate) stage: Stage,
     generation: u16,
-    pub(crate) lun: Lun,
-    pub(crate) cdb: [u8; 16],
-    pub(crate) len_bytes: u32,
-    pub(crate) payload: Payload,
-    pub(crate) progress: Progress,
-    pub(crate) footprint: Footprint,
-    pub(crate) cmd_sn: u32,
+    pub(crate) stage: Stage,
     /// Place of the connection that it was sent over.
     pub(crate) link: u8,
+    pub(crate) payload: Payload,
+    pub(crate) progress: Progress,
+    pub(crate) len_bytes: u32,
     /// When it was first sent; 0 before.
     pub(crate) first_sent: Nanos,
-    /// When a backed-off task is due.
-    pub(crate) due: Nanos,
+    /// Bytes in flight on the session when it was queued, its own included.
+    pub(crate) queue_bytes: u64,
+    /// Place in the order of a device with several paths; 0 for other devices.
+    pub(crate) order: u64,
     /// Sent again after its session or the target let it down: newer commands may not overtake it.
     pub(crate) retried: bool,
     /// Answers that asked for another try.
     pub(crate) refusals: u8,
-    /// Place in the order of a device with several paths; 0 for other devices.
-    pub(crate) order: u64,
     /// An I/O that was in flight on another path when that failed.
     pub(crate) displaced: bool,
     /// Paths that it has been taken from.
     pub(crate) losses: u8,
-    /// Bytes in flight on the session when it was queued, its own included.
-    pub(crate) queue_bytes: u64,
+    pub(crate) cmd_sn: u32,
+    /// When a backed-off task is due.
+    pub(crate) due: Nanos,
+    pub(crate) lun: Lun,
+    pub(crate) cdb: [u8; 16],
+    pub(crate) footprint: Footprint,
     /// Data of [`Payload::Kept`].
     pub(crate) reply: Vec<u8>,
 }
@@ -186,7 +188,7 @@ impl Task {
         match self.payload {
             Payload::In(_) => Moves::Read,
             Payload::Out(_) => Moves::Write,
-            Payload::None | Payload::Kept | Payload::List(_) => Moves::Nothing,
+            Payload::None | Payload::Kept | Payload::UnmapList { .. } => Moves::Nothing,
         }
     }
 }
@@ -232,24 +234,24 @@ impl TaskTable {
         let index = TaskIndex::try_from(self.tasks.len()).ok().filter(|index| *index < TaskIndex::MAX)?;
         self.tasks.push(Task {
             owner: new.owner,
-            stage: Stage::Free,
             generation: 0,
-            lun: new.lun,
-            cdb: new.cdb,
-            len_bytes: 0,
+            stage: Stage::Free,
+            link: 0,
             payload: Payload::None,
             progress: Progress::None,
-            footprint: new.footprint,
-            cmd_sn: 0,
-            link: 0,
+            len_bytes: 0,
             first_sent: 0,
-            due: 0,
+            queue_bytes: 0,
+            order: 0,
             retried: false,
             refusals: 0,
-            order: 0,
             displaced: false,
             losses: 0,
-            queue_bytes: 0,
+            cmd_sn: 0,
+            due: 0,
+            lun: new.lun,
+            cdb: new.cdb,
+            footprint: new.footprint,
             reply: Vec::new(),
         });
         // Room for every slot, so that freeing never allocates.
@@ -354,6 +356,12 @@ mod tests {
             table.remove(a);
             table.remove(b);
         }
+    }
+
+    #[test]
+    fn a_task_takes_three_cache_lines_and_arriving_data_looks_at_one() {
+        assert_eq!(size_of::<Task>(), 3 * 64);
+        assert!(std::mem::offset_of!(Task, progress) + size_of::<InitiatorRead>() < 64);
     }
 
     #[test]

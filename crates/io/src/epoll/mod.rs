@@ -26,7 +26,7 @@ use std::{
     path::Path,
     sync::Arc,
 };
-use stream::{RecvOp, SendOp, Stream};
+use stream::{SendOp, Stream};
 
 /// Readiness reports taken from the kernel at a time.
 const EVENTS_PER_WAIT: usize = 256;
@@ -372,11 +372,11 @@ impl Driver for EpollDriver {
         self.objects.tcp_info(stream)
     }
 
-    fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer, at: usize) {
+    fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer) {
         let Some(Object::Stream(object)) = self.objects.get_mut(stream) else {
             return self.ready.push(Completion::Received { stream, result: Err(stale()), buffer });
         };
-        if let Err((error, buffer)) = object.start_recv(RecvOp { buffer, at }, direct, &self.regions) {
+        if let Err((error, buffer)) = object.start_recv(buffer, direct, &self.regions) {
             return self.ready.push(Completion::Received { stream, result: Err(error), buffer });
         }
         if object.wants_recv() {

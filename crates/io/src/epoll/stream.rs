@@ -7,14 +7,7 @@ use crate::{
     net::socket,
 };
 use libc::iovec;
-use std::{io, net::TcpStream, os::fd::AsRawFd};
-
-/// A receive that waits for bytes. Its memory is described by [`Stream::recv_pieces`].
-#[derive(Debug)]
-pub(super) struct RecvOp {
-    pub(super) buffer: Buffer,
-    pub(super) at: usize,
-}
+use std::{io, net::TcpStream};
 
 /// A send and how far it got.
 #[derive(Debug)]
@@ -39,7 +32,8 @@ pub(super) struct Stream {
     writable: bool,
     /// The peer has closed its side (or the connection failed): no edge will follow, so receiving must be tried.
     hung_up: bool,
-    recv: Option<RecvOp>,
+    /// A receive that waits for bytes; all its memory is in `recv_pieces`.
+    recv: Option<Buffer>,
     recv_pieces: Vec<iovec>,
     send: Option<SendOp>,
 }
@@ -87,21 +81,20 @@ impl Stream {
     /// Takes a receive. Errors give the buffer back: nothing to fill, or a segment outside its region.
     pub(super) fn start_recv(
         &mut self,
-        op: RecvOp,
+        mut buffer: Buffer,
         direct: &[Seg],
         regions: &Regions,
     ) -> Result<(), (io::Error, Buffer)> {
         debug_assert!(self.recv.is_none(), "one receive per stream at a time");
         self.recv_pieces.clear();
-        let RecvOp { mut buffer, at } = op;
         if let Err(error) = regions.resolve_all(direct, &mut self.recv_pieces) {
             return Err((error, buffer));
         }
-        push_buffer(&mut buffer, at, &mut self.recv_pieces);
+        push_buffer(&mut buffer, &mut self.recv_pieces);
         if self.recv_pieces.is_empty() {
             return Err((io::Error::new(io::ErrorKind::InvalidInput, "no room to receive into"), buffer));
         }
-        self.recv = Some(RecvOp { buffer, at });
+        self.recv = Some(buffer);
         Ok(())
     }
 
@@ -109,19 +102,19 @@ impl Stream {
         if !self.wants_recv() {
             return;
         }
-        let Some(op) = self.recv.take() else { return };
+        let Some(buffer) = self.recv.take() else { return };
         let room: usize = self.recv_pieces.iter().map(|piece| piece.iov_len).sum();
-        let result = receive(self.socket.as_raw_fd(), &mut self.recv_pieces);
+        let result = socket::receive(&self.socket, &mut self.recv_pieces);
         match &result {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.readable = false;
-                self.recv = Some(op);
+                self.recv = Some(buffer);
                 return;
             }
             Ok(count) => self.readable = *count == room || self.hung_up,
             Err(_) => {}
         }
-        ready.push(Completion::Received { stream: handle, result, buffer: op.buffer });
+        ready.push(Completion::Received { stream: handle, result, buffer });
     }
 
     pub(super) fn start_send(&mut self, op: SendOp) {
@@ -169,27 +162,11 @@ impl Stream {
         if self.connecting {
             ready.push(Completion::Connected { stream: handle, result: Err(aborted()) });
         }
-        if let Some(RecvOp { buffer, .. }) = self.recv.take() {
+        if let Some(buffer) = self.recv.take() {
             ready.push(Completion::Received { stream: handle, result: Err(aborted()), buffer });
         }
         if let Some(SendOp { outgoing, .. }) = self.send.take() {
             ready.push(Completion::Sent { stream: handle, result: Err(aborted()), outgoing });
-        }
-    }
-}
-
-/// `recvmsg`, repeated if interrupted.
-fn receive(fd: libc::c_int, pieces: &mut [iovec]) -> io::Result<usize> {
-    // SAFETY: an all-zero msghdr is a valid empty one.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = pieces.as_mut_ptr();
-    message.msg_iovlen = pieces.len().min(crate::gather::PIECES_PER_CALL);
-    loop {
-        // SAFETY: the pieces lie in attached regions and in a buffer that this driver owns for the time being.
-        let count = unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) };
-        match usize::try_from(count) {
-            Ok(count) => return Ok(count),
-            Err(_) => socket::retry_if_interrupted()?,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! TCP sockets: made, set up, and asked how they are.
 
-use crate::{SocketOptions, TcpInfo};
+use crate::{SocketOptions, TcpInfo, gather::PIECES_PER_CALL};
 use libc::iovec;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use std::{
@@ -60,6 +60,27 @@ pub(crate) fn transmit(socket: &TcpStream, pieces: &mut [iovec]) -> io::Result<u
             // One piece needs no message, which the kernel would copy and check.
             [piece] => unsafe { libc::send(fd, piece.iov_base, piece.iov_len, flags) },
             _ => unsafe { libc::sendmsg(fd, &raw const message, flags) },
+        };
+        match usize::try_from(count) {
+            Ok(count) => return Ok(count),
+            Err(_) => retry_if_interrupted()?,
+        }
+    }
+}
+
+/// Takes what has arrived without waiting, repeated if interrupted; 0 = the peer has closed its side.
+pub(crate) fn receive(socket: &TcpStream, pieces: &mut [iovec]) -> io::Result<usize> {
+    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT);
+    // SAFETY: an all-zero msghdr is a valid empty one.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = pieces.as_mut_ptr();
+    message.msg_iovlen = pieces.len().min(PIECES_PER_CALL);
+    loop {
+        // SAFETY: the pieces lie in attached regions and in a buffer that the driver owns for the time being.
+        let count = match pieces {
+            // One piece needs no message, which the kernel would copy and check.
+            [piece] => unsafe { libc::recv(fd, piece.iov_base, piece.iov_len, flags) },
+            _ => unsafe { libc::recvmsg(fd, &raw mut message, flags) },
         };
         match usize::try_from(count) {
             Ok(count) => return Ok(count),

@@ -2,13 +2,13 @@
 //!
 //! - An operation's memory lives in `op.rs` until its completion; closing a handle cancels its socket operations, and
 //!   the descriptor stays open until the last of them has come back. Dropping the driver waits for all of them.
-//! - At most one `io_uring_enter` per poll submits what was queued and waits; short lists are sent by a call of their own
-//!   (`send.rs`). A receive whose predecessor drained the socket asks for readiness first, which saves the kernel a
-//!   fruitless try.
+//! - At most one `io_uring_enter` per poll submits what was queued and waits; short lists are sent (`send.rs`), and what
+//!   arrived is received (`receive.rs`), by calls of their own.
 //! - Short sends, reads and writes resume by themselves. Block devices are discarded by a thread, for want of an
 //!   operation that promises zeros.
 
 mod op;
+mod receive;
 mod ring;
 mod send;
 
@@ -16,7 +16,7 @@ use crate::{
     Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
     TcpInfo, Wait, Waker,
     file::{self, FileKind},
-    gather::{PIECES_PER_CALL, Regions, drop_front, push_buffer},
+    gather::{PIECES_PER_CALL, Regions, drop_front},
     net::socket,
     pool::{FilePool, FileRequest, OpenFile},
     slots::{Slots, View, Viewed, stale},
@@ -24,6 +24,7 @@ use crate::{
 };
 use io_uring::{opcode, squeue, types};
 use op::{Kind, Ops};
+use receive::RECEIVES_PER_POLL;
 use ring::Ring;
 use std::{
     io,
@@ -41,8 +42,6 @@ const ACCEPT_REST_NS: Nanos = 100_000_000;
 const WAKER: u64 = u64::MAX;
 const FILES: u64 = u64::MAX - 1;
 const CANCEL: u64 = u64::MAX - 2;
-/// `IORING_RECVSEND_POLL_FIRST`.
-const POLL_FIRST: u16 = 1;
 
 /// What one call moves at most; the rest of a longer piece follows by itself.
 fn length_u32(piece: &libc::iovec) -> u32 {
@@ -89,6 +88,9 @@ pub struct UringDriver {
     files: Option<FilePool>,
     regions: Regions,
     ready: Ready,
+    idle: receive::Idle,
+    /// Receives done since the last poll.
+    received: u32,
     /// Listeners that rest after an error, until when.
     resting: Vec<(Handle, Nanos)>,
     polls_without_enter: u32,
@@ -109,6 +111,8 @@ impl UringDriver {
             files: None,
             regions: Regions::default(),
             ready: Vec::new(),
+            idle: receive::Idle::default(),
+            received: 0,
             resting: Vec::new(),
             polls_without_enter: 0,
             send_queued: false,
@@ -142,7 +146,7 @@ impl UringDriver {
             object.in_flight += 1;
         }
         if let Err(error) = self.ring.push(&entry.user_data(u64::from(index))) {
-            self.finish(index, -error.raw_os_error().unwrap_or(libc::EIO), false);
+            self.finish(index, -error.raw_os_error().unwrap_or(libc::EIO));
         }
     }
 
@@ -209,7 +213,9 @@ impl UringDriver {
 
     /// Takes over everything that the kernel has completed.
     fn reap(&mut self) -> io::Result<()> {
-        while let Some((number, result, more)) = self.ring.completion() {
+        while self.received < RECEIVES_PER_POLL
+            && let Some((number, result)) = self.ring.completion()
+        {
             match number {
                 WAKER => {
                     if self.waker.acknowledge() {
@@ -224,14 +230,14 @@ impl UringDriver {
                     }
                 }
                 CANCEL => {}
-                number => self.finish(number as u32, result, more),
+                number => self.finish(number as u32, result),
             }
         }
         Ok(())
     }
 
     /// An operation has come back: resume it, or report it and free its slot.
-    fn finish(&mut self, index: u32, result: i32, more: bool) {
+    fn finish(&mut self, index: u32, result: i32) {
         let op = self.ops.get(index);
         let (handle, kind) = (op.handle, op.kind.take());
         let Some(kind) = kind else { return };
@@ -244,18 +250,12 @@ impl UringDriver {
         };
         match kind {
             Kind::Read { .. } | Kind::Write { .. } => return self.finish_transfer(index, kind, result),
+            Kind::Recv { buffer_bytes } => return self.finish_await(index, handle, buffer_bytes, result),
             _ => self.ops.release(index),
         }
         match kind {
             Kind::Accept => self.finish_accept(handle, result, closing),
             Kind::Connect => self.finish_connect(handle, result),
-            Kind::Recv { buffer, room } => {
-                if let Some(Object { body: Body::Stream { drained, .. }, .. }) = self.objects.get_mut(handle)
-                {
-                    *drained = !more && result.as_ref().is_ok_and(|&count| count > 0 && count < room);
-                }
-                self.ready.push(Completion::Received { stream: handle, result, buffer });
-            }
             Kind::Send { outgoing, mut progress } => match result {
                 Ok(sent) if !progress.advance(&outgoing, sent) => self.start_send(handle, outgoing, progress),
                 result => {
@@ -267,7 +267,7 @@ impl UringDriver {
                 self.close_idle_file(handle);
                 self.ready.push(Completion::File { file: handle, tag, result: result.map(|_| 0) });
             }
-            Kind::Read { .. } | Kind::Write { .. } => {}
+            Kind::Recv { .. } | Kind::Read { .. } | Kind::Write { .. } => {}
         }
     }
 
@@ -434,36 +434,8 @@ impl Driver for UringDriver {
         self.objects.tcp_info(stream)
     }
 
-    fn recv(&mut self, stream: Handle, direct: &[Seg], mut buffer: Buffer, at: usize) {
-        let Some((socket, drained)) = self.stream(stream) else {
-            return self.ready.push(Completion::Received { stream, result: Err(stale()), buffer });
-        };
-        let fd = types::Fd(socket.as_raw_fd());
-        let index = self.ops.take(stream);
-        let op = self.ops.get(index);
-        let resolved = self.regions.resolve_all(direct, &mut op.pieces);
-        push_buffer(&mut buffer, at, &mut op.pieces);
-        let room = op.pieces.iter().map(|piece| piece.iov_len).sum();
-        let error = match resolved {
-            Err(error) => Some(error),
-            Ok(()) if room == 0 => {
-                Some(io::Error::new(io::ErrorKind::InvalidInput, "no room to receive into"))
-            }
-            Ok(()) => None,
-        };
-        if let Some(error) = error {
-            self.ops.release(index);
-            return self.ready.push(Completion::Received { stream, result: Err(error), buffer });
-        }
-        let poll_first = if drained { POLL_FIRST } else { 0 };
-        let entry = if let [piece] = op.pieces.as_slice() {
-            opcode::Recv::new(fd, piece.iov_base.cast(), length_u32(piece)).ioprio(poll_first).build()
-        } else {
-            op.message.msg_iov = op.pieces.as_mut_ptr();
-            op.message.msg_iovlen = op.pieces.len().min(PIECES_PER_CALL);
-            opcode::RecvMsg::new(fd, &raw mut op.message).ioprio(poll_first).build()
-        };
-        self.start(index, Kind::Recv { buffer, room }, entry);
+    fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer) {
+        self.begin_recv(stream, direct, buffer);
     }
 
     fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
@@ -528,6 +500,7 @@ impl Driver for UringDriver {
 
     fn poll(&mut self, wait: Wait, out: &mut Ready) -> io::Result<()> {
         self.polls_without_enter += 1;
+        self.received = 0;
         self.reap()?;
         if self.ready.is_empty() {
             self.enter(wait)?;

@@ -1,6 +1,6 @@
 //! Operations in flight: everything the kernel may read or write until their completion, at addresses that stay put.
 
-use crate::{Buffer, Handle, Outgoing, gather::Progress};
+use crate::{Handle, Outgoing, gather::Progress};
 use libc::iovec;
 
 /// What an operation does, and what it carries beyond its memory.
@@ -8,12 +8,31 @@ use libc::iovec;
 pub(super) enum Kind {
     Accept,
     Connect,
-    Recv { buffer: Buffer, room: usize },
-    Send { outgoing: Box<Outgoing>, progress: Progress },
-    Read { tag: u64, offset: u64, moved: usize },
-    Write { tag: u64, offset: u64, moved: usize, durable: bool },
-    Sync { tag: u64 },
-    Discard { tag: u64 },
+    /// Waits for bytes; where they go beside the pieces is chosen when they are there.
+    Recv {
+        buffer_bytes: usize,
+    },
+    Send {
+        outgoing: Box<Outgoing>,
+        progress: Progress,
+    },
+    Read {
+        tag: u64,
+        offset: u64,
+        moved: usize,
+    },
+    Write {
+        tag: u64,
+        offset: u64,
+        moved: usize,
+        durable: bool,
+    },
+    Sync {
+        tag: u64,
+    },
+    Discard {
+        tag: u64,
+    },
 }
 
 /// One operation. Boxed and reused: the kernel holds the addresses of `message` and of the pieces.

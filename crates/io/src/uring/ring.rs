@@ -15,11 +15,9 @@ const GETEVENTS: u32 = 1;
 const ALARM: u64 = u64::MAX - 3;
 
 /// Probed before first use: operations that this driver needs.
-const NEEDED: [u8; 12] = [
+const NEEDED: [u8; 10] = [
     opcode::Send::CODE,
     opcode::SendMsg::CODE,
-    opcode::Recv::CODE,
-    opcode::RecvMsg::CODE,
     opcode::Accept::CODE,
     opcode::PollAdd::CODE,
     opcode::Timeout::CODE,
@@ -128,13 +126,12 @@ impl Ring {
         self.push(&timer.build().user_data(ALARM))
     }
 
-    /// The next completion: the operation's number, its result, and whether the socket holds more bytes.
-    pub(super) fn completion(&mut self) -> Option<(u64, i32, bool)> {
+    /// The next completion: the operation's number and its result.
+    pub(super) fn completion(&mut self) -> Option<(u64, i32)> {
         loop {
             let entry = self.uring.completion().next()?;
             if entry.user_data() != ALARM {
-                let more = io_uring::cqueue::sock_nonempty(entry.flags());
-                return Some((entry.user_data(), entry.result(), more));
+                return Some((entry.user_data(), entry.result()));
             }
             // Timers end in the order of their times.
             self.alarms.pop();

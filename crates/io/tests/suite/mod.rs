@@ -73,7 +73,7 @@ impl<D: Driver<Socket = TcpStream>> Bench<D> {
     }
 
     pub(crate) fn recv(&mut self, stream: Handle, len: usize) {
-        self.driver.recv(stream, &[], Buffer::new(len), 0);
+        self.driver.recv(stream, &[], Buffer::new(len));
     }
 
     /// The result of the receive on `stream`, and the bytes in its buffer.

@@ -87,6 +87,34 @@ pub(crate) fn many_streams_make_progress_together<D: Driver<Socket = TcpStream>>
     }
 }
 
+pub(crate) fn a_receive_ends_with_a_buffer_as_long_as_its_own<D: Driver<Socket = TcpStream>>(
+    mut bench: Bench<D>,
+) {
+    let mut pairs: Vec<_> = (0..20).map(|_| bench.pair()).collect();
+    for round in 0_u8..3 {
+        for (at, (stream, _)) in pairs.iter().enumerate() {
+            bench.recv(*stream, 100 + at % 5);
+        }
+        // In another order than they wait in; the last ones are closed instead.
+        for (at, (stream, peer)) in pairs.iter_mut().enumerate().rev() {
+            if round == 2 {
+                bench.driver.close(*stream);
+            } else {
+                peer.write_all(&[round, at as u8]).unwrap();
+            }
+        }
+        for (at, (stream, _)) in pairs.iter().enumerate() {
+            let (result, buffer) = bench.received(*stream);
+            assert_eq!(buffer.len(), 100 + at % 5, "stream {at}, round {round}");
+            if round == 2 {
+                assert!(result.is_err());
+            } else {
+                assert_eq!((result.unwrap(), &buffer.as_slice()[..2]), (2, &[round, at as u8][..]));
+            }
+        }
+    }
+}
+
 pub(crate) fn a_busy_stream_does_not_starve_another<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {
     let (busy, mut flood) = bench.pair();
     let (quiet, mut whisper) = bench.pair();
@@ -109,7 +137,7 @@ pub(crate) fn a_busy_stream_does_not_starve_another<D: Driver<Socket = TcpStream
                     assert_eq!(result.unwrap(), 4);
                     break 'heard;
                 }
-                Completion::Received { stream, buffer, .. } => bench.driver.recv(stream, &[], buffer, 0),
+                Completion::Received { stream, buffer, .. } => bench.driver.recv(stream, &[], buffer),
                 _ => {}
             }
         }

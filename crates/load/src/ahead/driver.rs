@@ -117,7 +117,7 @@ impl Driver for AheadDriver {
         Err(no_sockets())
     }
 
-    fn recv(&mut self, stream: Handle, _: &[Seg], buffer: Buffer, _: usize) {
+    fn recv(&mut self, stream: Handle, _: &[Seg], buffer: Buffer) {
         let failed = Completion::Received { stream, result: Err(no_sockets()), buffer };
         self.done.borrow_mut().completions.push(failed);
     }

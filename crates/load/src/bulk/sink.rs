@@ -55,7 +55,7 @@ fn accept<D: Driver>(driver: &mut D, socket: D::Socket, counts: &Counts) {
     // One that died while it waited is the source's to notice.
     if let Ok(stream) = driver.add_stream(socket, &SocketOptions::default()) {
         counts.connections.fetch_add(1, Relaxed);
-        driver.recv(stream, &[], Buffer::new(RECEIVE_BYTES), 0);
+        driver.recv(stream, &[], Buffer::new(RECEIVE_BYTES));
     }
 }
 
@@ -66,5 +66,5 @@ fn received<D: Driver>(driver: &mut D, stream: Handle, bytes: usize, buffer: Buf
         return;
     }
     counts.bytes.fetch_add(bytes as u64, Relaxed);
-    driver.recv(stream, &[], buffer, 0);
+    driver.recv(stream, &[], buffer);
 }

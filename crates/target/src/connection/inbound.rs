@@ -119,7 +119,7 @@ impl Inbound {
         self.direct_len = direct.iter().map(|seg| seg.len).sum();
         self.direct = direct;
         self.receiving = true;
-        core.driver.recv(stream, &self.direct, buffer, 0);
+        core.driver.recv(stream, &self.direct, buffer);
     }
 
     /// Takes over a finished receive of `count` bytes. Returns how many of them went straight to their place.

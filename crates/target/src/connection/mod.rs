@@ -32,6 +32,7 @@ use linerate_iscsi::{
 };
 use login::Login;
 use outbound::Outbound;
+pub(crate) use outbound::SpareLists;
 use reply::Answers;
 use session::Session;
 use std::{io, net::SocketAddr};
@@ -210,7 +211,7 @@ impl Connection {
         result: &io::Result<()>,
         outgoing: Box<Outgoing>,
     ) {
-        self.outbound.sent(outgoing, &mut core.pool);
+        self.outbound.sent(outgoing, core);
         if result.is_err() {
             return self.close(core);
         }
@@ -364,6 +365,18 @@ impl Connection {
     pub(crate) fn proceed<D: Driver>(&mut self, core: &mut Core<D>) {
         self.waits = self.waits.saturating_sub(1);
         self.resume(core);
+    }
+
+    /// Borrows memory for answers.
+    #[inline]
+    pub(crate) fn begin_gathering(&mut self, spare: &mut SpareLists) {
+        self.outbound.begin_turn(spare);
+    }
+
+    /// Gives it back if it is not in use.
+    #[inline]
+    pub(crate) fn end_gathering(&mut self, spare: &mut SpareLists) {
+        self.outbound.end_turn(spare);
     }
 
     /// The answering side of full feature phase.

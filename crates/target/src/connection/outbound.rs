@@ -5,8 +5,26 @@ use linerate_io::{Driver, Handle, Nanos, Outgoing, Seg};
 
 /// Answers that may gather before parsing stops.
 const GATHERED_BYTES_MAX: usize = 2 << 20;
-/// Memory that an empty list may keep for reuse, so that a quiet connection stays small.
+/// Memory that an empty list may keep for reuse, so that a worker stays small after a burst.
 const KEPT_BYTES_MAX: usize = 24 * 1024;
+
+/// Memory of lists that a worker keeps for reuse.
+const SPARE_LISTS: usize = 64;
+
+/// Memory for lists, shared by the connections of a worker. The one that was used last is taken first: it is still in the
+/// core's cache, where those of hundreds of connections together would not be.
+#[derive(Debug, Default)]
+pub(crate) struct SpareLists(Vec<Outgoing>);
+
+impl SpareLists {
+    /// Takes the memory of an empty list, unless it is so large that it is better given back.
+    fn keep(&mut self, list: &mut Outgoing) {
+        let memory = std::mem::take(list);
+        if (1..=KEPT_BYTES_MAX).contains(&memory.capacity_bytes()) && self.0.len() < SPARE_LISTS {
+            self.0.push(memory);
+        }
+    }
+}
 
 /// Send state of one connection.
 pub(super) struct Outbound {
@@ -71,14 +89,31 @@ impl Outbound {
         true
     }
 
-    /// A send has come back.
-    pub(super) fn sent(&mut self, mut list: Box<Outgoing>, pool: &mut ChunkPool) {
-        self.sending = None;
-        pool.give_back(&mut self.sending_held);
-        list.clear();
-        if list.capacity_bytes() <= KEPT_BYTES_MAX {
-            self.spare = Some(list);
+    /// Gives the list memory before anything gathers.
+    #[inline]
+    pub(super) fn begin_turn(&mut self, spare: &mut SpareLists) {
+        if self.list.capacity_bytes() == 0
+            && let Some(memory) = spare.0.pop()
+        {
+            *self.list = memory;
         }
+    }
+
+    /// Takes it back if nothing gathered.
+    #[inline]
+    pub(super) fn end_turn(&mut self, spare: &mut SpareLists) {
+        if self.list.is_empty() {
+            spare.keep(&mut self.list);
+        }
+    }
+
+    /// A send has come back.
+    pub(super) fn sent<D: Driver>(&mut self, mut list: Box<Outgoing>, core: &mut Core<D>) {
+        self.sending = None;
+        core.pool.give_back(&mut self.sending_held);
+        list.clear();
+        core.spare_lists.keep(&mut list);
+        self.spare = Some(list);
     }
 
     /// The connection is closed: what gathered will never be sent.
