@@ -1,7 +1,8 @@
 //! Memory between tasks and the kernel: pieces of equal size, page-aligned as direct I/O wants them.
 //!
 //! Pieces of one size cannot fragment, and the one given back last, warm in the cache, is taken first. A small operation
-//! leaves most of its piece untouched, which then costs address space only.
+//! leaves most of its piece untouched. They lie in huge pages where the host has such: for direct I/O the kernel looks up
+//! every page, and a device gets a list of them all.
 
 use linerate_io::{Driver, Region, RegionId, Seg};
 use std::{io, sync::Arc};
@@ -37,7 +38,7 @@ impl Memory {
             if self.slabs.len() == SLABS_MAX {
                 return Ok(false);
             }
-            let region = Region::anonymous(u64::from(SLAB_PIECES) * PIECE_BYTES as u64)?;
+            let region = Region::in_huge_pages(u64::from(SLAB_PIECES) * PIECE_BYTES as u64)?;
             let first = self.slabs.len() as u32 * SLAB_PIECES;
             self.slabs.push((driver.attach(Arc::clone(&region)), region));
             self.free.extend((first..first + SLAB_PIECES).rev().map(Piece));
