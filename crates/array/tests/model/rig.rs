@@ -4,13 +4,15 @@ use crate::{
     clients::{Volume, work},
     oracle::Oracle,
 };
+use bytes::BytesMut;
 use fastrand::Rng;
+use futures::future;
 use linerate_array::{
     Disk, Executor, Runtime,
     disk::{CrashDisk, FaultyDisk, TimeoutDisk},
 };
 use linerate_io::Nanos;
-use std::{cell::RefCell, future::Future, rc::Rc};
+use std::{cell::RefCell, rc::Rc};
 
 /// Operations of one drive take up to this long.
 const DELAY_NS: Nanos = 2_000_000;
@@ -53,13 +55,20 @@ impl Drive {
         !self.faulty.has_failed() && !self.faulty.is_hanging() && !self.watched.is_fenced()
     }
 
-    /// It hangs, and goes on some time later: mostly when it has been given up, and what it was to do lands late.
+    /// It hangs: for good, or for some time, mostly until it has been given up, so that what it was to do lands late.
     pub(crate) fn hang(&self, runtime: &Runtime, rng: &mut Rng) {
         self.faulty.hang();
-        let (runtime, faulty, late) = (runtime.clone(), self.faulty.clone(), rng.u64(0..4 * TIMEOUT_NS));
-        runtime.clone().spawn(async move {
-            runtime.sleep(late).await;
-            faulty.answer();
+        let (drive, sleeper) = (self.clone(), runtime.clone());
+        let late = (rng.u8(0..3) > 0).then(|| rng.u64(0..4 * TIMEOUT_NS));
+        runtime.spawn(async move {
+            if let Some(late) = late {
+                sleeper.sleep(late).await;
+                return drive.faulty.answer();
+            }
+            let asked = drive.watched.read(0, BytesMut::zeroed(4096));
+            let heard = future::select(asked, Box::pin(sleeper.sleep(2 * TIMEOUT_NS))).await;
+            let is_given_up = matches!(heard, future::Either::Left((Err(_), _)));
+            assert!(is_given_up, "{} does not answer, and nobody gives it up", drive.watched.name());
         });
     }
 
@@ -76,8 +85,8 @@ impl Drive {
 }
 
 /// Runs a future to its end in virtual time.
-pub(crate) fn run<T: 'static>(executor: &mut Executor, future: impl Future<Output = T> + 'static) -> T {
-    executor.run_ahead(future).expect("a deadlock: everything waits for something else")
+pub(crate) fn run<T: 'static>(executor: &mut Executor, work: impl Future<Output = T> + 'static) -> T {
+    executor.run_ahead(work).expect("a deadlock: everything waits for something else")
 }
 
 /// Lets time pass.
@@ -98,7 +107,7 @@ pub(crate) fn start_clients(
         (0..clients).map(|_| work(runtime.clone(), volume.clone(), rng.fork(), operations)).collect();
     let (done, all) = futures::channel::oneshot::channel();
     runtime.spawn(async move {
-        futures::future::join_all(clients).await;
+        future::join_all(clients).await;
         let _ = done.send(());
     });
     async move { all.await.expect("the clients were dropped") }
