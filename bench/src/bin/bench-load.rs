@@ -1,5 +1,6 @@
-//! `bench-load SPEC.json`: one run of the load engine without Python. Prints `started` when every session is logged in, then
-//! I/Os, seconds and CPU seconds as JSON. The CPU seconds are the worker threads'; starting and ending are not in them.
+//! `bench-load SPEC.json`: one run of the load engine without Python. Prints `started` when every session is logged in,
+//! then I/Os, seconds and CPU seconds as JSON. The CPU seconds are the worker threads'; starting and ending are not in
+//! them.
 
 use linerate_load::{Outcome, Run, RunSpec};
 use std::io::Write;

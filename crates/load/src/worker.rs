@@ -11,11 +11,12 @@ pub(crate) mod control;
 pub(crate) mod ledger;
 mod open;
 pub(crate) mod plan;
+mod slot;
 mod volume;
 
 use crate::{
     backend::{Backend, Done, Failure, Io, Notice, Reports, file::Files, iscsi::Iscsi, null::Null},
-    payload::{Buffers, Place},
+    payload::Buffers,
     record::{Blame, Event, Op},
     run::RunError,
     spec::RunSpec,
@@ -25,6 +26,7 @@ use control::Control;
 use ledger::{Entry, Ledger, error_message};
 use linerate_io::{Completion, Driver, Nanos, Wait};
 use plan::Plan;
+use slot::Slot;
 use std::{
     cmp::Reverse,
     collections::BinaryHeap,
@@ -71,21 +73,6 @@ enum Medium {
     Null,
     File,
     Iscsi,
-}
-
-/// One I/O in flight, or room for one, in a cache line of its own.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Slot {
-    volume: u32,
-    place: Place,
-    busy: bool,
-    lane: u32,
-    op: Op,
-    offset: u64,
-    len: u32,
-    submitted: Nanos,
-    intended: Option<Nanos>,
 }
 
 /// See the module text.
@@ -585,9 +572,9 @@ impl<D: Driver> Worker<D> {
         (kind, message, blame): (&str, String, Blame),
         at: Nanos,
     ) {
-        let at_s = self.ledger.seconds(at);
+        let (at_s, kind) = (self.ledger.seconds(at), kind.into());
         let volume = volume.map(|volume| self.name(volume)).unwrap_or_default();
-        self.ledger.event(Event { at_s, kind: kind.into(), volume, path, message, blame });
+        self.ledger.event(Event { at_s, kind, volume, path, message, blame });
     }
 
     fn name(&self, volume: u32) -> String {

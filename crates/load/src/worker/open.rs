@@ -11,9 +11,9 @@ use crate::{
     ahead,
     backend::{OpenError, Opened, file::Files, null::Null},
     facts::VolumeFacts,
-    payload::{Buffers, Payload, Place},
+    payload::{Buffers, Payload},
     record::{
-        Blame, Op,
+        Blame,
         merge::Message,
         tally::{Needs, Tally},
     },
@@ -117,23 +117,6 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>
         untold: [0; 2],
     };
     Ok((worker, facts))
-}
-
-impl Slot {
-    /// Room for an I/O with its buffers here.
-    fn free(place: Place) -> Self {
-        Self {
-            volume: 0,
-            place,
-            busy: false,
-            lane: 0,
-            op: Op::Read,
-            offset: 0,
-            len: 0,
-            submitted: 0,
-            intended: None,
-        }
-    }
 }
 
 /// Opens all volumes of a worker; LUNs log in side by side.

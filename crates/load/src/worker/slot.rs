@@ -1,0 +1,36 @@
+//! One I/O in flight, as its worker remembers it.
+
+use crate::{payload::Place, record::Op};
+use linerate_io::Nanos;
+
+/// One I/O in flight, or room for one, in a cache line of its own.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Slot {
+    pub(super) volume: u32,
+    pub(super) place: Place,
+    pub(super) busy: bool,
+    pub(super) lane: u32,
+    pub(super) op: Op,
+    pub(super) offset: u64,
+    pub(super) len: u32,
+    pub(super) submitted: Nanos,
+    pub(super) intended: Option<Nanos>,
+}
+
+impl Slot {
+    /// Room for an I/O with its buffers here.
+    pub(super) fn free(place: Place) -> Self {
+        Self {
+            volume: 0,
+            place,
+            busy: false,
+            lane: 0,
+            op: Op::Read,
+            offset: 0,
+            len: 0,
+            submitted: 0,
+            intended: None,
+        }
+    }
+}
