@@ -9,7 +9,7 @@ const GATHERED_BYTES_MAX: usize = 2 << 20;
 const KEPT_BYTES_MAX: usize = 24 * 1024;
 
 /// Memory of lists that a worker keeps for reuse.
-const SPARE_LISTS: usize = 64;
+const SPARE_LISTS: usize = 256;
 
 /// Memory for lists, shared by the connections of a worker. The one that was used last is taken first: it is still in the
 /// core's cache, where those of hundreds of connections together would not be.
