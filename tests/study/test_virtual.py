@@ -36,7 +36,7 @@ claims = ["nic.jumbo.seqread"]
 
 [[case]]
 name = "narrow"
-settings = { recv_buffer_bytes = "4k", load.volumes = 1, link.rate = "1gbit" }  # more than such a window fills
+settings = { recv_buffer_bytes = "4k", load.volumes = 1, link.rate = "10gbit" }  # more than such a window fills
 
 [[case]]
 name = "paused"
