@@ -49,50 +49,45 @@ pub(crate) fn start_connect(socket: &TcpStream, addr: SocketAddr) -> io::Result<
 /// Hands over what the socket takes without waiting, repeated if interrupted; a closed connection is an error and no
 /// signal.
 pub(crate) fn transmit(socket: &TcpStream, pieces: &mut [iovec]) -> io::Result<usize> {
-    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
-    // SAFETY: an all-zero msghdr is a valid empty one.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = pieces.as_mut_ptr();
-    message.msg_iovlen = pieces.len();
-    loop {
-        // SAFETY: the pieces lie in attached regions and in the arena of a list that the driver owns.
-        let count = match pieces {
-            // One piece needs no message, which the kernel would copy and check.
-            [piece] => unsafe { libc::send(fd, piece.iov_base, piece.iov_len, flags) },
-            _ => unsafe { libc::sendmsg(fd, &raw const message, flags) },
-        };
-        match usize::try_from(count) {
-            Ok(count) => return Ok(count),
-            Err(_) => retry_if_interrupted()?,
-        }
-    }
+    let (fd, flags, message) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL, message(pieces));
+    // SAFETY: the pieces lie in attached regions and in the arena of a list that the driver owns.
+    repeated(|| match pieces {
+        // One piece needs no message, which the kernel would copy and check.
+        [piece] => unsafe { libc::send(fd, piece.iov_base, piece.iov_len, flags) },
+        _ => unsafe { libc::sendmsg(fd, &raw const message, flags) },
+    })
 }
 
 /// Takes what has arrived without waiting, repeated if interrupted; 0 = the peer has closed its side.
 pub(crate) fn receive(socket: &TcpStream, pieces: &mut [iovec]) -> io::Result<usize> {
-    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT);
+    let (fd, flags, mut message) = (socket.as_raw_fd(), libc::MSG_DONTWAIT, message(pieces));
+    // SAFETY: the pieces lie in attached regions and in a buffer that the driver owns for the time being.
+    repeated(|| match pieces {
+        [piece] => unsafe { libc::recv(fd, piece.iov_base, piece.iov_len, flags) },
+        _ => unsafe { libc::recvmsg(fd, &raw mut message, flags) },
+    })
+}
+
+/// A message of as many pieces as one call takes.
+fn message(pieces: &mut [iovec]) -> libc::msghdr {
     // SAFETY: an all-zero msghdr is a valid empty one.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = pieces.as_mut_ptr();
     message.msg_iovlen = pieces.len().min(PIECES_PER_CALL);
-    loop {
-        // SAFETY: the pieces lie in attached regions and in a buffer that the driver owns for the time being.
-        let count = match pieces {
-            // One piece needs no message, which the kernel would copy and check.
-            [piece] => unsafe { libc::recv(fd, piece.iov_base, piece.iov_len, flags) },
-            _ => unsafe { libc::recvmsg(fd, &raw mut message, flags) },
-        };
-        match usize::try_from(count) {
-            Ok(count) => return Ok(count),
-            Err(_) => retry_if_interrupted()?,
-        }
-    }
+    message
 }
 
-/// `Ok` after a call that a signal has interrupted, else the call's error.
-pub(crate) fn retry_if_interrupted() -> io::Result<()> {
-    let error = io::Error::last_os_error();
-    if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) }
+/// Makes a call until no signal interrupts it.
+fn repeated(mut call: impl FnMut() -> isize) -> io::Result<usize> {
+    loop {
+        if let Ok(count) = usize::try_from(call()) {
+            return Ok(count);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
 }
 
 /// Settings that matter only on a connection: delays, keep-alive, user timeout.

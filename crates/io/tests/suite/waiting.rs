@@ -95,7 +95,7 @@ pub(crate) fn a_receive_ends_with_a_buffer_as_long_as_its_own<D: Driver<Socket =
         for (at, (stream, _)) in pairs.iter().enumerate() {
             bench.recv(*stream, 100 + at % 5);
         }
-        // In another order than they wait in; the last ones are closed instead.
+        // In another order than they wait in. In the last round they are closed instead.
         for (at, (stream, peer)) in pairs.iter_mut().enumerate().rev() {
             if round == 2 {
                 bench.driver.close(*stream);
