@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from linerate.array import ArrayConfig, parse_array_text
 from linerate.array.control import Service
+from linerate.array.control.identity import own_identity
+from linerate.array.control.partnership import Partnership
+from linerate.array.control.server import ControlServer
+from linerate.array.partners import Partner
 from linerate.errors import UserError
 
 IQN = "iqn.2026-11.lab.linerate:t"
@@ -32,11 +39,7 @@ name = "v1"
 kind = "pool"
 pool = "p0"
 size = "10g"
-[[partners]]
-name = "pair"
-secret = "a secret of two arrays"
 """
-PARTNER_SECRET = "a secret of two arrays"
 
 
 class PretendArray:
@@ -147,3 +150,34 @@ def pretend(text: str = FILE) -> tuple[PretendArray, ArrayConfig, Service]:
     config = parse_array_text(text)
     array = PretendArray(config)
     return array, config, Service(array, config)
+
+
+class Array:
+    """An array that pretends, its identity, and its control API, which is real."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Makes its identity."""
+        self.name = name
+        self.identity = folder / f"{name}.identity"
+        self.certificate = folder / f"{name}.pem"
+        self.certificate.write_text(own_identity(self.identity, name).pem, "ascii")
+
+    def partner(self, control: str = "https://127.0.0.1:1") -> Partner:
+        """This array as another one's file names it."""
+        fields = {"name": self.name, "certificate": str(self.certificate)}
+        return Partner.model_validate(fields | {"control": control, "portal": "127.0.0.1:1"})
+
+    def knowing(self, *partners: Array) -> Partnership:
+        """A process of it that has these partners."""
+        return Partnership(self.identity, self.name, tuple(one.partner() for one in partners))
+
+    @contextmanager
+    def serving(self, *partners: Array) -> Iterator[tuple[PretendArray, ControlServer]]:
+        """Serves these partners."""
+        control = f'[control]\nidentity = "{self.identity}"\npartner_listen = "127.0.0.1:0"\n'
+        config = parse_array_text(f"{FILE}{control}")
+        array = PretendArray(config)
+        partnership = self.knowing(*partners)
+        service = Service(array, config, identity=partnership.own.identity)
+        with ControlServer(service, config, partnership) as server:
+            yield array, server

@@ -19,11 +19,9 @@ from linerate.array.control import COMMANDS, ControlClient, Service, find, parse
 from linerate.array.control.api import BODY_BYTES_MAX
 from linerate.array.control.place import Announcement, Place, folder, read_token, token_of
 from linerate.array.control.server import ControlServer
-from linerate.array.control.signing import CLOCKS_APART_MAX_S, Verifier, sign
-from linerate.array.partners import Partner
 from linerate.errors import HostError, PeerError, UserError
 
-from tests.array.fake import FILE, IQN, PARTNER_SECRET, PretendArray, pretend
+from tests.array.fake import FILE, IQN, PretendArray, pretend
 from tests.need import tool
 
 Served = tuple[PretendArray, ControlServer]
@@ -37,10 +35,6 @@ def _raw(server: ControlServer, method: str, path: str, body: bytes = b"", **hea
     read = answer.read()
     connection.close()
     return answer.status, json.loads(read)
-
-
-def _partner(secret: str = PARTNER_SECRET) -> Partner:
-    return Partner.model_validate({"name": "pair", "secret": secret})
 
 
 def test_the_owner_looks_and_manages(served: Served) -> None:
@@ -69,13 +63,14 @@ def test_every_verb_reaches_the_array(served: Served) -> None:
         "replace_disk": {"disk": "d3", "new": {"name": "n", "size_bytes": 4096}},
         "scrub": {"raid_set": "r0"},
     }
+    led = {"replicate", "promote", "demote", "forget", "rejoin"}
     for verb, given in fields.items():
         client.do(verb, given)
     assert [command["verb"] for command in array.commands] == list(fields)
-    assert set(fields) | {"replicate", "promote", "demote"} == set(COMMANDS)
+    assert set(fields) | led == set(COMMANDS)
 
 
-@pytest.mark.parametrize("proof", ["", "Bearer ", "Bearer wrong", "Basic dTpw", "Linerate-Partner name=pair"])
+@pytest.mark.parametrize("proof", ["", "Bearer ", "Bearer wrong", "Basic dTpw"])
 def test_nothing_without_the_token(served: Served, proof: str) -> None:
     array, server = served
     headers = {"Authorization": proof} if proof else {}
@@ -133,51 +128,13 @@ def test_the_document_describes_every_verb(served: Served) -> None:
     assert all("summary" in operation for path in told["paths"].values() for operation in path.values())
 
 
-def test_a_partner_uses_its_verbs_and_no_others(served: Served) -> None:
-    array, server = served
-    client = ControlClient(server.url, partner=_partner())
-    assert client.do("replica_begin", {"group": "mail"})["heard"]["partner"] == "pair"
-    with pytest.raises(UserError, match="the partner pair may not use delete"):
-        client.do("delete", {"volume": "v1"})
-    with pytest.raises(UserError, match="may not use the status"):
-        client.status()
-    # What a partner says about who it is does not count.
-    assert client.do("replica_begin", {"partner": "other"})["heard"]["partner"] == "pair"
-    assert [command["verb"] for command in array.commands] == ["replica_begin", "replica_begin"]
-
-
-def test_a_partner_with_another_secret_is_refused(served: Served) -> None:
-    with pytest.raises(UserError, match="the partner is unknown, its secret differs"):
-        ControlClient(served[1].url, partner=_partner("another secret entirely")).do("replica_begin", {})
-
-
-def test_a_signature_counts_for_one_request_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    verifier = Verifier({"pair": PARTNER_SECRET})
-    header = sign("pair", PARTNER_SECRET, "POST", "/v1/commands/replica_begin", b"{}").header
-    assert verifier.check(header, "POST", "/v1/commands/replica_commit", b"{}") is None
-    assert verifier.check(header, "POST", "/v1/commands/replica_begin", b"{ }") is None
-    found = verifier.check(header, "POST", "/v1/commands/replica_begin", b"{}")
-    assert found is not None
-    assert found[:2] == ("pair", PARTNER_SECRET)
-    assert verifier.check(header, "POST", "/v1/commands/replica_begin", b"{}") is None
-    late = sign("pair", PARTNER_SECRET, "GET", "/", b"").header
-    now = __import__("time").time()
-    monkeypatch.setattr("linerate.array.control.signing.time.time", lambda: now + CLOCKS_APART_MAX_S + 2)
-    assert verifier.check(late, "GET", "/", b"") is None
-
-
-def test_an_answer_of_somebody_else_is_not_believed(state: Path) -> None:
-    """The other array knows the partner's name, not the secret."""
-    _, config, service = pretend(FILE.replace(PARTNER_SECRET, "something else here"))
-    with ControlServer(service, config) as server, pytest.raises(UserError, match="its secret differs"):
-        ControlClient(server.url, partner=_partner()).do("replica_begin", {})
-
-
 def test_the_token_lies_in_a_private_file_while_the_array_serves(state: Path) -> None:
     _, config, service = pretend()
     with ControlServer(service, config) as server:
-        (file,) = folder().iterdir()
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        file, socket = sorted(folder().iterdir())
+        assert (file.suffix, socket.suffix) == (".json", ".socket")
+        for one in (file, socket):
+            assert stat.S_IMODE(one.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
         place = find("lab")
         assert (place.url, place.pid) == (server.url, os.getpid())
@@ -272,9 +229,9 @@ def test_with_a_certificate_it_is_https(state: Path, tmp_path: Path) -> None:
     with ControlServer(service, config) as server:
         assert server.url.startswith("https://127.0.0.1:")
         assert ControlClient.at(find(None)).report().name == "lab"
-        partner = ControlClient(server.url, partner=_partner(), certificate=certificate)
-        assert partner.do("replica_begin", {})["heard"]["partner"] == "pair"
-        with pytest.raises(PeerError, match="certificate is not trusted"):
+        owner = ControlClient(server.url, token=find(None).token, certificate=certificate)
+        assert owner.report().name == "lab"
+        with pytest.raises(PeerError, match="certificate is not the one that is trusted"):
             ControlClient(server.url, token="t").status()
 
 

@@ -141,7 +141,6 @@ def test_key_lines_count_array_tables() -> None:
 
 @pytest.mark.parametrize("name", example_names())
 def test_examples_are_arrays(name: str, tmp_path: Path) -> None:
-    (tmp_path / "pair.secret").write_text("a secret of two arrays\n", "ascii")
     config = parse_array_text(example_text(name), name=name, folder=tmp_path)
     assert config.targets
     assert all(place.startswith("127.0.0.1:") for place in config.portals if isinstance(place, str))

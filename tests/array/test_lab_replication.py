@@ -38,12 +38,14 @@ class Pretending:
 
     def _prepare(self, array: str, command: dict[str, Any]) -> dict[str, Any]:
         assert command["volumes"] == ["v1", "v2", "v3", "v4"]
+        assert command["pair"] == {"here": "a1", "partner": "a2"}
         self._groups.add(array)
         self._looked = 0
         return {"group": "study", "point": "p1"}
 
     def _begin(self, array: str, command: dict[str, Any]) -> dict[str, Any]:
         assert command["offer"] == {"group": "study", "point": "p1"}
+        assert command["pair"] == {"here": "a2", "partner": "a1"}
         self._groups.add(array)
         self._there = ["own", "v1", "v2", "v3", "v4"]
         answer = {**COMMIT, "is_complete": False}
@@ -51,7 +53,7 @@ class Pretending:
 
     def _copy(self, array: str, command: dict[str, Any]) -> None:
         partner = self.topology.arrays[1].interfaces[0].address
-        assert command["link"] == {"portal": f"{partner}:3260", "chap_user": None, "chap_secret": None}
+        assert command["link"] == {"portal": f"{partner}:3260"}
         assert command["access"]["luns"] == [4]
 
     def _status(self, array: str, command: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from linerate.array import parse_array_text
@@ -15,6 +16,9 @@ from linerate.array.control import Service
 from linerate.array.control.service import Caller
 from linerate.array.replication import Replicating, job
 from linerate.errors import PeerError, UserError
+
+if TYPE_CHECKING:
+    from linerate.array.control.partnership import Partnership
 
 TIMEOUT_S = 10.0
 
@@ -27,10 +31,12 @@ def _file(interval: str, volumes: str) -> str:
 [[targets]]
 name = "iqn.2026-11.lab.linerate:t"
 {volumes}
+[control]
+identity = "here.identity"
 [[partners]]
 name = "pair"
-secret = "a secret of two arrays"
-control = "http://127.0.0.1:1"
+certificate = "pair.pem"
+control = "https://127.0.0.1:1"
 portal = "127.0.0.1:2"
 [[replications]]
 name = "mail"
@@ -47,12 +53,16 @@ class PretendReplica:
 
     def __init__(self) -> None:
         self.role: str | None = None
+        self.token = "absent"
+        self.claim: str | None = None
+        """Under which the token is offered, was passed, or is waited for."""
+        self.changes = 0
         self.contents = 0
         self.points: list[dict[str, Any]] = []
         self.outgoing: dict[str, Any] | None = None
-        self.copied: tuple[PretendReplica, int] | None = None
         self.verbs: list[str] = []
         self.fails: list[Exception] = []
+        self.passes = True
         self.hosts_are_in = True
         self.copied: int | None = None
         """Which preparation of the partner's volumes was copied to last."""
@@ -64,16 +74,24 @@ class PretendReplica:
     def manage(self, command_json: str, /) -> str:
         asked = json.loads(command_json)
         verb = asked.pop("verb")
-        if verb != "replica_status":
+        if verb not in ("replica_status", "replica_asked"):
             self.verbs.append(verb)
         return json.dumps(getattr(self, verb)(asked) or {})
+
+    def _become(self, role: str, token: str, claim: str | None = None) -> None:
+        self.role, self.token, self.claim = role, token, claim
+        self.changes += 1
 
     def replica_status(self, asked: dict[str, Any]) -> dict[str, Any]:
         if self.role is None:
             raise UserError(f'there is no replication group "{asked["group"]}" on this array', "")
         progress = {"total_bytes": 10, "done_bytes": 10, "sent_bytes": 10, "elapsed_s": 1.0}
         return {
+            "id": "the group",
             "role": self.role,
+            "token": self.token,
+            "claim": self.claim if self.role == "promoting" else None,
+            "changes": self.changes,
             "points": self.points,
             "progress": progress | {"is_running": False, "error": None},
         }
@@ -82,8 +100,9 @@ class PretendReplica:
         return any(mine["name"] == point for mine in self.points)
 
     def replica_prepare(self, asked: dict[str, Any]) -> dict[str, Any]:
-        assert asked["to"] == "pair"
-        self.role = self.role or "primary"
+        assert asked["pair"]["here"] != asked["pair"]["partner"]
+        if self.role is None:
+            self._become("primary", "held")
         self.hosts_are_in = not asked.get("last", False)
         if self.outgoing is None:
             self.outgoing = {
@@ -96,7 +115,8 @@ class PretendReplica:
     def replica_begin(self, asked: dict[str, Any]) -> dict[str, Any]:
         if self.fails:
             raise self.fails.pop()
-        self.role = self.role or "replica"
+        if self.token != "absent" or self.role is None:
+            self._become("replica", "absent")
         point = asked["offer"]["point"]
         is_complete = self._has(point["name"])
         answer = {
@@ -109,7 +129,7 @@ class PretendReplica:
         return {"answer": answer, "access": {"target": "t", "luns": [1]}}
 
     def replica_copy(self, asked: dict[str, Any]) -> None:
-        assert asked["link"] == {"portal": "127.0.0.1:2", "chap_user": None, "chap_secret": None}
+        assert asked["link"] == {"portal": "127.0.0.1:2"}
         assert asked["options"] == {"rate_bytes_per_s": 1 << 20}
         self.sent = asked["answer"]["what"]
         self.copied = asked["answer"]["incarnation"]
@@ -127,39 +147,96 @@ class PretendReplica:
         self.points.append(self.outgoing)
         self.outgoing = None
 
+    def replica_asked(self, asked: dict[str, Any]) -> None:
+        assert asked["id"] == "the group"
+        assert asked["pair"]["here"] != asked["pair"]["partner"]
+
+    def replica_give(self, asked: dict[str, Any]) -> dict[str, Any]:
+        assert self.role == "replica" or not self.hosts_are_in
+        if self.token not in ("held", "offered"):
+            raise UserError("the right to make it primary is not on this array", "")
+        self._become("replica", "offered", asked["claim"])
+        return {"point": self.points[-1]["name"] if self.points else None}
+
+    def replica_stand_back(self, asked: dict[str, Any]) -> None:
+        self.changes += 1
+
+    def replica_pass(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if not self.passes:
+            raise PeerError("killed", "")
+        passed = self.token in ("offered", "passed") and self.claim == asked["claim"]
+        if passed:
+            self._become("replica", "passed", self.claim)
+        return {"passed": passed}
+
     def replica_demote(self, asked: dict[str, Any]) -> None:
-        assert not self.hosts_are_in
-        self.role = "replica"
+        self.hosts_are_in = False
+        self._become("replica", "held" if self.role == "primary" else "absent")
 
     def replica_stop(self, asked: dict[str, Any]) -> None:
         self.hosts_are_in = True
 
     def replica_promote(self, asked: dict[str, Any]) -> None:
-        if not self.points:
-            raise UserError('group "mail" has no complete point to promote to', "")
-        self.role = "primary"
+        if asked.get("force"):
+            if not self.points:
+                raise UserError('group "mail" has no complete point to promote to', "")
+            return self._become("primary", "held")
+        if "claim" in asked:
+            assert self._has(asked["point"])
+            return self._become("promoting", "absent", asked["claim"])
+        assert asked["seen"] == self.changes
+        return self._become("primary", "held")
+
+    def replica_take(self, asked: dict[str, Any]) -> None:
+        assert (self.role, self.claim) == ("promoting", asked["claim"])
+        self._become("primary", "held")
+
+    def replica_drop(self, asked: dict[str, Any]) -> None:
+        self._become("replica", "absent")
+
+    def replica_forget(self, asked: dict[str, Any]) -> None:
+        self._become("primary", "held")
+        self.role = None
+
+    def replica_rejoin(self, asked: dict[str, Any]) -> None:
+        self.pair = asked["pair"]
+
+
+class Known:
+    """A partnership without certificates: an array and its partner by name."""
+
+    def __init__(self, here: str, partner: str) -> None:
+        self.own = SimpleNamespace(identity=here)
+        self.partner = partner
+
+    def identity_of(self, partner: str) -> str:
+        assert partner == "pair"
+        return self.partner
 
 
 class Site:
     """An array that pretends, with its replications and its service."""
 
-    def __init__(self, interval: str, volumes: str) -> None:
+    def __init__(self, name: str, partner: str, interval: str, volumes: str) -> None:
+        self.name, self.partner = name, partner
         self.config = parse_array_text(_file(interval, volumes))
         self.replica = PretendReplica()
         self.other: Site | None = None
         self.is_reached = True
-        self.replicating = Replicating(self.replica, self.config, {"pair": self._ask})
+        self.start()
+
+    def start(self) -> None:
+        """A process of it."""
+        known = cast("Partnership", Known(self.name, self.partner))
+        self.replicating = Replicating(self.replica, self.config, known, {"pair": self._ask})
         self.service = Service(self.replica, self.config, self.replicating)
 
     def _ask(self, verb: str, fields: dict[str, Any]) -> dict[str, Any]:
         assert self.other is not None
         if not self.other.is_reached:
-            raise PeerError("http://127.0.0.1:1: Connection refused", "see whether the array serves there")
+            raise PeerError("https://127.0.0.1:1: Connection refused", "see whether the array serves there")
         fields = json.loads(json.dumps(fields))
-        if verb == "replica_yield":
-            return self.other.service.do(verb, fields, Caller("pair"))
-        reply: dict[str, Any] = json.loads(self.other.replica.manage(json.dumps({"verb": verb, **fields})))
-        return reply
+        return self.other.service.do_for_partner(verb, fields, Caller("pair", self.name, self.other.name))
 
     def state(self) -> dict[str, Any]:
         (one,) = self.replicating.status()
@@ -168,7 +245,7 @@ class Site:
 
 @contextmanager
 def two_sites(interval: str = "") -> Iterator[tuple[Site, Site]]:
-    a, b = Site(interval, VOLUME), Site(interval, "")
+    a, b = Site("a", "b", interval, VOLUME), Site("b", "a", interval, "")
     a.other, b.other = b, a
     with a.replicating, b.replicating:
         yield a, b
@@ -252,7 +329,8 @@ def test_sides_change_without_loss_while_both_answer() -> None:
         _until(lambda: b.state()["role"] == "primary")
         assert a.replica.role == "replica"
         assert a.replica.sent["holds"] == 7, "what hosts wrote last was copied before they were kept out"
-        assert a.replica.verbs[-1] == "replica_demote"
+        assert a.replica.verbs[-2:] == ["replica_give", "replica_pass"]
+        assert b.replica.verbs[-2:] == ["replica_promote", "replica_take"]
         with pytest.raises(UserError, match="mail is a copy on this array"):
             a.service.do("replicate", {"replication": "mail"})
         b.service.do("replicate", {"replication": "mail"})
@@ -296,9 +374,86 @@ def test_a_lost_partner_is_promoted_over_by_force_only() -> None:
         _until(lambda: b.state()["state"] == "idle" and "replica_confirm" in b.replica.verbs)
 
 
-def test_another_partner_may_not_take_over() -> None:
-    with two_sites() as (a, _), pytest.raises(UserError, match="mail is not replicated with other"):
-        a.service.do("replica_yield", {"group": "mail"}, Caller("other"))
+def test_another_array_may_not_take_over() -> None:
+    wish = {"group": "mail", "id": "the group", "claim": "c", "holds": False}
+    with two_sites() as (a, _):
+        with pytest.raises(UserError, match="mail is not replicated with other"):
+            a.service.do_for_partner("replica_yield", wish, Caller("other", "c", "a"))
+        with pytest.raises(UserError, match="mail is replicated between other arrays"):
+            a.service.do_for_partner("replica_yield", wish, Caller("pair", "c", "a"))
+        with pytest.raises(UserError, match="may not use replica_promote"):
+            a.service.do_for_partner(
+                "replica_promote", {"group": "mail", "force": True}, Caller("pair", "b", "a")
+            )
+        with pytest.raises(UserError, match="may not use promote"):
+            a.service.do("promote", {"replication": "mail"}, Caller("pair", "b", "a"))
+
+
+def test_a_change_of_sides_that_is_cut_off_half_way_goes_on() -> None:
+    """The consent was given, and its answer got lost, or one of the arrays died before it was used."""
+    with two_sites() as (a, b):
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: len(b.replica.points) == 1)
+        a.replica.passes = False
+        b.service.do("promote", {"replication": "mail"})
+        _until(lambda: b.state()["state"] == "waiting")
+        assert (a.state()["role"], b.state()["role"]) == ("replica", "promoting"), "neither lets hosts in"
+        a.replica.passes = True
+        _until(lambda: b.state()["role"] == "primary")
+        assert a.replica.token == "passed"
+
+
+def test_an_array_that_was_started_anew_goes_on_with_its_promotion() -> None:
+    a, b = Site("a", "b", "", VOLUME), Site("b", "a", "", "")
+    a.other, b.other = b, a
+    a.replica._become("replica", "offered", "c")
+    b.replica._become("promoting", "absent", "c")
+    with a.replicating, b.replicating:
+        _until(lambda: b.state()["role"] == "primary")
+
+
+def test_a_claim_that_the_partner_has_taken_back_is_dropped() -> None:
+    with two_sites() as (a, b):
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: len(b.replica.points) == 1)
+        plain = b.replica.replica_promote
+
+        def meanwhile(asked: dict[str, Any]) -> None:
+            plain(asked)
+            a.replica._become("primary", "held")
+
+        b.replica.replica_promote = meanwhile  # type: ignore[method-assign]
+        b.service.do("promote", {"replication": "mail"})
+        _until(lambda: b.state()["state"] == "failed")
+        assert "the partner has taken back its consent" in b.state()["error"]
+        assert (a.state()["role"], b.state()["role"]) == ("primary", "replica")
+
+
+def test_what_was_demoted_by_mistake_is_promoted_with_the_partners_consent() -> None:
+    with two_sites() as (a, b):
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: len(b.replica.points) == 1)
+        a.service.do("demote", {"replication": "mail"})
+        a.service.do("promote", {"replication": "mail"})
+        _until(lambda: a.state()["role"] == "primary")
+        assert b.replica.verbs[-1] == "replica_stand_back"
+        a.service.do("demote", {"replication": "mail"})
+        b.is_reached = False
+        a.service.do("promote", {"replication": "mail"})
+        _until(lambda: a.state()["state"] == "failed")
+        assert "--force" in a.state()["error"], "the partner may have been promoted by force"
+
+
+def test_a_copy_that_never_came_is_not_promoted() -> None:
+    with two_sites() as (_, b), pytest.raises(UserError, match="mail has no copy here yet"):
+        b.service.do("promote", {"replication": "mail", "force": True})
+
+
+def test_identities_are_told_to_the_data_plane_when_an_owner_says_so() -> None:
+    with two_sites() as (a, _):
+        a.service.do("replicate", {"replication": "mail"})
+        told = a.service.do("rejoin", {"replication": "mail"})
+        assert (told["partner"], a.replica.pair) == ("b", {"here": "a", "partner": "b"})
 
 
 def test_unknown_replications_are_named() -> None:

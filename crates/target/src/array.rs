@@ -104,7 +104,8 @@ impl Array {
         }
         if let Some(engine) = &array.engine {
             let targets = array.service.targets.clone();
-            let stage = Stage { array: config.name.clone(), groups: groups(&config)?, targets };
+            let transfers = Arc::clone(&array.service.transfers);
+            let stage = Stage { array: config.name.clone(), groups: groups(&config)?, targets, transfers };
             engine.introduce(mailboxes.iter().map(deliver).collect(), stage);
         }
         array.service.introduce(mailboxes);

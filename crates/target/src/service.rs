@@ -5,7 +5,7 @@
 
 use crate::{
     config::{ArrayConfig, Limits},
-    engine::{EngineDoor, Finished},
+    engine::{EngineDoor, Finished, Transfers},
     portals::PortalTable,
     stats::{ArrayStats, LiveSession, SessionStats, SharedCounters},
     target::Target,
@@ -128,6 +128,8 @@ struct Sessions {
 pub(crate) struct Service<S> {
     pub(crate) limits: Limits,
     pub(crate) targets: Vec<Arc<Target>>,
+    /// Targets that are there for one copy from a partner.
+    pub(crate) transfers: Arc<Transfers>,
     pub(crate) volumes: Vec<Volume>,
     /// Where operations on managed volumes are asked for, if there are any.
     pub(crate) engine: Option<EngineDoor>,
@@ -147,6 +149,7 @@ impl<S> Service<S> {
         Self {
             limits: config.limits.clone(),
             targets,
+            transfers: Arc::default(),
             volumes,
             engine,
             portals: Mutex::default(),
@@ -171,8 +174,9 @@ impl<S> Service<S> {
         lock(&self.portals)
     }
 
-    pub(crate) fn target(&self, name: &str) -> Option<&Arc<Target>> {
-        self.targets.iter().find(|target| target.name == name)
+    pub(crate) fn target(&self, name: &str) -> Option<Arc<Target>> {
+        let configured = self.targets.iter().find(|target| target.name == name);
+        configured.cloned().or_else(|| self.transfers.find(name))
     }
 
     /// The worker with the fewest connections; the caller's choice is counted at once.

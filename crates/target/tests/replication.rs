@@ -2,13 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may wait and may fail loudly")]
 
 use linerate_array::controller::{Reply, StorageError};
-use linerate_initiator::{Credentials, Disk, LunAddress, PortalAddress, Secret, SessionOptions};
+use linerate_initiator::{Credentials, Disk, LunAddress, PortalAddress, Secret, SessionOptions, ToolError};
 use linerate_io::EpollDriver;
 use linerate_target::{Array, ArrayConfig};
 use serde_json::{Value, json};
 use std::{thread, time::Duration};
 
-const SECRET: &str = "a secret of partners";
 const VOLUME_BYTES: u64 = 8 << 20;
 
 struct Site {
@@ -28,9 +27,7 @@ impl Site {
                 "pools": [{"name": "p0", "raid_sets": ["r0"], "page_bytes": 65536}]
             },
             "targets": [
-                {"name": format!("iqn.2026-11.lab.linerate:{name}"), "volumes": []},
-                {"name": format!("iqn.2026-11.lab.linerate:{name}:replication"),
-                    "chap": {"user": "partner", "secret": SECRET}, "volumes": []}
+                {"name": format!("iqn.2026-11.lab.linerate:{name}"), "volumes": []}
             ]
         });
         let config: ArrayConfig = serde_json::from_value(config).unwrap();
@@ -58,15 +55,21 @@ impl Site {
         Disk::open(EpollDriver::new().unwrap(), &address, &options, &Credentials::default()).unwrap()
     }
 
-    fn partner(&self, lun: u16) -> Disk<EpollDriver> {
-        let target = format!("iqn.2026-11.lab.linerate:{}:replication", self.name);
-        let address = LunAddress { portal: PortalAddress::parse(&self.portal()).unwrap(), target, lun };
+    /// Who writes where a copy goes, as the one that it is for or as somebody else.
+    fn sender(&self, access: &Value, secret: &str) -> Result<Disk<EpollDriver>, ToolError> {
+        let target = access["target"].as_str().unwrap().to_owned();
+        let portal = PortalAddress::parse(&self.portal()).unwrap();
         let credentials = Credentials {
-            user: Some("partner".into()),
-            secret: Some(Secret::new(SECRET)),
+            user: Some("source".into()),
+            secret: Some(Secret::new(secret)),
             ..Credentials::default()
         };
-        Disk::open(EpollDriver::new().unwrap(), &address, &SessionOptions::default(), &credentials).unwrap()
+        let address = LunAddress { portal, target, lun: 0 };
+        Disk::open(EpollDriver::new().unwrap(), &address, &SessionOptions::default(), &credentials)
+    }
+
+    fn pair(&self, partner: &Self) -> Value {
+        json!({"here": self.name, "partner": partner.name})
     }
 
     /// Waits until a copy is over; its status.
@@ -82,21 +85,25 @@ impl Site {
     }
 }
 
-fn copy(from: &Site, to: &Site, begun: &Value) -> Value {
-    let link = json!({"portal": to.portal(), "chap_user": "partner", "chap_secret": SECRET});
+fn copy(from: &Site, portal: &str, begun: &Value) -> Value {
+    let link = json!({ "portal": portal });
     let fields = json!({"answer": begun["answer"], "access": begun["access"], "link": link});
     from.ask("replica_copy", fields).unwrap();
     from.copied()
 }
 
+fn begin(from: &Site, to: &Site, volumes: &[&str]) -> Value {
+    let prepare = json!({"group": "g", "volumes": volumes, "pair": from.pair(to)});
+    let offer = from.ask("replica_prepare", prepare).unwrap();
+    to.ask("replica_begin", json!({"offer": offer, "pair": to.pair(from), "partner": from.name})).unwrap()
+}
+
 fn transfer(from: &Site, to: &Site, volumes: &[&str]) -> u64 {
-    let offer =
-        from.ask("replica_prepare", json!({"group": "g", "volumes": volumes, "to": to.name})).unwrap();
-    let begun = to.ask("replica_begin", json!({"offer": offer, "partner": from.name})).unwrap();
-    let status = copy(from, to, &begun);
+    let begun = begin(from, to, volumes);
+    let status = copy(from, &to.portal(), &begun);
     let commit = &status["progress"]["commit"];
     assert!(commit.is_object(), "{status}");
-    to.ask("replica_commit", json!({"commit": commit, "partner": from.name})).unwrap();
+    to.ask("replica_commit", json!({"commit": commit, "pair": to.pair(from), "partner": from.name})).unwrap();
     from.ask("replica_confirm", json!({"commit": commit})).unwrap();
     status["progress"]["sent_bytes"].as_u64().unwrap()
 }
@@ -118,26 +125,36 @@ fn volumes_follow_over_iscsi_there_and_back() {
 
     // Half a transfer, and what it wrote late, never shows.
     v0.write(65536, &vec![1; 65536]).unwrap();
-    let offer = here.ask("replica_prepare", json!({"group": "g"})).unwrap();
-    let begun = there.ask("replica_begin", json!({"offer": offer, "partner": "here"})).unwrap();
-    let lun = begun["access"]["luns"][0].as_u64().unwrap() as u16;
-    let mut late = there.partner(lun);
+    let begun = begin(&here, &there, &["v0", "v1"]);
+    let access = &begun["access"];
+    let secret = access["login"]["secret"].as_str().unwrap();
+    let mut late = there.sender(access, secret).unwrap();
+    assert!(there.sender(access, "not its secret").is_err(), "only the source gets in");
     late.write(65536, &[2; 4096]).unwrap();
     let replica = there.manage(json!({"verb": "resize", "volume": "v0", "size_bytes": 4096}));
     assert!(replica.unwrap_err().to_string().contains("is a replica"));
-    there.ask("replica_promote", json!({"group": "g"})).unwrap();
+    there.ask("replica_promote", json!({"group": "g", "force": true})).unwrap();
     assert!(late.write(65536, &[2; 4096]).is_err(), "a late write meets nobody");
+    assert!(there.sender(access, secret).is_err(), "the target of a transfer that is over is gone");
 
     // Hosts find the promoted volumes as they were at the second point.
     let mut bytes = vec![0; 1 << 20];
     there.host(0).read(65536, &mut bytes).unwrap();
     assert!(bytes == old, "v0 was promoted to the point");
-    let refused = there.ask("replica_begin", json!({"offer": offer, "partner": "here"}));
+    let offer = here.ask("replica_prepare", json!({"group": "g", "pair": here.pair(&there)})).unwrap();
+    let refused = there.ask("replica_begin", json!({"offer": offer, "pair": there.pair(&here)}));
     assert!(refused.unwrap_err().to_string().contains("is primary"));
     here.ask("replica_demote", json!({"group": "g"})).unwrap();
     assert!(v0.write(0, &[3; 4096]).is_err(), "hosts are kept out of a replica");
     transfer(&there, &here, &["v0", "v1"]);
-    here.ask("replica_promote", json!({"group": "g"})).unwrap();
+    there.ask("replica_give", json!({"group": "g", "claim": "c"})).unwrap();
+    here.ask("replica_promote", json!({"group": "g", "claim": "c"})).unwrap();
+    assert!(v0.write(0, &[3; 4096]).is_err(), "hosts wait until the partner has passed its role");
+    assert!(there.host(0).write(0, &[3; 4096]).is_err(), "and are kept out there");
+    let id = here.ask("replica_status", json!({"group": "g"})).unwrap()["id"].clone();
+    let pass = json!({"group": "g", "claim": "c", "id": id, "pair": there.pair(&here), "partner": "here"});
+    there.ask("replica_pass", pass).unwrap();
+    here.ask("replica_take", json!({"group": "g", "claim": "c"})).unwrap();
     v0.read(65536, &mut bytes).unwrap();
     assert!(bytes == old, "v0 is what it was at the point");
     v0.read(4096, &mut bytes[..4096]).unwrap();
@@ -146,4 +163,30 @@ fn volumes_follow_over_iscsi_there_and_back() {
     assert!(bytes == old, "v1 is what it was at the point");
     let status = serde_json::to_value(here.array.report()).unwrap();
     assert_eq!(status["storage"]["volumes"][0]["replica"]["role"], "primary");
+}
+
+#[test]
+fn a_copy_goes_only_where_it_was_prepared() {
+    let (here, there, other) = (Site::new("here"), Site::new("there"), Site::new("other"));
+    here.manage(json!({"verb": "create_volume", "name": "v0", "size_bytes": VOLUME_BYTES})).unwrap();
+    here.host(0).write(0, &[7; 4096]).unwrap();
+    // The portal leads to another array, or back to the source, both of which wait for a copy of their own.
+    other.manage(json!({"verb": "create_volume", "name": "w", "size_bytes": VOLUME_BYTES})).unwrap();
+    for wrong in [&other, &here] {
+        let begun = begin(&here, &there, &["v0"]);
+        let status = copy(&here, &wrong.portal(), &begun);
+        let error = status["progress"]["error"].as_str().unwrap().to_owned();
+        assert!(error.contains("is not the partner's"), "{error}");
+        assert_eq!(wrong.array.stats().writes, u64::from(wrong.name == "here"), "nothing was written there");
+    }
+    assert_eq!(transfer(&here, &there, &["v0"]), 65536, "the right way still works");
+}
+
+#[test]
+fn an_array_is_no_partner_of_its_own() {
+    let here = Site::new("here");
+    here.manage(json!({"verb": "create_volume", "name": "v0", "size_bytes": VOLUME_BYTES})).unwrap();
+    let prepare = json!({"group": "g", "volumes": ["v0"], "pair": here.pair(&here)});
+    let refused = here.ask("replica_prepare", prepare).unwrap_err();
+    assert!(refused.to_string().contains("is this array itself"), "{refused}");
 }

@@ -340,6 +340,10 @@ class ArrayConfig(Frozen):
                 )
             if partners[one.partner].control is None:
                 raise misplaced(at, f'the table of partner "{one.partner}" has no control URL and no portal')
+        if self.partners and self.control.identity is None:
+            raise misplaced(
+                ("control", "identity"), "an array with partners needs a file for its own identity"
+            )
         return self
 
     def seam_json(self) -> str:

@@ -34,8 +34,8 @@ _AS_TEXT = {
 }
 """Keys that a file may give as text -> the plain key, what is expected, and what the units stand for."""
 
-_SECRETS = ("secret", "mutual_secret", "chap_secret")
-_PATHS = {"path", "token_file", "certificate", "key", "authority"}
+_SECRETS = ("secret", "mutual_secret")
+_PATHS = {"path", "token_file", "certificate", "key", "identity"}
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\"-]+)\s*\]")
 _KEY = re.compile(r"\s*\"?([\w-]+)\"?\s*=")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 
-from linerate.array.base import Frozen, Name, Secret, misplaced
+from linerate.array.base import Frozen, Name, misplaced
 
-SECRET_BYTES_MIN = 16
 LOOPBACK = "127.0.0.1:0"
 
 
@@ -24,6 +24,13 @@ _Address = Annotated[
 """host:port, or [IPv6]:port."""
 
 
+def _is_https(url: str) -> str:
+    if not re.fullmatch(r"https://(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):\d{1,5}/?", url):
+        raise ValueError("partners speak TLS: https://HOST:PORT")
+    _port_is_one(url.rstrip("/"))
+    return url
+
+
 class Control(Frozen):
     """The HTTP control API of an array that serves."""
 
@@ -35,6 +42,11 @@ class Control(Frozen):
     """PEM file with the certificate chain: the API speaks HTTPS."""
     key: str | None = None
     """PEM file with the certificate's private key."""
+    identity: str | None = None
+    """PEM file with this array's own key and certificate, which partners pin: made if missing. Needed with
+    partners."""
+    partner_listen: _Address | None = None
+    """Address with port where partners reach this array, by mutual TLS; none: it only asks them."""
 
     @model_validator(mode="after")
     def _tls_is_whole(self) -> Control:
@@ -42,6 +54,8 @@ class Control(Frozen):
             raise misplaced(
                 ("key" if self.key else "certificate",), "HTTPS needs both a certificate and a key"
             )
+        if self.partner_listen is not None and self.identity is None:
+            raise misplaced(("partner_listen",), "partners know this array by its identity: name its file")
         return self
 
 
@@ -49,28 +63,18 @@ class Partner(Frozen):
     """Another array, to which this one replicates or from which it receives."""
 
     name: Name
-    """Name that both arrays give each other's table; requests are signed under it."""
-    secret: Secret
-    """Shared by both arrays, at least 16 bytes. It signs requests and is never sent."""
-    control: str | None = Field(default=None, pattern=r"^https?://[^\s/]+/?$")
-    """URL of the partner's control API; an array that only receives needs none."""
-    authority: str | None = None
-    """PEM file with the certificates that vouch for the partner's HTTPS; none: those of this machine."""
+    """What this array calls it."""
+    certificate: str
+    """PEM file with the certificate that `linerate array identity` prints for the partner."""
+    control: Annotated[str, AfterValidator(_is_https)] | None = None
+    """Where the partner listens for its partners; none: this array is only asked."""
     portal: _Address | None = None
     """A portal of the partner on the SAN: data travels there over iSCSI."""
-    chap_user: str | None = None
-    """CHAP user for the partner's target."""
-    chap_secret: Secret | None = None
-    """CHAP secret for the partner's target."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> Partner:
-        if len(self.secret.get_secret_value().encode()) < SECRET_BYTES_MIN:
-            raise misplaced(("secret",), f"a partner's secret has at least {SECRET_BYTES_MIN} bytes")
         if (self.control is None) != (self.portal is None):
             raise misplaced(("name",), "replication to a partner needs both its control URL and a portal")
-        if (self.chap_user is None) != (self.chap_secret is None):
-            raise misplaced(("chap_user",), "CHAP needs both chap_user and a chap secret")
         return self
 
 

@@ -7,13 +7,10 @@ meanwhile, and runs under different loads can be compared. A copy that the end o
 from __future__ import annotations
 
 import contextlib
-import secrets
 import threading
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-
-from pydantic import SecretStr
 
 from linerate.array import partners
 from linerate.array.replication.transfer import CutOffError, transfer
@@ -50,13 +47,9 @@ class Replication:
             pool=POOL,
             keep=1,
         )
-        # Both arrays are asked by the lab itself: nothing is signed, and nothing goes over a control API.
-        self._way = partners.Partner(
-            name=self._partner.name,
-            secret=SecretStr(secrets.token_hex(16)),
-            control=f"http://{self._partner.control_address}",
-            portal=f"{self._partner.interfaces[0].address}:{ISCSI_PORT}",
-        )
+        # Both arrays are asked by the lab itself, which knows them by name: nothing goes over a control API.
+        self._portal = f"{self._partner.interfaces[0].address}:{ISCSI_PORT}"
+        self._pair = {"here": self._source.name, "partner": self._partner.name}
         self._over = threading.Event()
         self._counting = threading.Lock()
         self._sent_bytes = 0
@@ -84,11 +77,8 @@ class Replication:
             return ""
         volumes = [volume.name for volume in self._source.volumes]
         try:
-            self._ask(
-                self._source,
-                "replica_prepare",
-                {"group": GROUP, "volumes": volumes, "to": self._partner.name},
-            )
+            asked = {"group": GROUP, "volumes": volumes, "pair": self._pair}
+            self._ask(self._source, "replica_prepare", asked)
             self._ask(self._source, "replica_forget", {"group": GROUP})
         except LinerateError as error:
             return error.message
@@ -120,9 +110,10 @@ class Replication:
         try:
             transfer(
                 replication=self._group,
-                partner=self._way,
+                portal=self._portal,
+                pair=self._pair,
                 here=partial(self._ask, self._source),
-                there=partial(self._ask, self._partner),
+                there=self._ask_partner,
                 ended=self._over,
                 told=self._note,
             )
@@ -145,7 +136,7 @@ class Replication:
         """Both arrays as if nothing had ever been replicated, after a copy that is complete."""
         self._ask(self._source, "replica_forget", {"group": GROUP})
         # Only a primary can be forgotten: a replica may be all that is left of its volumes.
-        self._ask(self._partner, "replica_promote", {"group": GROUP})
+        self._ask(self._partner, "replica_promote", {"group": GROUP, "force": True})
         self._ask(self._partner, "replica_forget", {"group": GROUP})
         there = {volume["name"] for volume in self._lab.array_reports()[self._partner.name]["volumes"]}
         for volume in self._source.volumes:
@@ -158,6 +149,10 @@ class Replication:
         except LinerateError:
             return False
         return True
+
+    def _ask_partner(self, verb: str, fields: dict[str, Any]) -> dict[str, Any]:
+        pair = {"here": self._partner.name, "partner": self._source.name}
+        return self._ask(self._partner, verb, {**fields, "pair": pair})
 
     def _ask(self, array: Array, verb: str, fields: dict[str, Any]) -> dict[str, Any]:
         return self._lab.manage(array.name, verb, **fields)

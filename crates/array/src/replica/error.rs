@@ -29,6 +29,69 @@ pub enum ReplicaError {
         /// The volume.
         volume: String,
     },
+    /// The partner is this array itself.
+    #[error("the partner is this array itself ({0}); name another array's certificate and address")]
+    Itself(String),
+    /// The group belongs to another pair of arrays.
+    #[error(
+        "group \"{group}\" is joined with the array {known}, not with {now}; if that array takes its place: linerate array \
+         rejoin"
+    )]
+    Joined {
+        /// The group.
+        group: String,
+        /// The identity it is joined with.
+        known: String,
+        /// The identity of the array that asks, or is to be asked.
+        now: String,
+    },
+    /// This array had another identity when the group was joined.
+    #[error(
+        "group \"{group}\" was joined when this array was {known}; now it is {now}. Give it its old identity file, or: \
+         linerate array rejoin, at both arrays"
+    )]
+    Renamed {
+        /// The group.
+        group: String,
+        /// The identity of that time.
+        known: String,
+        /// The identity of now.
+        now: String,
+    },
+    /// An offer between other arrays.
+    #[error(
+        "group \"{group}\" is offered by {from} to {to}; this array is not meant, or the sender is another one"
+    )]
+    NotMeant {
+        /// The group.
+        group: String,
+        /// Who offers it.
+        from: String,
+        /// Who is meant.
+        to: String,
+    },
+    /// Another group of the same name.
+    #[error(
+        "the receiving array has another replication named \"{0}\"; if that one is over, end it there: linerate array forget \
+         --force, and delete its volumes"
+    )]
+    OtherGroup(String),
+    /// A promotion waits for the partner.
+    #[error(
+        "group \"{0}\" is being promoted on this array; wait for it, or give it up: linerate array demote"
+    )]
+    Promoting(String),
+    /// The right to be primary is not on this array.
+    #[error(
+        "the right to make group \"{0}\" primary is not on this array: the partner has it, or a promotion by force came in \
+         between"
+    )]
+    NoToken(String),
+    /// Role or token have changed since the partner was asked.
+    #[error(
+        "the role of group \"{0}\" changed in the meantime; look at both arrays and repeat it at one of them"
+    )]
+    Changed(String),
     /// Hosts write the group's volumes here.
     #[error(
         "group \"{0}\" is primary on this array; to receive it here again, demote it first (what hosts wrote here \

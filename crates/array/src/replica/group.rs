@@ -1,7 +1,7 @@
 //! A group of volumes that are kept at one instant: what both its sides share.
 
 use super::{
-    Gate, Point, ReplicaError, Role, Store,
+    Gate, Pair, Point, ReplicaError, Role, Store,
     copy::Copying,
     state::{GroupState, Incoming, Outgoing},
 };
@@ -28,6 +28,8 @@ pub struct Group<S> {
     saving: Mutex<()>,
     /// Held by each step.
     pub(super) turn: Mutex<()>,
+    /// Held while hosts are let in or kept out together with a change of role.
+    pub(super) hosts: Mutex<()>,
     /// Held by whoever copies.
     pub(super) copy_turn: Mutex<()>,
     pub(super) copying: RefCell<Option<Rc<Copying>>>,
@@ -50,6 +52,7 @@ impl<S: Store + 'static> Group<S> {
             state: RefCell::new(state),
             saving: Mutex::default(),
             turn: Mutex::default(),
+            hosts: Mutex::default(),
             copy_turn: Mutex::default(),
             copying: RefCell::default(),
             gates: RefCell::default(),
@@ -71,17 +74,28 @@ impl<S: Store + 'static> Group<S> {
         self.state.borrow().volumes.clone()
     }
 
-    /// Which partner it replicates with, if that was said.
-    pub fn partner(&self) -> Option<String> {
-        self.state.borrow().partner.clone()
+    /// What it was named at random when it was made, the same on both arrays.
+    pub fn id(&self) -> String {
+        self.state.borrow().id.clone()
     }
 
-    /// Remembers the partner, if one is named.
-    pub async fn set_partner(&self, partner: Option<String>) -> Result<(), ReplicaError> {
-        if partner.is_none() || self.partner() == partner {
-            return Ok(());
+    /// The arrays that exchange it.
+    pub fn pair(&self) -> Pair {
+        self.state.borrow().pair.clone()
+    }
+
+    /// Refuses other arrays than those that the group was joined between.
+    pub fn check_pair(&self, pair: &Pair) -> Result<(), ReplicaError> {
+        check_pair(pair)?;
+        let known = self.pair();
+        let group = self.name.clone();
+        if known.here != pair.here {
+            return Err(ReplicaError::Renamed { group, known: known.here, now: pair.here.clone() });
         }
-        self.update(|state| state.partner = partner).await
+        if known.partner != pair.partner {
+            return Err(ReplicaError::Joined { group, known: known.partner, now: pair.partner.clone() });
+        }
+        Ok(())
     }
 
     /// Points that both arrays have and that are still here, oldest first.
@@ -164,6 +178,14 @@ impl<S: Store + 'static> Group<S> {
 fn names(incoming: &Incoming) -> impl Iterator<Item = String> {
     let bases = incoming.volumes.iter().filter_map(|volume| volume.base.clone());
     bases.chain([incoming.point.name.clone()])
+}
+
+/// Refuses a partner that is this array itself.
+pub(super) fn check_pair(pair: &Pair) -> Result<(), ReplicaError> {
+    if pair.here == pair.partner {
+        return Err(ReplicaError::Itself(pair.here.clone()));
+    }
+    Ok(())
 }
 
 /// Begins the keys of all groups in the store's table.

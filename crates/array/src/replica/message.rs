@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 pub struct Offer {
     /// The volumes that are kept at one instant.
     pub group: String,
+    /// What the group was named at random when it was made.
+    pub id: String,
+    /// Identity of the array that offers.
+    pub from: String,
+    /// Identity of the array that it is offered to; no other accepts it.
+    pub to: String,
     /// The point to copy.
     pub point: Point,
     /// Its volumes.

@@ -9,7 +9,7 @@
 //! - [`Replicator`]: the groups of an array, found again after a restart.
 //! - [`Group::prepare`], [`Group::copy`], [`Group::confirm`] (`source.rs`, `copy.rs`): the primary's side.
 //! - [`Group::begin`], [`Group::commit`] (`receiver.rs`): the replica's side. [`Gate`]: what keeps the past out.
-//! - [`Group::promote`], [`Group::demote`] (`role.rs`): who is who.
+//! - [`Group::promote`], [`Group::give`], [`Group::demote`] (`role.rs`): who is primary, and why there is only one.
 //! - [`service`]: all of it as verbs of an array. [`Store`]: what all of this asks of a pool. [`Link`]: the
 //!   way to the partner's volumes.
 //!
@@ -62,5 +62,6 @@ pub use link::{Link, LinkError, Sending};
 pub use message::{Answer, AnsweredVolume, Commit, Offer, OfferedVolume, Point};
 pub use receiver::Begun;
 pub use replicator::Replicator;
-pub use state::Role;
+pub use role::Promotion;
+pub use state::{Pair, Role};
 pub use store::{Extent, Store, StoreError};

@@ -1,7 +1,10 @@
 //! The partner's side of a transfer: make the volumes what the source wants to start from, let it write, and
 //! turn the result into a point.
 
-use super::{Answer, AnsweredVolume, Commit, Gate, Group, Offer, ReplicaError, Role, Store, state::Incoming};
+use super::{
+    Answer, AnsweredVolume, Commit, Gate, Group, Offer, Pair, Point, ReplicaError, Role, Store,
+    state::{Incoming, Token},
+};
 use crate::disk::Disk;
 use std::rc::Rc;
 
@@ -17,12 +20,20 @@ pub struct Begun {
 impl<S: Store + 'static> Group<S> {
     /// Gets ready to receive a point. Whatever a transfer that was not committed wrote is taken back, unless this is the
     /// same transfer and its source can go on from there.
-    pub async fn begin(&self, offer: &Offer) -> Result<Begun, ReplicaError> {
+    pub async fn begin(&self, offer: &Offer, pair: &Pair) -> Result<Begun, ReplicaError> {
         let _turn = self.turn.lock().await;
-        if self.role() != Role::Replica {
-            return Err(ReplicaError::IsPrimary(self.name.clone()));
+        self.check_pair(pair)?;
+        check_offer(offer, pair)?;
+        if self.id() != offer.id {
+            return Err(ReplicaError::OtherGroup(self.name.clone()));
+        }
+        match self.role() {
+            Role::Replica => {}
+            Role::Promoting { .. } => return Err(ReplicaError::Promoting(self.name.clone())),
+            Role::Primary => return Err(ReplicaError::IsPrimary(self.name.clone())),
         }
         self.check_members(offer)?;
+        self.give_way().await?;
         self.close_gates().await;
         self.finish_commit().await?;
         if self.has_point(&offer.point.name) {
@@ -41,6 +52,15 @@ impl<S: Store + 'static> Group<S> {
             volumes: incoming.volumes,
         };
         Ok(Begun { answer, gates })
+    }
+
+    /// The partner is primary: a token that is left here from before it was promoted by force is void. Without one, the
+    /// volumes are known to be a copy.
+    async fn give_way(&self) -> Result<(), ReplicaError> {
+        if self.state().token == Token::Absent {
+            return Ok(());
+        }
+        self.update(|state| state.become_role(Role::Replica, Token::Absent)).await
     }
 
     fn check_members(&self, offer: &Offer) -> Result<(), ReplicaError> {
@@ -160,10 +180,24 @@ impl<S: Store + 'static> Group<S> {
         self.prune().await
     }
 
+    /// The point on its way from the partner.
+    pub fn incoming_point(&self) -> Option<Point> {
+        self.state().incoming.as_ref().map(|incoming| incoming.point.clone())
+    }
+
     pub(super) fn volume(&self, name: &str) -> Result<Rc<dyn Disk>, ReplicaError> {
         let gone = || ReplicaError::Invalid(format!("group \"{}\": volume \"{name}\" is gone", self.name));
         self.store.volume(name).ok_or_else(gone)
     }
+}
+
+/// Refuses an offer that another array made, or that another array is meant to accept.
+pub(super) fn check_offer(offer: &Offer, pair: &Pair) -> Result<(), ReplicaError> {
+    if offer.from == pair.partner && offer.to == pair.here {
+        return Ok(());
+    }
+    let (from, to) = (offer.from.clone(), offer.to.clone());
+    Err(ReplicaError::NotMeant { group: offer.group.clone(), from, to })
 }
 
 /// The answer when there is nothing to do.

@@ -1,9 +1,10 @@
 //! All groups of one array.
 
 use super::{
-    Begun, Group, Offer, ReplicaError, Role, Store,
-    group::{KEYS, key},
-    state::GroupState,
+    Begun, Group, Offer, Pair, ReplicaError, Store,
+    group::{KEYS, check_pair, key},
+    receiver::check_offer,
+    state::{FORMAT, GroupState},
 };
 use crate::runtime::Runtime;
 use std::{cell::RefCell, collections::BTreeMap, fmt, rc::Rc};
@@ -27,11 +28,8 @@ impl<S: Store + 'static> Replicator<S> {
         for key in replicator.store.keys(KEYS)? {
             let name = key.strip_prefix(KEYS).unwrap_or(&key).to_owned();
             let record = replicator.store.get(&key)?.unwrap_or_default();
-            let unreadable = |error: serde_json::Error| ReplicaError::Record {
-                group: name.clone(),
-                reason: error.to_string(),
-            };
-            let state = serde_json::from_slice(&record).map_err(unreadable)?;
+            let unreadable = |reason: String| ReplicaError::Record { group: name.clone(), reason };
+            let state = read_record(&record).map_err(unreadable)?;
             replicator.insert(&name, state);
         }
         Ok(replicator)
@@ -67,8 +65,14 @@ impl<S: Store + 'static> Replicator<S> {
     }
 
     /// The primary group of these volumes: a new one, or the one that there is.
-    pub async fn primary(&self, name: &str, volumes: &[String]) -> Result<Rc<Group<S>>, ReplicaError> {
+    pub async fn primary(
+        &self,
+        name: &str,
+        volumes: &[String],
+        pair: &Pair,
+    ) -> Result<Rc<Group<S>>, ReplicaError> {
         if let Ok(group) = self.group(name) {
+            group.check_pair(pair)?;
             let mine = group.volumes();
             if mine != volumes {
                 return Err(ReplicaError::Membership { group: name.into(), volumes: mine.join(", ") });
@@ -80,29 +84,34 @@ impl<S: Store + 'static> Replicator<S> {
                 return Err(ReplicaError::Invalid(format!("there is no volume \"{volume}\" to replicate")));
             }
         }
-        self.create(name, GroupState::new(Role::Primary, volumes.to_vec(), 1)).await
+        let id = format!("{:016x}{:016x}", (self.random)(), (self.random)());
+        self.create(name, GroupState::primary(id, pair.clone(), volumes.to_vec())).await
     }
 
     /// Begins to receive: see [`Group::begin`]. A group that is offered for the first time is made.
-    pub async fn begin(&self, offer: &Offer) -> Result<Begun, ReplicaError> {
+    pub async fn begin(&self, offer: &Offer, pair: &Pair) -> Result<Begun, ReplicaError> {
+        check_pair(pair)?;
+        check_offer(offer, pair)?;
         let group = match self.group(&offer.group) {
             Ok(group) => group,
-            Err(_) => self.receive_first(offer).await?,
+            Err(_) => self.receive_first(offer, pair).await?,
         };
-        group.begin(offer).await
+        group.begin(offer, pair).await
     }
 
-    async fn receive_first(&self, offer: &Offer) -> Result<Rc<Group<S>>, ReplicaError> {
+    async fn receive_first(&self, offer: &Offer, pair: &Pair) -> Result<Rc<Group<S>>, ReplicaError> {
         let volumes: Vec<String> = offer.volumes.iter().map(|volume| volume.name.clone()).collect();
         if let Some(volume) = volumes.iter().find(|volume| self.store.volume(volume).is_some()) {
             let (group, volume) = (offer.group.clone(), volume.clone());
             return Err(ReplicaError::NameTaken { group, volume });
         }
-        self.create(&offer.group, GroupState::new(Role::Replica, volumes, offer.keep)).await
+        let state = GroupState::replica(offer.id.clone(), pair.clone(), volumes, offer.keep);
+        self.create(&offer.group, state).await
     }
 
     async fn create(&self, name: &str, state: GroupState) -> Result<Rc<Group<S>>, ReplicaError> {
         check_name(name)?;
+        check_pair(&state.pair)?;
         check_volumes(&state.volumes)?;
         for volume in &state.volumes {
             if let Some(other) = self.group_of(volume) {
@@ -119,16 +128,21 @@ impl<S: Store + 'static> Replicator<S> {
         Ok(group)
     }
 
-    /// Forgets a group: its volumes stay, its points go. A replica has to be promoted first.
-    pub async fn forget(&self, name: &str) -> Result<(), ReplicaError> {
+    /// Forgets a group: its volumes stay, its points go. A replica has to be promoted first, unless it is `forced`: then its
+    /// volumes are left as the last transfer left them.
+    pub async fn forget(&self, name: &str, forced: bool) -> Result<(), ReplicaError> {
         let group = self.group(name)?;
         let _turn = group.turn.lock().await;
-        group.must_be_primary()?;
+        if !forced {
+            group.must_be_primary()?;
+        }
         group.stop().await;
+        group.close_gates().await;
         group
             .update(|state| {
                 state.points.clear();
                 state.outgoing = None;
+                state.incoming = None;
             })
             .await?;
         group.prune().await?;
@@ -142,6 +156,16 @@ impl<S: Store + 'static> Replicator<S> {
         self.groups.borrow_mut().insert(name.to_owned(), Rc::clone(&group));
         group
     }
+}
+
+/// What a record says; another version of it is named.
+fn read_record(record: &[u8]) -> Result<GroupState, String> {
+    let value: serde_json::Value = serde_json::from_slice(record).map_err(|error| error.to_string())?;
+    let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(1);
+    if format != u64::from(FORMAT) {
+        return Err(format!("it has format {format}, and this version reads {FORMAT}"));
+    }
+    serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
 /// Longest name of a group, as of everything on an array.

@@ -58,7 +58,9 @@ impl<S: Store + 'static> Group<S> {
             bases.retain(|base| *base != point.name);
             volumes.push(OfferedVolume { name, size_bytes, bases });
         }
-        Ok(Offer { group: self.name.clone(), point, volumes, keep })
+        let (group, id) = (self.name.clone(), self.id());
+        let super::Pair { here: from, partner: to } = self.pair();
+        Ok(Offer { group, id, from, to, point, volumes, keep })
     }
 
     /// Copies what the partner lacks, from where the last attempt came to if that still counts. Run it as a task: it must

@@ -7,12 +7,13 @@
 
 mod link;
 mod pools;
+mod roles;
 mod store;
 mod world;
 
 use linerate_array::{
     Executor,
-    replica::{ReplicaError, Role, Store},
+    replica::{Group, Promotion, ReplicaError, Role, Store},
 };
 use linerate_sim::for_each_seed;
 use std::rc::Rc;
@@ -25,7 +26,7 @@ const SEEDS: u64 = 1500;
 fn points_stay_true_and_promotions_whole_whatever_breaks() {
     for_each_seed(SEEDS, |seed| {
         let mut executor = Executor::new();
-        let world = World::new(executor.runtime(), seed);
+        let world = World::new(executor.runtime(), seed, 2);
         let end = executor.run_ahead(scenario(Rc::clone(&world)));
         assert!(end.is_some(), "everything waits for nothing");
     });
@@ -107,7 +108,8 @@ async fn change_roles(world: &Rc<World>, primary: usize) {
     }
     world.restart(primary).await;
     let replica = 1 - primary;
-    let promoted = until_done(world, replica, |group| async move { group.promote(None).await }).await;
+    let force = |group: Rc<Group<_>>| async move { group.promote(Promotion::Force).await };
+    let promoted = until_done(world, replica, force).await.unwrap();
     world.check_volumes(replica, &promoted.name);
     assert!(promoted.at_s >= known.at_s, "a point that both knew was forgotten");
     until_done(world, primary, |group| async move { group.demote().await }).await;

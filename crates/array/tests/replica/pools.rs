@@ -11,7 +11,7 @@ use linerate_array::{
     pool::{Pool, PoolConfig},
     replica::{
         Gate, Link, ReplicaError,
-        service::{Access, Fields, LinkSpec, Service, Surroundings},
+        service::{Access, Fields, LinkSpec, Login, Service, Surroundings},
     },
 };
 use linerate_sim::{Rng, for_each_seed};
@@ -47,7 +47,7 @@ impl Surroundings for San {
         let luns = (0..gates.len() as u16).collect();
         let target = format!("{group}.{}", self.made.get());
         self.shown.borrow_mut().insert(target.clone(), gates);
-        ready(Ok(Access { target, luns })).boxed_local()
+        ready(Ok(Access { target, luns, login: Login::default() })).boxed_local()
     }
 
     fn withdraw(&self, group: &str) -> LocalBoxFuture<'static, ()> {
@@ -79,6 +79,7 @@ impl Surroundings for San {
 }
 
 struct Array {
+    name: String,
     pool: Pool,
     service: Rc<Service>,
     san: San,
@@ -93,13 +94,17 @@ impl Array {
         let san = San { locked: Rc::default(), ..san.clone() };
         let pools = vec![("p0".to_owned(), pool.clone())];
         let service = Service::open(san.runtime.clone(), Rc::new(san.clone()), pools).await.unwrap();
-        Self { pool, service, san }
+        Self { name: name.to_owned(), pool, service, san }
     }
 
     async fn ask(&self, verb: &str, value: Value) -> Result<Value, ReplicaError> {
         let Value::Object(fields) = value else { panic!("{verb} takes an object") };
         let reply: Fields = self.service.manage(verb, fields).await?;
         Ok(Value::Object(reply))
+    }
+
+    fn pair(&self, partner: &Self) -> Value {
+        json!({"here": self.name, "partner": partner.name})
     }
 
     async fn bytes(&self, volume: &str) -> Vec<u8> {
@@ -131,9 +136,16 @@ impl Array {
 }
 
 /// What drives a transfer does just this, over HTTP.
-async fn transfer(from: &Array, to: &Array, prepare: Value, runtime: &Runtime) -> Result<(), ReplicaError> {
+async fn transfer(
+    from: &Array,
+    to: &Array,
+    mut prepare: Value,
+    runtime: &Runtime,
+) -> Result<(), ReplicaError> {
+    prepare["pair"] = from.pair(to);
     let offer = from.ask("replica_prepare", prepare).await?;
-    let begun = to.ask("replica_begin", json!({"offer": offer, "partner": "other"})).await?;
+    let begin = json!({"offer": offer, "pair": to.pair(from), "partner": "other"});
+    let begun = to.ask("replica_begin", begin).await?;
     let options = json!({"piece_bytes": 8192, "checkpoint_bytes": 65536});
     let copy = json!({"answer": begun["answer"], "access": begun["access"],
         "link": {"portal": "192.0.2.1:3260"}, "options": options});
@@ -147,7 +159,7 @@ async fn transfer(from: &Array, to: &Array, prepare: Value, runtime: &Runtime) -
     };
     let commit = &status["progress"]["commit"];
     assert!(commit.is_object(), "{status}");
-    to.ask("replica_commit", json!({"commit": commit, "partner": "other"})).await?;
+    to.ask("replica_commit", json!({"commit": commit, "pair": to.pair(from), "partner": "other"})).await?;
     from.ask("replica_confirm", json!({"commit": commit})).await?;
     Ok(())
 }
@@ -200,21 +212,18 @@ async fn there_and_back(runtime: Runtime, seed: u64) {
             }
         }
         assert_eq!(*to.san.locked.borrow(), volumes, "hosts are kept out of a replica");
-        to.ask("replica_promote", json!({"group": "g"})).await.unwrap();
+        to.ask("replica_promote", json!({"group": "g", "force": true})).await.unwrap();
         assert!(to.san.locked.borrow().is_empty());
         for (volume, known) in volumes.iter().zip(known) {
             assert!(to.bytes(volume).await == known, "{volume} is not what it was at the point");
         }
-        let refused = to.ask("replica_begin", begin_nothing()).await;
+        let again = json!({"group": "g", "pair": from.pair(&to)});
+        let offer = from.ask("replica_prepare", again).await.unwrap();
+        let refused = to.ask("replica_begin", json!({"offer": offer, "pair": to.pair(&from)})).await;
         assert!(matches!(refused, Err(ReplicaError::IsPrimary(_))), "{refused:?}");
         from.ask("replica_demote", json!({"group": "g"})).await.unwrap();
         std::mem::swap(&mut from, &mut to);
     }
-}
-
-fn begin_nothing() -> Value {
-    let offer = json!({"group": "g", "point": {"name": "replica-0000000000000001", "at_s": 0.0}, "volumes": [], "keep": 1});
-    json!({"offer": offer})
 }
 
 #[test]
@@ -233,16 +242,27 @@ fn a_partner_receives_its_own_and_does_nothing_else() {
         from.pool.create_volume("v0", 8192).await.unwrap();
         let prepare = json!({"group": "g", "volumes": ["v0"]});
         transfer(&from, &to, prepare, &runtime).await.unwrap();
-        let offer = from.ask("replica_prepare", json!({"group": "g"})).await.unwrap();
-        let stranger = to.ask("replica_begin", json!({"offer": offer, "partner": "stranger"})).await;
-        assert!(stranger.unwrap_err().to_string().contains("not with \"stranger\""));
+        let offer = from.ask("replica_prepare", json!({"group": "g", "pair": from.pair(&to)})).await.unwrap();
+        let stranger = json!({"here": "b", "partner": "stranger"});
+        let refused = to.ask("replica_begin", json!({"offer": offer, "pair": stranger})).await;
+        assert!(matches!(refused, Err(ReplicaError::NotMeant { .. })), "{refused:?}");
+        let mut theirs = offer.clone();
+        theirs["from"] = "stranger".into();
+        let refused = to.ask("replica_begin", json!({"offer": theirs, "pair": stranger})).await;
+        assert!(matches!(refused, Err(ReplicaError::Joined { .. })), "{refused:?}");
+        let mut other = offer.clone();
+        other["id"] = "another one".into();
+        let refused = to.ask("replica_begin", json!({"offer": other, "pair": to.pair(&from)})).await;
+        assert!(matches!(refused, Err(ReplicaError::OtherGroup(_))), "{refused:?}");
         let verb = to.ask("replica_promote", json!({"group": "g", "partner": "other"})).await;
         assert!(verb.unwrap_err().to_string().contains("may not ask"));
         // A volume of the owner's is not taken for a replica.
         to.pool.create_volume("v9", 8192).await.unwrap();
         from.pool.create_volume("v9", 8192).await.unwrap();
-        let other = from.ask("replica_prepare", json!({"group": "h", "volumes": ["v9"]})).await.unwrap();
-        let taken = to.ask("replica_begin", json!({"offer": other, "partner": "other"})).await;
+        let prepare = json!({"group": "h", "volumes": ["v9"], "pair": from.pair(&to)});
+        let other = from.ask("replica_prepare", prepare).await.unwrap();
+        let begin = json!({"offer": other, "pair": to.pair(&from), "partner": "other"});
+        let taken = to.ask("replica_begin", begin).await;
         assert!(matches!(taken, Err(ReplicaError::NameTaken { .. })), "{taken:?}");
     });
     assert!(end.is_some(), "a deadlock");

@@ -84,6 +84,14 @@ impl MemoryStore {
         }
     }
 
+    /// Other disks with the same contents, and a process of their own.
+    pub(crate) fn copied(&self) -> Self {
+        let platters = self.platters.borrow();
+        let (volumes, table) = (platters.volumes.clone(), platters.table.clone());
+        let copy = Platters { volumes, table, life: 0 };
+        Self { platters: Rc::new(RefCell::new(copy)), life: 0, ..self.clone() }
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.platters.borrow().life == self.life
     }

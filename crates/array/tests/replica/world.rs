@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 use linerate_array::{
     Runtime,
-    replica::{Commit, CopyOptions, Group, ReplicaError, Replicator, Role, Store},
+    replica::{Commit, CopyOptions, Group, Pair, ReplicaError, Replicator, Role, Store},
 };
 use linerate_sim::Rng;
 use std::{
@@ -26,12 +26,17 @@ pub(crate) const GROUP: &str = "mail";
 pub(crate) struct Array {
     pub(crate) store: MemoryStore,
     pub(crate) replicator: Rc<Replicator<MemoryStore>>,
+    pub(crate) identity: String,
+    /// The identity that it was told its partner has.
+    pub(crate) partner: String,
+    /// Which array its partner's address leads to.
+    pub(crate) leads_to: usize,
 }
 
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) rng: Rc<RefCell<Rng>>,
-    pub(crate) arrays: [RefCell<Array>; 2],
+    pub(crate) arrays: Vec<RefCell<Array>>,
     /// What a point's volumes must hold, by its name: learned from the array that took it.
     truth: RefCell<BTreeMap<String, Vec<Vec<u8>>>>,
     /// Breaks the link that is in use.
@@ -42,14 +47,17 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(runtime: Runtime, seed: u64) -> Rc<Self> {
+    /// Arrays, the first two of which are each other's partners; the others believe to be the first one's.
+    pub(crate) fn new(runtime: Runtime, seed: u64, arrays: usize) -> Rc<Self> {
         let rng = Rc::new(RefCell::new(Rng::new(seed)));
-        let array = || {
+        let array = |number: usize| {
             let store = MemoryStore::new(runtime.clone(), Rc::clone(&rng));
             let replicator = open(&store, &runtime, &rng);
-            RefCell::new(Array { store, replicator })
+            let leads_to = usize::from(number == 0);
+            let (identity, partner) = (format!("array {number}"), format!("array {leads_to}"));
+            RefCell::new(Array { store, replicator, identity, partner, leads_to })
         };
-        let arrays = [array(), array()];
+        let arrays = (0..arrays).map(array).collect();
         Rc::new(Self {
             runtime,
             arrays,
@@ -170,13 +178,15 @@ impl World {
     ) -> Option<Commit> {
         let (names, at_s) = (volumes.to_vec(), f64::from(self.at_s.replace(self.at_s.get() + 1)));
         let source = self.replicator(from);
-        self.ask(from, async move { source.primary(GROUP, &names).await }).await?.ok()?;
+        let pair = self.pair(from);
+        self.ask(from, async move { source.primary(GROUP, &names, &pair).await }).await?.ok()?;
         let prepare = |group: Rc<Group<_>>| async move { group.prepare(at_s, keep).await };
         let offer = self.ask_group(from, prepare).await?.ok()?;
         self.learn(from, &offer.point.name, volumes);
-        let partner = self.replicator(1 - from);
-        let partner_store = self.store(1 - from);
-        let begun = self.ask(1 - from, async move { partner.begin(&offer).await }).await?.ok()?;
+        let to = self.leads_to(from);
+        let (partner, partner_store, pair) = (self.replicator(to), self.store(to), self.met(to, from));
+        let begin = async move { partner.begin(&offer, &pair).await };
+        let begun = self.ask(to, begin).await?.ok()?;
         let cable = Rc::new(Cell::new(false));
         *self.cable.borrow_mut() = Rc::clone(&cable);
         let (runtime, rng) = (self.runtime.clone(), Rc::clone(&self.rng));
@@ -187,12 +197,28 @@ impl World {
         let commit = self.ask_group(from, copy).await?.ok()?;
         let sent = commit.clone();
         let seal = |group: Rc<Group<_>>| async move { group.commit(&sent).await };
-        self.ask_group(1 - from, seal).await?.ok()?;
-        self.check_points(1 - from);
+        self.ask_group(to, seal).await?.ok()?;
+        self.check_points(to);
         let sent = commit.clone();
         let confirm = |group: Rc<Group<_>>| async move { group.confirm(&sent).await };
         self.ask_group(from, confirm).await?.ok()?;
         Some(commit)
+    }
+
+    pub(crate) fn leads_to(&self, array: usize) -> usize {
+        self.arrays[array].borrow().leads_to
+    }
+
+    /// The pair as an array is told it.
+    pub(crate) fn pair(&self, array: usize) -> Pair {
+        let Array { identity, partner, .. } = &*self.arrays[array].borrow();
+        Pair { here: identity.clone(), partner: partner.clone() }
+    }
+
+    /// The pair as an array finds it when another one has proven its identity.
+    pub(crate) fn met(&self, array: usize, other: usize) -> Pair {
+        let identity = |array: usize| self.arrays[array].borrow().identity.clone();
+        Pair { here: identity(array), partner: identity(other) }
     }
 
     fn options(&self) -> CopyOptions {
@@ -251,7 +277,11 @@ impl World {
     }
 }
 
-fn open(store: &MemoryStore, runtime: &Runtime, rng: &Rc<RefCell<Rng>>) -> Rc<Replicator<MemoryStore>> {
+pub(crate) fn open(
+    store: &MemoryStore,
+    runtime: &Runtime,
+    rng: &Rc<RefCell<Rng>>,
+) -> Rc<Replicator<MemoryStore>> {
     let rng = Rc::clone(rng);
     let random = move || rng.borrow_mut().next_u64();
     Rc::new(Replicator::open(Rc::new(store.clone()), runtime.clone(), random).unwrap())

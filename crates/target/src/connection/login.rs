@@ -21,7 +21,7 @@ use linerate_iscsi::{
     pdu::{BHS_BYTES, LoginRequest, LoginStatus},
     window::CommandWindow,
 };
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
 /// One login.
 pub(super) struct Login {
@@ -175,7 +175,7 @@ impl Connection {
             return self.close(core);
         }
         let target = established.target_name.as_deref().and_then(|name| core.service.target(name));
-        let device = nexus.zip(target.map(Arc::clone)).map(|(nexus, target)| Device { nexus, target });
+        let device = nexus.zip(target).map(|(nexus, target)| Device { nexus, target });
         let params = &established.params;
         self.receiver.negotiated(
             params.header_digest,

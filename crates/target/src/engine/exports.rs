@@ -1,6 +1,6 @@
 //! Volumes that come, change and go while the array serves, and how initiators see it.
 
-use super::{serve::Served, shop::Shop};
+use super::{Transfers, serve::Served, shop::Shop};
 use crate::{
     config::{AluaState, VolumeConfig, VolumeKind},
     target::{self, Target},
@@ -28,6 +28,8 @@ pub(crate) struct Stage {
     pub(crate) array: String,
     pub(crate) groups: Vec<(u16, AluaState)>,
     pub(crate) targets: Vec<Arc<Target>>,
+    /// Where partners find what they write.
+    pub(crate) transfers: Arc<Transfers>,
 }
 
 /// How a volume is shown that the configuration does not name, or no longer is. Lies in its pool.

@@ -8,7 +8,8 @@
 //! - `mod.rs`: [`Engine`], as the rest of the array sees it.
 //! - `request.rs`: what passes between workers and engine.
 //! - `thread.rs`: the thread's loop. `shop.rs`: what its tasks share. `serve.rs`: one operation on a volume.
-//! - `exports.rs`: volumes that come, change and go while initiators look. `replica.rs`: what partners see.
+//! - `exports.rs`: volumes that come, change and go while initiators look. `replica.rs`: what partners see;
+//!   `transfers.rs`: the targets where they see it.
 
 mod exports;
 mod replica;
@@ -16,9 +17,11 @@ mod request;
 mod serve;
 mod shop;
 mod thread;
+mod transfers;
 
 pub(crate) use exports::{Record, Stage};
 pub(crate) use request::{Answer, Fault, Finished, Operation, Outcome, Piece, Request};
+pub(crate) use transfers::Transfers;
 
 use crate::config::VolumeConfig;
 use bytes::Bytes;

@@ -1,9 +1,9 @@
 //! Replication on the engine's thread: what a partner is shown, who is kept out of a volume, the way to a partner.
 
-use super::{Inbox, serve::Served, shop::Shop};
+use super::{Inbox, Stage, serve::Served, shop::Shop};
 use crate::{
     config::{VolumeConfig, VolumeKind},
-    partner::{PartnerLink, Wake},
+    partner::{self, PartnerLink, Wake},
     target::{self, Target},
     volume::{VolumeId, unit_of},
 };
@@ -13,20 +13,22 @@ use linerate_array::{
     controller::{Command, Reply, StorageError},
     replica::{
         Gate, Link, LinkError, ReplicaError,
-        service::{Access, Fields, LinkSpec, Service, Surroundings},
+        service::{Access, Fields, LinkSpec, Login, Service, Surroundings},
     },
 };
 use linerate_io::{Nanos, Preference, system::unix_time_s};
-use linerate_scsi::MAX_LUN;
+use linerate_iscsi::chap::{Algorithm, ChapConfig, ChapConfigError, Credentials, Secret};
+use linerate_scsi::{Inventory, LogicalUnit, UnitError};
 use std::{
-    cell::{Cell, RefCell},
+    cell::RefCell,
     collections::BTreeMap,
+    fmt::Display,
     rc::{Rc, Weak},
     sync::Arc,
 };
 
-/// A target with a name that ends so is where partners find what they write; without one, the first target is.
-const TARGET_SUFFIX: &str = ":replication";
+/// Begins the names of the targets where partners find what they write.
+const TARGET: &str = "iqn.2026-11.lab.linerate:replication";
 /// How often it is looked whether hosts' operations have ended.
 const LOOK_NS: Nanos = 1_000_000;
 /// A partner's sessions log in under this name.
@@ -39,8 +41,6 @@ struct Around {
     wake: Wake,
     /// By group: target, LUN and number of what its partner writes.
     shown: Rc<RefCell<BTreeMap<String, Vec<Place>>>>,
-    /// LUNs are given from the top, and none again before all others: a session that remembers one finds nothing there.
-    next_lun: Cell<u16>,
 }
 
 struct Place {
@@ -56,13 +56,7 @@ pub(super) async fn open(shop: Rc<Shop>, driver: Preference, inbox: Arc<Inbox>) 
             wake();
         }
     };
-    let around = Around {
-        shop: Rc::downgrade(&shop),
-        driver,
-        wake: Arc::new(wake),
-        shown: Rc::default(),
-        next_lun: Cell::new(MAX_LUN),
-    };
+    let around = Around { shop: Rc::downgrade(&shop), driver, wake: Arc::new(wake), shown: Rc::default() };
     let pools = shop.controller.pools();
     let service = Service::open(shop.runtime.clone(), Rc::new(around), pools).await?;
     // Nobody else sets it.
@@ -99,67 +93,76 @@ impl Shop {
 }
 
 impl Around {
-    fn show_one(&self, shop: &Rc<Shop>, target: &Arc<Target>, gate: &Rc<Gate>) -> Result<Place, LinkError> {
-        let refused = |error: &dyn std::fmt::Display| LinkError::Setup(format!("{}: {error}", gate.name()));
-        let stage = shop.stage.get().ok_or_else(|| refused(&"the array does not serve yet"))?;
-        let lun = self.free_lun(target).ok_or_else(|| refused(&"no logical unit number is free"))?;
-        // A name that nothing had before: whoever logs in again after a restart sees that it is something else.
-        let serial = format!("{}-{:016x}", gate.name(), self.random());
-        let sector_bytes = gate.block_bytes();
-        let config = VolumeConfig {
-            lun,
-            name: serial.clone(),
-            kind: VolumeKind::Memory,
-            path: None,
-            pool: None,
-            raid_set: None,
-            size_bytes: None,
-            sector_bytes,
-            physical_sector_bytes: sector_bytes,
-            read_only: false,
-            // A copy is made durable by SYNCHRONIZE CACHE, now and then.
-            write_cache: true,
-            power_protected: false,
-            alua: BTreeMap::new(),
-        };
-        let naa = target::naa(&[&stage.array, &target.name, &serial]);
-        let ports = target::ports(&target.name, &stage.groups);
-        let blocks = gate.size_bytes() / u64::from(sector_bytes);
-        let number = shop.add(Served::Gate(Rc::clone(gate))).volume;
-        let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number));
-        let unit = unit.map_err(|error| refused(&error))?;
-        let states: Vec<_> = stage.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
-        unit.set_access(&states);
-        target.inventory.add(lun, unit).map_err(|error| refused(&error))?;
-        Ok(Place { target: Arc::clone(target), lun, number })
-    }
-
-    fn free_lun(&self, target: &Target) -> Option<u16> {
-        for _ in 0..=MAX_LUN {
-            let lun = self.next_lun.get();
-            self.next_lun.set(lun.checked_sub(1).unwrap_or(MAX_LUN));
-            if target.inventory.tag(lun).is_none() {
-                return Some(lun);
-            }
-        }
-        None
-    }
-
+    /// A target for one transfer, with a name and secrets of its own: only the array that is told them gets in, and only
+    /// this array passes its check.
     fn show_all(&self, group: &str, gates: Vec<Rc<Gate>>) -> Result<Access, LinkError> {
-        let gone = || LinkError::Setup("this array has no target that a partner could write to".into());
+        let gone = || LinkError::Setup("the array does not serve yet".into());
         let shop = self.shop.upgrade().ok_or_else(gone)?;
         let stage = shop.stage.get().ok_or_else(gone)?;
-        let named = stage.targets.iter().find(|target| target.name.ends_with(TARGET_SUFFIX));
-        let target = Arc::clone(named.or(stage.targets.first()).ok_or_else(gone)?);
-        let mut luns = Vec::new();
-        for gate in gates {
-            let place = self.show_one(&shop, &target, &gate)?;
-            luns.push(place.lun);
+        let refused = |error: &dyn Display| LinkError::Setup(format!("group {group}: {error}"));
+        let login = Login { secret: self.secret(), target_secret: self.secret() };
+        let name = format!("{TARGET}.{}", self.secret());
+        let inventory = Inventory::new(Vec::new()).map_err(|error| refused(&error))?;
+        let chap = Some(chap(&login).map_err(|error| refused(&error))?);
+        let target = Arc::new(Target { name: name.clone(), alias: None, chap, redirect: None, inventory });
+        for (lun, gate) in (0_u16..).zip(&gates) {
+            let number = shop.add(Served::Gate(Rc::clone(gate))).volume;
+            let place = Place { target: Arc::clone(&target), lun, number };
             // Noted one by one, so that what was shown is withdrawn also if the next cannot be.
             self.shown.borrow_mut().entry(group.to_owned()).or_default().push(place);
+            let unit = unit(stage, &name, lun, gate, number).map_err(|error| refused(&error))?;
+            target.inventory.add(lun, unit).map_err(|error| refused(&error))?;
         }
-        Ok(Access { target: target.name.clone(), luns })
+        stage.transfers.add(target);
+        Ok(Access { target: name, luns: (0..gates.len() as u16).collect(), login })
     }
+
+    /// 128 bits as text.
+    fn secret(&self) -> String {
+        format!("{:016x}{:016x}", self.random(), self.random())
+    }
+}
+
+/// Both ends prove a secret of their own.
+fn chap(login: &Login) -> Result<ChapConfig, ChapConfigError> {
+    let end = |name: &str, secret: &str| Credentials { name: name.into(), secret: Secret::new(secret) };
+    let target = end(partner::TARGET_USER, &login.target_secret);
+    ChapConfig::new(&[Algorithm::Sha256], end(partner::USER, &login.secret), Some(target))
+}
+
+/// A gate as initiators see it.
+fn unit(
+    stage: &Stage,
+    target: &str,
+    lun: u16,
+    gate: &Rc<Gate>,
+    number: u32,
+) -> Result<Arc<LogicalUnit>, UnitError> {
+    let serial = format!("{}-{lun}", &target[TARGET.len() + 1..]);
+    let sector_bytes = gate.block_bytes();
+    let config = VolumeConfig {
+        lun,
+        name: serial.clone(),
+        kind: VolumeKind::Memory,
+        path: None,
+        pool: None,
+        raid_set: None,
+        size_bytes: None,
+        sector_bytes,
+        physical_sector_bytes: sector_bytes,
+        read_only: false,
+        // A copy is made durable by SYNCHRONIZE CACHE, now and then.
+        write_cache: true,
+        power_protected: false,
+        alua: BTreeMap::new(),
+    };
+    let naa = target::naa(&[&stage.array, target, &serial]);
+    let blocks = gate.size_bytes() / u64::from(sector_bytes);
+    let ports = target::ports(target, &stage.groups);
+    let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number))?;
+    let states: Vec<_> = stage.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
+    unit.set_access(&states);
+    Ok(unit)
 }
 
 impl Surroundings for Around {
@@ -177,6 +180,9 @@ impl Surroundings for Around {
         async move {
             let Some(shop) = shop else { return };
             for Place { target, lun, number } in places.into_iter().flatten() {
+                if let Some(stage) = shop.stage.get() {
+                    stage.transfers.remove(&target.name);
+                }
                 shop.take_down(&target, lun, number).await;
             }
         }

@@ -21,7 +21,7 @@ pub(super) fn run(route: &Route, inbox: &Inbox, wake: &Wake) {
         Ok(driver) => with_driver!(driver, |driver| serve(driver, route, inbox, wake)),
         Err(error) => LinkError::Broken(error.to_string()),
     };
-    inbox.close();
+    inbox.close(error.clone());
     for job in inbox.take().0 {
         let _ = job.reply.send(Err(error.clone()));
     }
@@ -131,8 +131,12 @@ impl Courier {
             match self.initiator.state(*device) {
                 DeviceState::Ready => {}
                 DeviceState::Opening => is_ready = false,
+                // Target and secrets were told by the partner itself.
                 DeviceState::Failed(failure) if failure.blame == Blame::User => {
-                    return Err(LinkError::Setup(failure.message.clone()));
+                    return Err(LinkError::Setup(format!(
+                        "the portal is not the partner's, or the partner has begun anew: {}; name a portal of the partner",
+                        failure.message
+                    )));
                 }
                 DeviceState::Failed(failure) => return Err(LinkError::Broken(failure.message.clone())),
             }

@@ -22,6 +22,11 @@ use std::{
     thread,
 };
 
+/// The CHAP names of the two ends; their secrets are made for one transfer.
+pub(crate) const USER: &str = "source";
+/// See [`USER`].
+pub(crate) const TARGET_USER: &str = "copy";
+
 /// Wakes whoever waits for results.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
@@ -58,8 +63,8 @@ struct Inbox {
 #[derive(Default)]
 struct Jobs {
     list: Vec<Job>,
-    /// No more are wanted: by the link, which is closed, or by the courier, which is gone.
-    closed: bool,
+    /// Why no more are wanted: the link is closed, or the courier is gone.
+    closed: Option<LinkError>,
 }
 
 /// A [`Link`] to the logical units that a partner shows. Closed when dropped.
@@ -92,10 +97,12 @@ impl PartnerLink {
             target: access.target.clone(),
             lun: *lun,
         });
+        // The target proves a secret too: what answers at this address has to be the array that prepared the transfer.
         let credentials = Credentials {
-            user: spec.chap_user.clone(),
-            secret: spec.chap_secret.as_deref().map(Secret::new),
-            ..Credentials::default()
+            user: Some(USER.into()),
+            secret: Some(Secret::new(access.login.secret.as_str())),
+            mutual_user: Some(TARGET_USER.into()),
+            mutual_secret: Some(Secret::new(access.login.target_secret.as_str())),
         };
         let options = options(initiator_name);
         let route = Route { volumes: volumes.collect(), options, credentials, driver };
@@ -143,22 +150,24 @@ impl Link for PartnerLink {
     }
 
     fn close(&self) {
-        self.inbox.close();
+        self.inbox.close(closed());
     }
 }
 
 impl Drop for PartnerLink {
     fn drop(&mut self) {
-        self.inbox.close();
+        self.inbox.close(closed());
     }
 }
 
 impl Inbox {
-    /// Leaves a job; without anybody to do it, it is dropped and whoever waits is told.
+    /// Leaves a job; without anybody to do it, whoever waits is told why.
     fn post(&self, job: Job) {
         {
             let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-            if jobs.closed {
+            if let Some(why) = &jobs.closed {
+                // Whoever asked may have given up.
+                let _ = job.reply.send(Err(why.clone()));
                 return;
             }
             jobs.list.push(job);
@@ -166,8 +175,9 @@ impl Inbox {
         self.wake();
     }
 
-    fn close(&self) {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+    /// Takes no more jobs; the first reason counts.
+    fn close(&self, why: LinkError) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).closed.get_or_insert(why);
         self.wake();
     }
 
@@ -180,7 +190,7 @@ impl Inbox {
     /// What there is to do, and whether that is all there will be.
     fn take(&self) -> (Vec<Job>, bool) {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        (std::mem::take(&mut jobs.list), jobs.closed)
+        (std::mem::take(&mut jobs.list), jobs.closed.is_some())
     }
 }
 
@@ -195,19 +205,21 @@ mod tests {
     use super::*;
     use crate::{Array, ArrayConfig};
     use futures::executor::block_on;
+    use linerate_array::replica::service::Login;
     use linerate_initiator::Disk;
     use linerate_io::EpollDriver;
     use serde_json::json;
 
     const TARGET: &str = "iqn.2026-11.lab.linerate:replication";
     const SECRET: &str = "a secret of partners";
+    const TARGET_SECRET: &str = "another secret of partners";
 
     fn partner() -> Array {
         let config = json!({
             "portals": ["127.0.0.1:0"],
             "targets": [{
                 "name": TARGET,
-                "chap": {"user": "partner", "secret": SECRET},
+                "chap": {"user": USER, "secret": SECRET, "mutual_user": TARGET_USER, "mutual_secret": TARGET_SECRET},
                 "volumes": [
                     {"lun": 16383, "name": "a", "size_bytes": 4 << 20},
                     {"lun": 16382, "name": "b", "size_bytes": 4 << 20}
@@ -218,24 +230,19 @@ mod tests {
         Array::start(config).unwrap()
     }
 
-    fn spec(array: &Array, secret: &str) -> LinkSpec {
-        let portal = array.portals()[0].to_string();
-        serde_json::from_value(json!({"portal": portal, "chap_user": "partner", "chap_secret": secret}))
-            .unwrap()
-    }
-
-    fn link(spec: &LinkSpec) -> PartnerLink {
-        let access = Access { target: TARGET.into(), luns: vec![16_383, 16_382] };
+    fn link(array: &Array, secret: &str, target_secret: &str) -> PartnerLink {
+        let spec = LinkSpec { portal: array.portals()[0].to_string() };
+        let login = Login { secret: secret.into(), target_secret: target_secret.into() };
+        let access = Access { target: TARGET.into(), luns: vec![16_383, 16_382], login };
         let wake: Wake = Arc::new(|| {});
-        PartnerLink::connect(spec, &access, "iqn.2026-11.lab.linerate:source", Preference::Auto, wake)
+        PartnerLink::connect(&spec, &access, "iqn.2026-11.lab.linerate:source", Preference::Auto, wake)
             .unwrap()
     }
 
     #[test]
     fn what_is_sent_lies_on_the_partners_volumes() {
         let array = partner();
-        let spec = spec(&array, SECRET);
-        let link = link(&spec);
+        let link = link(&array, SECRET, TARGET_SECRET);
         // More than a slot, and more at once than there are slots.
         let long = Bytes::from((0..700 * 1024).map(|at| (at / 512) as u8).collect::<Vec<_>>());
         let mut sent = vec![link.write(1, 4096, long.clone())];
@@ -247,9 +254,9 @@ mod tests {
         block_on(link.flush()).unwrap();
         link.close();
         assert!(matches!(block_on(link.flush()), Err(LinkError::Broken(_))), "a closed link does nothing");
-        let portal = PortalAddress::parse(&spec.portal).unwrap();
+        let portal = PortalAddress::parse(&array.portals()[0].to_string()).unwrap();
         let credentials = Credentials {
-            user: Some("partner".into()),
+            user: Some(USER.into()),
             secret: Some(Secret::new(SECRET)),
             ..Credentials::default()
         };
@@ -268,17 +275,21 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_secret_is_the_users_to_mend() {
+    fn nothing_is_written_unless_both_ends_prove_their_secret() {
         let array = partner();
-        let link = link(&spec(&array, "not the secret at all"));
-        let refused = block_on(link.write(0, 0, Bytes::from(vec![1; 512])));
-        assert!(matches!(refused, Err(LinkError::Setup(_))), "{refused:?}");
+        for (ours, theirs) in [("not the secret at all", TARGET_SECRET), (SECRET, "not what it proves")] {
+            let link = link(&array, ours, theirs);
+            let refused = block_on(link.write(0, 0, Bytes::from(vec![1; 512])));
+            assert!(matches!(refused, Err(LinkError::Setup(_))), "{refused:?}");
+        }
+        let written: u64 = array.report().by_session.iter().map(|session| session.writes).sum();
+        assert_eq!((written, array.stats().writes), (0, 0));
     }
 
     #[test]
     fn a_partner_that_goes_away_breaks_the_link() {
         let array = partner();
-        let link = link(&spec(&array, SECRET));
+        let link = link(&array, SECRET, TARGET_SECRET);
         block_on(link.flush()).unwrap();
         let waiting = link.write(0, 0, Bytes::from(vec![1; 512]));
         block_on(waiting).unwrap();

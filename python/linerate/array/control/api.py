@@ -1,6 +1,8 @@
-"""The control API over HTTP: whoever has the token looks at an array and manages it; partners use their verbs.
+"""The control API over HTTP: owners look at an array and manage it, partners use their verbs.
 
-Nothing but the document about itself is answered without a token. Errors are JSON: `error`, `hint` and `blame`.
+Each listener has an application of its own, which knows who asks: the owner by the Unix socket or by a token,
+a partner by its certificate. Nothing but the document about itself is answered without that, and no body is
+read. Errors are JSON: `error`, `hint` and `blame`.
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ import hmac
 import json
 import logging
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -20,9 +22,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from linerate.array.control.identity import identity_of
 from linerate.array.control.openapi import document
+from linerate.array.control.partnership import RUN_HEADER, Partnership
 from linerate.array.control.service import OWNER, Caller, Service
-from linerate.array.control.signing import ANSWER_HEADER, SCHEME, Verifier, answer_signature
 from linerate.errors import LinerateError, UserError
 
 _LOG = logging.getLogger("linerate")
@@ -30,66 +33,100 @@ _LOG = logging.getLogger("linerate")
 BODY_BYTES_MAX = 256 << 10
 STATUS_BY_BLAME = {"user": 400, "peer": 502, "host": 503, "us": 500}
 
+Gate = Callable[[Request], "Caller | Response"]
+"""Who asks, or what is answered to somebody who may not."""
 
-def control_app(service: Service, token: str, partners: Mapping[str, str]) -> Starlette:
-    """The application; `partners` holds the secrets of partners by name."""
-    api = _Api(service, token, Verifier(partners))
-    return Starlette(
-        routes=[
-            Route("/v1/openapi.json", _describe, methods=["GET"]),
-            Route("/v1/status", api.status, methods=["GET"]),
-            Route("/v1/commands/{verb}", api.command, methods=["POST"]),
-        ],
-        exception_handlers={HTTPException: _no_such_place},
+
+class Work(Protocol):
+    """What a route does for a caller."""
+
+    def __call__(self, caller: Caller, body: bytes) -> dict[str, Any]:
+        """Its reply. Raises LinerateError."""
+
+
+def owner_app(service: Service, token: str | None) -> Starlette:
+    """For owners. None: whoever reaches this listener is the owner."""
+    gate = _Token(token) if token is not None else (lambda request: OWNER)
+    return _app(
+        Route("/v1/openapi.json", _describe, methods=["GET"]),
+        Route("/v1/status", _Status(gate, service).answer, methods=["GET"]),
+        Route("/v1/commands/{verb}", _Verbs(gate, service.do).answer, methods=["POST"]),
     )
 
 
-class _Api:
-    """The routes, with what they need."""
+def partner_app(service: Service, partnership: Partnership) -> Starlette:
+    """For partners, which the listener has let in by their certificate."""
+    gate = _Certificate(partnership)
+    return _app(Route("/v1/partner/{verb}", _Verbs(gate, service.do_for_partner).answer, methods=["POST"]))
 
-    def __init__(self, service: Service, token: str, verifier: Verifier) -> None:
-        self._service = service
+
+def _app(*routes: Route) -> Starlette:
+    return Starlette(routes=list(routes), exception_handlers={HTTPException: _no_such_place})
+
+
+class _Token:
+    def __init__(self, token: str) -> None:
         self._token = token.encode()
-        self._verifier = verifier
 
-    async def status(self, request: Request) -> Response:
-        """What the array is and does."""
-        return await self._answered(request, lambda caller, body: self._service.status(caller))
-
-    async def command(self, request: Request) -> Response:
-        """Carries a command out."""
-        verb = request.path_params["verb"]
-        return await self._answered(
-            request, lambda caller, body: self._service.do(verb, _fields(body), caller)
-        )
-
-    async def _answered(self, request: Request, work: Callable[[Caller, bytes], dict[str, Any]]) -> Response:
-        body = await _body(request)
-        if body is None:
-            return _error(413, f"a request has at most {BODY_BYTES_MAX} bytes", "send less")
+    def __call__(self, request: Request) -> Caller | Response:
         proof = request.headers.get("authorization", "")
         given = proof.removeprefix("Bearer ").encode()
         if proof.startswith("Bearer ") and hmac.compare_digest(given, self._token):
-            return await run_in_threadpool(_outcome, work, OWNER, body)
-        found = self._verifier.check(proof, request.method, request.url.path, body)
-        if found is None:
-            return _error(401, _UNKNOWN[proof.startswith(SCHEME)], *_WAY_IN[proof.startswith(SCHEME)])
-        name, secret, nonce = found
-        answer = await run_in_threadpool(_outcome, work, Caller(name), body)
-        answer.headers[ANSWER_HEADER] = answer_signature(
-            secret, nonce, answer.status_code, bytes(answer.body)
+            return OWNER
+        return _error(
+            401,
+            "the token is missing or is not this array's",
+            "send `Authorization: Bearer TOKEN`; `linerate array` needs none on the array's own machine",
         )
-        return answer
 
 
-_UNKNOWN = {
-    False: "the token is missing or is not this array's",
-    True: "the partner is unknown, its secret differs, its clock is minutes off, or the request came twice",
-}
-_WAY_IN = {
-    False: ("send `Authorization: Bearer TOKEN`; `linerate array` finds the token by itself",),
-    True: ("compare the [[partners]] tables of both arrays: same name, same secret; and both clocks",),
-}
+class _Certificate:
+    def __init__(self, partnership: Partnership) -> None:
+        self._partnership = partnership
+
+    def __call__(self, request: Request) -> Caller | Response:
+        host = request.client.host if request.client else "an unknown address"
+        try:
+            identity = identity_of(request.state.certificate)
+            name = self._partnership.asked_by(identity, request.headers.get(RUN_HEADER, ""), host)
+        except LinerateError as error:
+            return _error(403, error.message, error.hint, error.blame)
+        return Caller(name, identity, self._partnership.own.identity)
+
+
+class _Answering:
+    """A route: lets a caller in, reads the body, does the work."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def answered(self, request: Request, work: Work) -> Response:
+        caller = self._gate(request)
+        if isinstance(caller, Response):
+            return caller
+        body = await _body(request)
+        if body is None:
+            return _error(413, f"a request has at most {BODY_BYTES_MAX} bytes", "send less")
+        return await run_in_threadpool(_outcome, work, caller, body)
+
+
+class _Status(_Answering):
+    def __init__(self, gate: Gate, service: Service) -> None:
+        super().__init__(gate)
+        self._service = service
+
+    async def answer(self, request: Request) -> Response:
+        return await self.answered(request, lambda caller, body: self._service.status())
+
+
+class _Verbs(_Answering):
+    def __init__(self, gate: Gate, do: Callable[[str, object, Caller], dict[str, Any]]) -> None:
+        super().__init__(gate)
+        self._do = do
+
+    async def answer(self, request: Request) -> Response:
+        verb = request.path_params["verb"]
+        return await self.answered(request, lambda caller, body: self._do(verb, _fields(body), caller))
 
 
 async def _body(request: Request) -> bytes | None:
@@ -110,7 +147,7 @@ def _fields(body: bytes) -> object:
         raise UserError("the body is no JSON", 'send an object: {"volume": "v"}') from error
 
 
-def _outcome(work: Callable[[Caller, bytes], dict[str, Any]], caller: Caller, body: bytes) -> JSONResponse:
+def _outcome(work: Work, caller: Caller, body: bytes) -> JSONResponse:
     try:
         return JSONResponse(work(caller, body))
     except LinerateError as error:

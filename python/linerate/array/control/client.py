@@ -1,4 +1,4 @@
-"""Speaks to the control API of an array: as its owner with the token, or as a partner with a signature."""
+"""Speaks to the control API of an array: as its owner, or as a partner that proves its certificate."""
 
 from __future__ import annotations
 
@@ -6,51 +6,60 @@ import http.client
 import json
 import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from linerate.array.control.commands import Command
-from linerate.array.control.place import Place
+from linerate.array.control.identity import identity_of
+from linerate.array.control.partnership import RUN_HEADER, Partnership
+from linerate.array.control.place import Place, short_address
 from linerate.array.control.report import ArrayReport
-from linerate.array.control.signing import ANSWER_HEADER, check_answer, sign
 from linerate.array.partners import Partner
 from linerate.errors import BY_BLAME, PeerError, UserError
 
 TIMEOUT_S = 60.0
 ANSWER_BYTES_MAX = 64 << 20
 
+Connect = Callable[[], http.client.HTTPConnection]
+
 
 class ControlClient:
-    """One array, asked over HTTP; every request is a connection of its own, so any thread may ask."""
+    """One array, asked over HTTP by its owner; every request is a connection of its own, so any thread may
+    ask."""
 
     def __init__(
         self,
         url: str,
         *,
         token: str = "",
-        partner: Partner | None = None,
         certificate: Path | None = None,
+        owner_socket: str | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """`certificate` is a PEM file to trust beside those of this machine. Raises UserError for what is no URL."""
+        """`certificate` is a PEM file to trust beside those of this machine; `owner_socket`, a path on this
+        machine, needs no token. Raises UserError for what is no URL."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UserError(
                 f"{url}: not a URL of a control API", "write http://HOST:PORT or https://HOST:PORT"
             )
         self.url = f"{parts.scheme}://{parts.netloc}"
-        self._host, self._port = parts.hostname, parts.port
-        self._token = token
-        self._partner = partner
-        self._timeout_s = timeout_s
-        self._tls = _trusting(certificate) if parts.scheme == "https" else None
+        self._headers = {"Authorization": f"Bearer {token}"}
+        if owner_socket is not None:
+            path = owner_socket
+            self._connect: Connect = lambda: _UnixConnection(path, timeout_s)
+            return
+        trusting = _trusting(certificate) if parts.scheme == "https" else None
+        host, port = parts.hostname, parts.port
+        self._connect = lambda: _tcp(host, port, timeout_s, trusting)
 
     @classmethod
     def at(cls, place: Place) -> ControlClient:
-        """The client of an array that serves on this machine."""
-        certificate = Path(place.certificate) if place.certificate else None
-        return cls(place.url, token=place.token, certificate=certificate)
+        """The client of an array that serves on this machine: by its Unix socket, which is its owner's
+        alone."""
+        return cls(place.url, owner_socket=place.socket)
 
     def report(self) -> ArrayReport:
         """What the array is and does. Raises LinerateError."""
@@ -69,62 +78,131 @@ class ControlClient:
         return self._ask("POST", f"/v1/commands/{verb}", json.dumps(fields).encode())
 
     def _ask(self, method: str, path: str, body: bytes) -> dict[str, Any]:
-        headers = {"Content-Type": "application/json"}
-        nonce = ""
-        if self._partner is not None:
-            secret = self._partner.secret.get_secret_value()
-            signed = sign(self._partner.name, secret, method, path, body)
-            headers["Authorization"], nonce = signed.header, signed.nonce
-        else:
-            headers["Authorization"] = f"Bearer {self._token}"
-        status, answered, signature = self._exchange(method, path, body, headers)
-        if (
-            self._partner is not None and status != 401
-        ):  # who is not known cannot be answered under the secret
-            check_answer(self._partner.secret.get_secret_value(), nonce, status, answered, signature)
-        return self._value(status, answered)
+        status, answered, _ = _exchange(self.url, self._connect(), method, path, body, self._headers)
+        return _value(self.url, status, answered)
 
-    def _exchange(
-        self, method: str, path: str, body: bytes, headers: dict[str, str]
-    ) -> tuple[int, bytes, str]:
-        connection = (
-            http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
-            if self._tls is None
-            else http.client.HTTPSConnection(
-                self._host, self._port, timeout=self._timeout_s, context=self._tls
-            )
+
+class PartnerClient:
+    """A partner, asked over mutual TLS; any thread may ask."""
+
+    def __init__(self, partner: Partner, partnership: Partnership, timeout_s: float = TIMEOUT_S) -> None:
+        assert partner.control is not None, "checked with the array file"
+        parts = urlsplit(partner.control)
+        self.url = partner.control.rstrip("/")
+        self._address = (parts.hostname or "", parts.port or 443)
+        self._partner = partner.name
+        self._partnership = partnership
+        self._context = partnership.client_context(partner.name)
+        self._timeout_s = timeout_s
+
+    def do(self, verb: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """Has the partner carry a verb out; gives its reply. Raises LinerateError."""
+        connection = _tcp(*self._address, self._timeout_s, self._context)
+        headers = {RUN_HEADER: self._partnership.run}
+        body = json.dumps(fields).encode()
+        status, answered, run = _exchange(
+            self.url, connection, "POST", f"/v1/partner/{verb}", body, headers, self._check
         )
-        try:
-            connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read(ANSWER_BYTES_MAX), answer.headers.get(ANSWER_HEADER, "")
-        except TimeoutError as error:
-            raise PeerError(
-                f"{self.url}: no answer within {self._timeout_s:g} s", "see whether the array still runs"
-            ) from error
-        except ssl.SSLCertVerificationError as error:
-            raise PeerError(
-                f"{self.url}: its certificate is not trusted: {error.verify_message}",
-                "name the PEM file that vouches for it: SSL_CERT_FILE, or authority of the partner",
-            ) from error
-        except (OSError, http.client.HTTPException) as error:
-            raise PeerError(f"{self.url}: {_reason(error)}", "see whether the array serves there") from error
-        finally:
-            connection.close()
+        self._partnership.answered_by(self._partner, run, self.url)
+        return _value(self.url, status, answered)
 
-    def _value(self, status: int, answered: bytes) -> dict[str, Any]:
-        try:
-            value = json.loads(answered)
-            if not isinstance(value, dict):
-                raise ValueError
-            if status == http.HTTPStatus.OK:
-                return value
-            raise BY_BLAME[value["blame"]](str(value["error"]), str(value["hint"]))
-        except (ValueError, KeyError) as error:
+    def _check(self, connection: http.client.HTTPConnection) -> None:
+        """What answers there has to be the partner, before anything is sent."""
+        assert isinstance(connection.sock, ssl.SSLSocket)
+        found = identity_of(connection.sock.getpeercert(binary_form=True) or b"")
+        if found == self._partnership.own.identity:
+            raise self._partnership.itself(self.url)
+        if found != self._partnership.identity_of(self._partner):
             raise PeerError(
-                f"{self.url}: what answers there (HTTP {status}) is no control API of an array",
-                "check the URL",
-            ) from error
+                f"{self.url}: {found} answers there, not {self._partner}", "name the partner's address"
+            )
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = Path(path)
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        with short_address(self._path) as address:
+            self.sock.connect(address)
+
+
+def _tcp(
+    host: str, port: int | None, timeout_s: float, context: ssl.SSLContext | None
+) -> http.client.HTTPConnection:
+    if context is None:
+        return http.client.HTTPConnection(host, port, timeout=timeout_s)
+    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+
+
+def _exchange(
+    url: str,
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: bytes,
+    headers: dict[str, str],
+    check: Callable[[http.client.HTTPConnection], None] | None = None,
+) -> tuple[int, bytes, str]:
+    """Status, body and run of the answer. Raises PeerError, and whatever `check` raises before anything is
+    sent."""
+    is_connected = False
+    try:
+        connection.connect()
+        if check is not None:
+            check(connection)
+        is_connected = True
+        connection.request(method, path, body, {"Content-Type": "application/json", **headers})
+        answer = connection.getresponse()
+        return answer.status, answer.read(ANSWER_BYTES_MAX), answer.headers.get(RUN_HEADER, "")
+    except TimeoutError as error:
+        raise PeerError(
+            f"{url}: no answer within {connection.timeout:g} s", "see whether the array still runs"
+        ) from error
+    except ssl.SSLCertVerificationError as error:
+        raise PeerError(
+            f"{url}: its certificate is not the one that is trusted: {error.verify_message}",
+            "see whether the address is right; then name the PEM file that belongs to it: SSL_CERT_FILE for owners, "
+            "certificate of the [[partners]] table for partners",
+        ) from error
+    except ssl.SSLError as error:
+        if is_connected and check is not None:
+            raise _unknown_there(url, error.reason or "") from error
+        raise PeerError(
+            f"{url}: no TLS: {error.reason or error}", "see whether the array serves there"
+        ) from error
+    except (OSError, http.client.HTTPException) as error:
+        if is_connected and isinstance(error, ConnectionError) and check is not None:
+            raise _unknown_there(url, "it closed the connection") from error
+        raise PeerError(f"{url}: {_reason(error)}", "see whether the array serves there") from error
+    finally:
+        connection.close()
+
+
+def _unknown_there(url: str, reason: str) -> PeerError:
+    return PeerError(
+        f"{url}: the array there does not answer this one, probably because it does not know its certificate: {reason}",
+        "certificate of its [[partners]] table has to be what `linerate array identity` prints here",
+    )
+
+
+def _value(url: str, status: int, answered: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(answered)
+        if not isinstance(value, dict):
+            raise ValueError
+        if status == http.HTTPStatus.OK:
+            return value
+        raise BY_BLAME[value["blame"]](str(value["error"]), str(value["hint"]))
+    except (ValueError, KeyError) as error:
+        raise PeerError(
+            f"{url}: what answers there (HTTP {status}) is no control API of an array", "check the URL"
+        ) from error
 
 
 def _trusting(certificate: Path | None) -> ssl.SSLContext:

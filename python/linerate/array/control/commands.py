@@ -1,8 +1,8 @@
 """What may be asked of an array while it serves: one model per verb.
 
-The table of verbs, the HTTP API, its OpenAPI document and the client all follow from these models; the data plane takes
-their JSON as it is (`_core.Array.manage`). Verbs that begin with `replica_` are how two arrays talk to each other: the
-data plane alone knows their fields.
+The table of verbs, the HTTP API, its OpenAPI document and the client all follow from these models; the data
+plane takes their JSON as it is (`_core.Array.manage`). How two arrays talk to each other is not here: the
+data plane alone knows it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ from pydantic import ConfigDict, Field, PositiveInt, ValidationError, model_vali
 from linerate.array.base import NAME_FORM, NAME_PATTERN, Frozen, Name, Sector, misplaced
 from linerate.array.storage import Disk
 from linerate.errors import UserError
-
-PARTNER_VERBS = "replica_"
-"""How the verbs begin that a partner may use."""
 
 
 class Reply(Frozen):
@@ -188,6 +185,32 @@ class Demote(Command):
     replication: Name
 
 
+class Forget(Command):
+    """Ends a replication on this array, which hosts use; the volumes stay, its points go."""
+
+    verb: Literal["forget"] = "forget"
+    replication: Name
+    force: bool = False
+    """Also the copy: its volumes stay as the last transfer left them, which may be half way."""
+
+
+class Partners(Reply):
+    """Between which arrays a replication is from now on."""
+
+    here: str
+    """Identity of this array."""
+    partner: str
+    """Identity of the other one."""
+
+
+class Rejoin(Command):
+    """Goes on with a replication after its partner, or this array, got another identity."""
+
+    reply = Partners
+    verb: Literal["rejoin"] = "rejoin"
+    replication: Name
+
+
 AnyCommand = (
     CreateVolume
     | Resize
@@ -202,6 +225,8 @@ AnyCommand = (
     | Replicate
     | Promote
     | Demote
+    | Forget
+    | Rejoin
 )
 
 COMMANDS: dict[str, type[Command]] = {

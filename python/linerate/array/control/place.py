@@ -1,8 +1,9 @@
-"""Where the verbs of `linerate array` find an array that serves on this machine, and its token.
+"""Where the verbs of `linerate array` find an array that serves on this machine.
 
-A file per array in the user's state folder, readable by its owner alone, says where the control API is and how to get
-in. The array holds a lock on it as long as it lives: what nobody holds is a remnant of one that was killed, and is
-removed, so that a token is never sent to whoever took the port over.
+A file per array in the user's state folder, readable by its owner alone, says where the control API is;
+beside it is the owner's Unix socket, by which the verbs get in without a token, whatever happens to the TCP
+port. The array holds a lock on the file as long as it lives: what nobody holds is a remnant of one that was
+killed, and is removed.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import fcntl
 import json
 import os
 import secrets
+import socket
 import stat
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from linerate.errors import HostError, UserError
 
 TOKEN_BYTES = 32
+SOCKET = ".socket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,9 @@ class Place:
     url: str
     pid: int
     token: str
+    """For the URL."""
+    socket: str = ""
+    """Path of the owner's socket."""
     certificate: str | None = None
     """PEM file to trust, where the URL is https."""
 
@@ -42,33 +49,63 @@ def folder() -> Path:
     return Path(state) / "linerate" / "arrays"
 
 
+def new_path() -> Path:
+    """For the file of an array that begins to serve; its folder is there. Raises HostError."""
+    try:
+        folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+        if stat.S_IMODE(folder().stat().st_mode) & 0o077:
+            folder().chmod(0o700)
+    except OSError as error:
+        raise _no_place(folder(), error) from error
+    return folder() / f"{secrets.token_hex(8)}.json"
+
+
+def owner_socket(path: Path) -> socket.socket:
+    """Listens beside a place's file, for processes of its owner. Raises HostError."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with short_address(path.with_suffix(SOCKET)) as address:
+            listening.bind(address)
+        path.with_suffix(SOCKET).chmod(0o600)  # the folder is private, so nobody was in before
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        raise _no_place(path.with_suffix(SOCKET), error) from error
+    return listening
+
+
+@contextlib.contextmanager
+def short_address(path: Path) -> Iterator[str]:
+    """An address of a socket that fits, however long its path is. Raises OSError."""
+    held = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{held}/{path.name}"
+    finally:
+        os.close(held)
+
+
 class Announcement:
     """The file of an array that serves, from `with` to its end."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, path: Path | None = None) -> None:
         self._place = place
-        self._path = folder() / f"{secrets.token_hex(8)}.json"
+        self._path = path or new_path()
         self._held: int | None = None
 
     def __enter__(self) -> Announcement:
         """Writes the file. Raises HostError if it cannot be written."""
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = self._path.with_suffix(".new")  # nobody sees it before it is whole and locked
             self._held = _new_private_file(draft)
             fcntl.flock(self._held, fcntl.LOCK_EX)
             os.write(self._held, json.dumps(asdict(self._place)).encode())
             draft.rename(self._path)
         except OSError as error:
-            raise HostError(
-                f"{self._path}: {error.strerror or error}",
-                "the array's address and token are kept there; set XDG_STATE_HOME to a folder that can be written",
-            ) from error
+            raise _no_place(self._path, error) from error
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self._path.unlink()
+        _remove(self._path)
         if self._held is not None:
             os.close(self._held)
 
@@ -141,7 +178,7 @@ def _read(path: Path) -> Place | None:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
                 return None
             if _is_free(file.fileno()):
-                path.unlink(missing_ok=True)
+                _remove(path)
                 return None
             return Place(**json.load(file))
     except (OSError, ValueError, TypeError):  # another user's, or about to be written
@@ -154,3 +191,16 @@ def _is_free(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _remove(path: Path) -> None:
+    for one in (path, path.with_suffix(SOCKET)):
+        with contextlib.suppress(OSError):
+            one.unlink()
+
+
+def _no_place(path: Path, error: OSError) -> HostError:
+    return HostError(
+        f"{path}: {error.strerror or error}",
+        "the array's address, token and socket are kept there; set XDG_STATE_HOME to a folder that can be written",
+    )

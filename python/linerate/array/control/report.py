@@ -140,8 +140,9 @@ class ReplicationReport(_Report):
 
     name: str
     partner: str
-    role: Literal["primary", "replica"]
-    """primary: hosts write here. replica: this array holds the copy."""
+    role: Literal["primary", "replica", "promoting", "none"]
+    """primary: hosts write here. replica: this array holds the copy. promoting: it is on the way from one to
+    the other. none: the first copy has not begun."""
     state: Literal["idle", "copying", "waiting", "failed"]
     """waiting: the partner does not answer, and is asked again. failed: `error` says why."""
     done: float | None = None
@@ -156,6 +157,8 @@ class ArrayReport(_Report):
     """An array at one moment."""
 
     name: str
+    identity: str | None = None
+    """Fingerprint of the array's certificate, if it has partners."""
     portals: tuple[str, ...]
     targets: tuple[TargetReport, ...]
     storage: StorageReport = StorageReport()

@@ -1,4 +1,9 @@
-"""Serves the control API of an array in a thread, while a `with` block lasts."""
+"""Serves the control API of an array while a `with` block lasts: for its owner, and for its partners.
+
+Three ways in, each with a thread and limits of its own, so that what happens to one does not touch the
+others: the owner's Unix socket, the TCP port for owners elsewhere, and the port where partners come by mutual
+TLS.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +19,32 @@ from types import TracebackType
 from typing import Self
 
 import uvicorn
+from starlette.applications import Starlette
 
 from linerate.array.config import ArrayConfig
-from linerate.array.control.api import control_app
-from linerate.array.control.place import Announcement, Place, token_of
+from linerate.array.control.api import owner_app, partner_app
+from linerate.array.control.listener import HEADER_BYTES_MAX, Listener
+from linerate.array.control.partnership import RUN_HEADER, Partnership
+from linerate.array.control.place import SOCKET, Announcement, Place, new_path, owner_socket, token_of
 from linerate.array.control.service import Service
 from linerate.errors import HostError, UserError
 
 START_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5
-REQUESTS_AT_ONCE = 64
+BACKLOG = 128
 
 
 class ControlServer:
     """The control API: listens from `with` on, and is found by `place.find` on this machine."""
 
-    def __init__(self, service: Service, config: ArrayConfig) -> None:
+    def __init__(self, service: Service, config: ArrayConfig, partnership: Partnership | None = None) -> None:
         self._service = service
         self._config = config
+        self._partnership = partnership
         self._stack = contextlib.ExitStack()
         self.url = ""
+        self.partner_url = ""
+        """Where partners reach this array; empty if they do not."""
         self.warning = ""
         """What the owner should know about who can listen in; empty if nobody can."""
 
@@ -42,19 +53,23 @@ class ControlServer:
         control = self._config.control
         token = token_of(Path(control.token_file) if control.token_file else None)
         with contextlib.ExitStack() as stack:
-            listening = stack.enter_context(_listen(control.listen))
-            host, port = listening.getsockname()[:2]
-            scheme = "https" if control.certificate else "http"
-            self.url = f"{scheme}://{_reached(host)}:{port}"
-            if not control.certificate and not ipaddress.ip_address(host).is_loopback:
-                self.warning = (
-                    f"the control API at {self.url} can be reached from other machines, and who listens in gets the "
-                    "token: set control.certificate and control.key"
-                )
-            partners = {partner.name: partner.secret.get_secret_value() for partner in self._config.partners}
-            stack.enter_context(self._serving(listening, token, partners))
-            place = Place(self._config.name, self.url, os.getpid(), token, control.certificate)
-            stack.enter_context(Announcement(place))
+            path = new_path()
+            stack.enter_context(
+                _serving("owner's socket", owner_app(self._service, None), owner_socket(path))
+            )
+            self.url = stack.enter_context(self._for_owners(token))
+            if self._partnership is not None and control.partner_listen is not None:
+                partners = self._for_partners(self._partnership, control.partner_listen)
+                self.partner_url = stack.enter_context(partners)
+            place = Place(
+                self._config.name,
+                self.url,
+                os.getpid(),
+                token,
+                str(path.with_suffix(SOCKET)),
+                control.certificate,
+            )
+            stack.enter_context(Announcement(place, path))
             self._stack = stack.pop_all()
         return self
 
@@ -65,50 +80,86 @@ class ControlServer:
         self._stack.close()
 
     @contextlib.contextmanager
-    def _serving(self, listening: socket.socket, token: str, partners: dict[str, str]) -> Iterator[None]:
+    def _for_owners(self, token: str) -> Iterator[str]:
         control = self._config.control
-        settings = uvicorn.Config(
-            control_app(self._service, token, partners),
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            lifespan="off",
-            ws="none",
-            http="h11",
-            loop="asyncio",
-            limit_concurrency=REQUESTS_AT_ONCE,
-            timeout_graceful_shutdown=STOP_TIMEOUT_S,
-            ssl_certfile=control.certificate,
-            ssl_keyfile=control.key,
-        )
-        try:
-            settings.load()
-        except (OSError, ssl.SSLError) as error:
-            raise UserError(
-                f"{control.certificate} and {control.key} are no certificate with its key: {error}",
-                "control.certificate and control.key name PEM files",
-            ) from error
-        server = uvicorn.Server(settings)
-        thread = threading.Thread(target=server.run, args=([listening],), name="control", daemon=True)
-        thread.start()
-        try:
-            _await_start(server, thread)
-            yield
-        finally:
-            server.should_exit = True
-            thread.join(2 * STOP_TIMEOUT_S)
+        tls = _certified(control.certificate, control.key) if control.certificate and control.key else None
+        listening = _listen("control.listen", control.listen)
+        host, port = listening.getsockname()[:2]
+        url = f"{'https' if tls else 'http'}://{_reached(host)}:{port}"
+        if tls is None and not ipaddress.ip_address(host).is_loopback:
+            self.warning = (
+                f"the control API at {url} can be reached from other machines, and who listens in gets the "
+                "token: set control.certificate and control.key"
+            )
+        with _serving("control API", owner_app(self._service, token), listening, tls=tls):
+            yield url
+
+    @contextlib.contextmanager
+    def _for_partners(self, partnership: Partnership, address: str) -> Iterator[str]:
+        listening = _listen("control.partner_listen", address)
+        host, port = listening.getsockname()[:2]
+        app = partner_app(self._service, partnership)
+        headers = [(RUN_HEADER, partnership.run)]
+        with _serving("partners", app, listening, headers, partnership.server_context()):
+            yield f"https://{_reached(host)}:{port}"
 
 
-def _listen(address: str) -> socket.socket:
+@contextlib.contextmanager
+def _serving(
+    name: str,
+    app: Starlette,
+    listening: socket.socket,
+    headers: list[tuple[str, str]] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[None]:
+    settings = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        http="h11",
+        loop="asyncio",
+        headers=[("Connection", "close"), *(headers or [])],
+        h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+        timeout_graceful_shutdown=STOP_TIMEOUT_S,
+    )
+    server = Listener(name, settings, listening, tls)
+    thread = threading.Thread(target=server.run, name=name, daemon=True)
+    thread.start()
+    try:
+        _await_start(server, thread)
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(2 * STOP_TIMEOUT_S)
+        listening.close()
+
+
+def _certified(certificate: str, key: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise UserError(
+            f"{certificate} and {key} are no certificate with its key: {error}",
+            "control.certificate and control.key name PEM files",
+        ) from error
+    return context
+
+
+def _listen(name: str, address: str) -> socket.socket:
     host, _, port = address.rpartition(":")
     bare = host.strip("[]")
     try:
         found = socket.getaddrinfo(bare, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        return socket.create_server((bare, int(port)), family=found[0][0], backlog=128)
+        return socket.create_server((bare, int(port)), family=found[0][0], backlog=BACKLOG)
     except OSError as error:
         raise HostError(
-            f"control.listen: {address}: {error.strerror}",
+            f"{name}: {address}: {error.strerror}",
             "name an address of this machine and a free port, or port 0 for any",
         ) from error
 

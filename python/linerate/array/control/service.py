@@ -8,11 +8,23 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from linerate.array.config import ArrayConfig
-from linerate.array.control.commands import PARTNER_VERBS, Command, Demote, Promote, Replicate, parse_command
+from linerate.array.control.commands import (
+    Command,
+    Demote,
+    Forget,
+    Promote,
+    Rejoin,
+    Replicate,
+    parse_command,
+)
 from linerate.errors import UserError
 
+HELLO_VERB = "hello"
+"""A partner asks for nothing but an answer."""
 YIELD_VERB = "replica_yield"
-"""A partner wants to take over: the one verb of partners that the data plane does not know."""
+"""A partner wants to take over: like `hello`, a verb that the data plane does not know."""
+PARTNER_VERBS = (HELLO_VERB, "replica_begin", "replica_commit", "replica_pass", YIELD_VERB)
+"""What a partner may ask for."""
 
 STATUS_SCHEMA = "linerate.array-status/1"
 
@@ -33,9 +45,18 @@ class ServingArray(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the owner, or a partner by name."""
+    """Who asks: the owner, or a partner by the name that this array gives it and the identity that it has
+    proven."""
 
     partner: str | None = None
+    identity: str = ""
+    own: str = ""
+    """The identity of this array."""
+
+    @property
+    def pair(self) -> dict[str, str]:
+        """Both arrays, as the data plane wants them."""
+        return {"here": self.own, "partner": self.identity}
 
 
 OWNER = Caller()
@@ -53,7 +74,13 @@ class Replicating(Protocol):
     def demote(self, replication: str) -> dict[str, Any]:
         """Makes this array's volumes the copy."""
 
-    def yield_to(self, partner: str, replication: str) -> dict[str, Any]:
+    def forget(self, replication: str, force: bool) -> dict[str, Any]:
+        """Ends a replication on this array."""
+
+    def rejoin(self, replication: str) -> dict[str, Any]:
+        """Goes on with the partner that the array file names now."""
+
+    def yield_to(self, caller: Caller, asked: dict[str, Any]) -> dict[str, Any]:
         """A partner wants to take a replication over."""
 
     def status(self) -> list[dict[str, Any]]:
@@ -64,16 +91,21 @@ class Service:
     """Carries commands out one after the other; whoever only looks does not wait."""
 
     def __init__(
-        self, array: ServingArray, config: ArrayConfig, replicating: Replicating | None = None
+        self,
+        array: ServingArray,
+        config: ArrayConfig,
+        replicating: Replicating | None = None,
+        identity: str | None = None,
     ) -> None:
+        """`identity`: that of the array, if it has one."""
         self._array = array
         self._config = config
         self._replicating = replicating
+        self._identity = identity
         self._one_at_a_time = threading.Lock()
 
-    def status(self, caller: Caller = OWNER) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Name, portals, targets as the file names them, counters, sessions and storage. Holds no secret."""
-        _refuse_partner(caller, "the status")
         targets = [
             {"name": target.name, "alias": target.alias, "chap": target.chap is not None}
             | {"volumes": [volume.model_dump(mode="json") for volume in target.volumes]}
@@ -82,6 +114,7 @@ class Service:
         return {
             "schema": STATUS_SCHEMA,
             "name": self._config.name,
+            "identity": self._identity,
             "portals": [
                 f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._array.portals
             ],
@@ -91,10 +124,9 @@ class Service:
         }
 
     def do(self, verb: str, fields: object, caller: Caller = OWNER) -> dict[str, Any]:
-        """Carries a command out and gives its reply. Raises LinerateError by whose fault it is."""
-        if verb.startswith(PARTNER_VERBS):
-            return self._for_partner(verb, fields, caller)
-        _refuse_partner(caller, verb)
+        """Carries an owner's command out and gives its reply. Raises LinerateError by whose fault it is."""
+        if caller != OWNER:
+            raise UserError(f"the partner {caller.partner} may not use {verb}", _MAY_USE)
         command = parse_command(verb, fields)
         with self._one_at_a_time:
             match command:
@@ -104,6 +136,10 @@ class Service:
                     return self._replicates().promote(command.replication, command.force)
                 case Demote():
                     return self._replicates().demote(command.replication)
+                case Forget():
+                    return self._replicates().forget(command.replication, command.force)
+                case Rejoin():
+                    return self._replicates().rejoin(command.replication)
                 case _:
                     return self._manage(command)
 
@@ -118,19 +154,20 @@ class Service:
         reply = json.loads(self._array.manage(command.model_dump_json()))
         return command.reply.model_validate(reply).model_dump(mode="json")
 
-    def _for_partner(self, verb: str, fields: object, caller: Caller) -> dict[str, Any]:
+    def do_for_partner(self, verb: str, fields: object, caller: Caller) -> dict[str, Any]:
+        """Carries out what a partner asks for. Raises LinerateError."""
+        if caller.partner is None or verb not in PARTNER_VERBS:
+            raise UserError(f"the partner {caller.partner} may not use {verb}", _MAY_USE)
         if not isinstance(fields, dict):
             raise UserError(f"{verb}: the fields are no JSON object", 'send an object: {"group": "mail"}')
-        if verb == YIELD_VERB and caller.partner is not None:
-            return self._replicates().yield_to(caller.partner, str(fields.get("group")))
-        asked = {**fields, "verb": verb} | ({"partner": caller.partner} if caller.partner else {})
+        if verb == HELLO_VERB:
+            return {}
+        if verb == YIELD_VERB:
+            return self._replicates().yield_to(caller, fields)
+        # Who asks is what was proven, whatever the fields say.
+        asked = {**fields, "verb": verb, "partner": caller.partner, "pair": caller.pair}
         reply: dict[str, Any] = json.loads(self._array.manage(json.dumps(asked)))
         return reply
 
 
-def _refuse_partner(caller: Caller, what: str) -> None:
-    if caller.partner is not None:
-        raise UserError(
-            f"the partner {caller.partner} may not use {what}",
-            f"partners may use the verbs that begin with {PARTNER_VERBS}",
-        )
+_MAY_USE = f"partners may use: {', '.join(PARTNER_VERBS)}"

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from linerate.array.config import ArrayConfig
-from linerate.array.control.client import ControlClient
-from linerate.array.partners import Partner
+from linerate.array.control.client import PartnerClient
+from linerate.array.control.partnership import Partnership
+from linerate.array.control.service import HELLO_VERB, Caller
 from linerate.array.replication.job import Job
 from linerate.array.replication.transfer import Ask
-from linerate.errors import UserError
+from linerate.errors import LinerateError, UserError
 
 
 class Managed(Protocol):
@@ -28,25 +29,33 @@ class Replicating:
     """Replicates while a `with` block lasts; a copy that is cut off goes on the next time."""
 
     def __init__(
-        self, array: Managed, config: ArrayConfig, partners: Mapping[str, Ask] | None = None
+        self,
+        array: Managed,
+        config: ArrayConfig,
+        partnership: Partnership | None,
+        partners: Mapping[str, Ask] | None = None,
     ) -> None:
-        """`partners` says how to ask a partner, by name, where that is not over its control API."""
+        """`partnership`: needed by an array that has partners. `partners` says how to ask one, by name, where
+        that is not by mutual TLS."""
         self._array = array
         self._ended = threading.Event()
         known = {partner.name: partner for partner in config.partners}
         own = {volume.name for target in config.targets for volume in target.volumes}
-        asks = dict(partners or {})
-        self._jobs = {
-            one.name: Job(
-                one,
-                known[one.partner],
-                self._here,
-                asks.get(one.partner) or _over_http(known[one.partner]),
-                self._ended,
-                is_origin=own.issuperset(one.volumes),
-            )
-            for one in config.replications
-        }
+        self._asks: dict[str, Ask] = dict(partners or {})
+        self._jobs: dict[str, Job] = {}
+        if partnership is None:
+            return
+        for partner in config.partners:
+            if partner.control is not None and partner.name not in self._asks:
+                self._asks[partner.name] = PartnerClient(partner, partnership).do
+        partnership.newcomer = self._greet
+        for one in config.replications:
+            pair = {"here": partnership.own.identity, "partner": partnership.identity_of(one.partner)}
+            is_origin = own.issuperset(one.volumes)
+            portal = known[one.partner].portal
+            assert portal is not None, "checked with the array file"
+            ways = (self._here, self._asks[one.partner])
+            self._jobs[one.name] = Job(one, portal, pair, *ways, self._ended, is_origin=is_origin)
 
     def __enter__(self) -> Self:
         """Starts the schedules."""
@@ -65,7 +74,7 @@ class Replicating:
     def replicate(self, replication: str) -> dict[str, Any]:
         """Begins a copy of the volumes as they are now, or goes on with one that stopped. Raises UserError."""
         job = self._job(replication)
-        if job.role() == "replica":
+        if job.role() in ("replica", "promoting"):
             raise UserError(
                 f"{replication} is a copy on this array", "replicate at the partner, or promote it here first"
             )
@@ -75,12 +84,15 @@ class Replicating:
     def promote(self, replication: str, force: bool) -> dict[str, Any]:
         """Makes this array's copy the one that hosts use.
 
-        The partner first sends what is missing and keeps hosts out, in the background; with `force` it is not asked.
-        Raises UserError if it is so already, or if there is no whole copy here.
+        The partner first sends what is missing, keeps hosts out and gives its consent, in the background;
+        with `force` it is not asked. Raises UserError if it is so already, or if there is no copy here.
         """
         job = self._job(replication)
-        if job.role() == "primary":
+        role = job.role()
+        if role == "primary":
             raise UserError(f"hosts use {replication} here already", "promote it at the other array")
+        if role == "none":
+            raise UserError(f"{replication} has no copy here yet", "replicate it at the other array first")
         if force:
             job.take_over_alone()
         else:
@@ -89,16 +101,37 @@ class Replicating:
 
     def demote(self, replication: str) -> dict[str, Any]:
         """Makes this array's volumes the copy: hosts lose them, and the next copy takes back what only they have."""
-        self._job(replication)
+        job = self._job(replication)
         self._here("replica_demote", {"group": replication})
+        job.settle()
         return {"replication": replication}
 
-    def yield_to(self, partner: str, replication: str) -> dict[str, Any]:
-        """A partner wants to take over; it asks again until the answer is "yielded". Raises UserError."""
+    def forget(self, replication: str, force: bool) -> dict[str, Any]:
+        """Ends a replication here; the volumes stay. With `force` also a copy, which may be half a one."""
         job = self._job(replication)
-        if job.replication.partner != partner:
-            raise UserError(f"{replication} is not replicated with {partner}", "compare both array files")
-        return job.yield_()
+        self._here("replica_forget", {"group": replication, "force": force})
+        job.settle()
+        return {"replication": replication}
+
+    def rejoin(self, replication: str) -> dict[str, Any]:
+        """Goes on with the arrays as they are now: one of the two has a new identity, or is a new array."""
+        job = self._job(replication)
+        self._here("replica_rejoin", {"group": replication, "pair": job.pair})
+        job.settle()
+        return {"replication": replication, **job.pair}
+
+    def yield_to(self, caller: Caller, asked: dict[str, Any]) -> dict[str, Any]:
+        """A partner wants to take over; it asks again until the answer is "yielded". Raises UserError."""
+        replication = str(asked.get("group"))
+        job = self._job(replication)
+        if job.replication.partner != caller.partner:
+            raise UserError(
+                f"{replication} is not replicated with {caller.partner}", "compare both array files"
+            )
+        if caller.pair != job.pair:
+            raise UserError(f"{replication} is replicated between other arrays", "compare both array files")
+        self._here("replica_asked", {"group": replication, "id": str(asked.get("id")), "pair": job.pair})
+        return job.yield_(str(asked.get("id")), str(asked.get("claim")), asked.get("holds") is True)
 
     def status(self) -> list[dict[str, Any]]:
         """Each replication of the array file, as `ReplicationReport` has it."""
@@ -114,8 +147,15 @@ class Replicating:
         reply: dict[str, Any] = json.loads(self._array.manage(json.dumps({"verb": verb, **fields})))
         return reply
 
+    def _greet(self, partner: str) -> None:
+        """A partner was started anew, or another array speaks in its name: what answers at its address shows
+        which."""
+        ask = self._asks.get(partner)
+        if ask is None or self._ended.is_set():
+            return
 
-def _over_http(partner: Partner) -> Ask:
-    assert partner.control is not None, "checked with the array file"
-    authority = Path(partner.authority) if partner.authority else None
-    return ControlClient(partner.control, partner=partner, certificate=authority).do
+        def greet() -> None:
+            with contextlib.suppress(LinerateError):  # what it shows is remembered by who listens
+                ask(HELLO_VERB, {})
+
+        threading.Thread(target=greet, name=f"greet-{partner}", daemon=True).start()

@@ -16,8 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from linerate.array.base import REVEAL
-from linerate.array.partners import Partner, Replication
+from linerate.array.partners import Replication
 from linerate.errors import PeerError
 
 PERIOD_S = 0.5
@@ -32,7 +31,8 @@ class CutOffError(Exception):
 
 def transfer(
     replication: Replication,
-    partner: Partner,
+    portal: str,
+    pair: dict[str, str],
     here: Ask,
     there: Ask,
     ended: threading.Event,
@@ -42,28 +42,23 @@ def transfer(
 ) -> None:
     """Copies the volumes as they are now, or goes on with a copy that stopped. `told` hears the progress.
 
+    `portal`: a portal of the partner. `pair`: the identities of both arrays, `here` and `partner`.
     `last`: hosts are kept out before the point is taken, until `replica_stop` or a copy that is not the last.
     Raises LinerateError for what failed at either end, and CutOffError once `ended` is set.
     """
     group, volumes = replication.name, list(replication.volumes)
-    asked = {"group": group, "volumes": volumes, "to": partner.name, "keep": replication.keep}
+    asked = {"group": group, "volumes": volumes, "pair": pair, "keep": replication.keep}
     offer = here("replica_prepare", asked | ({"last": True} if last else {}))
     begun = there("replica_begin", {"offer": offer, "pool": replication.pool})
     answer = begun["answer"]
     # Also when the partner has the point already: so the source learns it, and that nothing is left to copy.
     options = {"rate_bytes_per_s": replication.rate_bytes_per_s or 0}
-    copy = {"answer": answer, "access": begun["access"], "link": _link(partner), "options": options}
+    copy = {"answer": answer, "access": begun["access"], "link": {"portal": portal}, "options": options}
     here("replica_copy", copy)
     _await_copy(group, here, ended, told)
     commit = {key: answer[key] for key in ("group", "point", "incarnation")}
     there("replica_commit", {"commit": commit})
     here("replica_confirm", {"commit": commit})
-
-
-def _link(partner: Partner) -> dict[str, Any]:
-    """The way to the partner's volumes, with its secret: for the data plane only."""
-    known = partner.model_dump(context={REVEAL: True})
-    return {key: known[key] for key in ("portal", "chap_user", "chap_secret")}
 
 
 def _await_copy(

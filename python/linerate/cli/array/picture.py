@@ -103,6 +103,8 @@ def _head(report: ArrayReport) -> Text:
     sessions = len(report.by_session)
     text = Text.assemble(("array ", "dim"), (report.name, "bold"))
     text.append(f"  {', '.join(report.portals)}  {sessions} session{'' if sessions == 1 else 's'}")
+    if report.identity:
+        text.append(f"\nidentity {report.identity}", style="dim")
     return text
 
 
@@ -240,7 +242,7 @@ def _volumes(report: ArrayReport) -> Group:
 def _replications(replications: tuple[ReplicationReport, ...]) -> Table:
     grid = _grid(4)
     for one in replications:
-        way = f"to {one.partner}" if one.role == "primary" else f"from {one.partner}"
+        way = f"{_WAY[one.role]} {one.partner}"
         state = Text(one.state, style=_REPLICATION_STYLE[one.state])
         if one.done is not None:
             state.append(f" {_bar(one.done)} {one.done:.0%}")
@@ -254,6 +256,7 @@ def _replications(replications: tuple[ReplicationReport, ...]) -> Table:
     return grid
 
 
+_WAY = {"primary": "to", "replica": "from", "promoting": "taking over from", "none": "not begun, with"}
 _REPLICATION_STYLE = {"idle": "green", "copying": "yellow", "waiting": "bold yellow", "failed": "bold red"}
 
 

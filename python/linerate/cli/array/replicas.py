@@ -1,19 +1,45 @@
-"""The verbs about replication: copy now, and take over."""
+"""The verbs about replication: who this array is, copy now, take over, and put roles right."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from linerate.cli.array.reach import Json, Token, Wait, Which, Yes, carried_out, confirm, reach, tell
-from linerate.errors import PeerError
+from linerate.errors import PeerError, UserError
 
 if TYPE_CHECKING:
     from linerate.array.control import ControlClient
     from linerate.array.control.report import ReplicationReport
 
 _Name = Annotated[str, typer.Argument(metavar="REPLICATION", help="Its name in the array file.")]
+
+
+def identity(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The array file.")],
+    json: Json = False,
+) -> None:
+    """Print the certificate by which partners know the array. Its identity is made if there is none yet.
+
+    Partners need it in a file that `certificate` of their [[partners]] table names. It is no secret; the
+    identity file is.
+    """
+    from linerate.array import load_array_file
+    from linerate.array.control.identity import own_identity
+
+    config = load_array_file(file)
+    if config.control.identity is None:
+        raise UserError(
+            f"{file}: the array has no identity", 'name its file: identity = "..." under [control]'
+        )
+    own = own_identity(Path(config.control.identity), config.name)
+    if json:
+        tell({"name": config.name, "identity": own.identity, "certificate": own.pem}, json, "")
+        return
+    typer.echo(own.pem, nl=False)
+    typer.echo(f"{config.name} is {own.identity}", err=True)
 
 
 def replicate(
@@ -44,7 +70,7 @@ def promote(
 ) -> None:
     """Make this array's copy the one that hosts use; the partner's becomes the copy.
 
-    The partner sends what is missing and keeps its hosts out before hosts are let in here.
+    The partner sends what is missing, keeps its hosts out and consents before hosts are let in here.
     """
     lost = "What the partner has not sent yet is lost" if force else "The partner's hosts lose it"
     confirm(f"Hosts will use {replication} here. {lost}. Promote it?", yes)
@@ -66,11 +92,48 @@ def demote(
     """Make this array's volumes the copy again, after the partner was promoted by force.
 
     What hosts wrote here since the last point that both arrays have is lost with the partner's next copy.
+    Also gives up a promotion that waits for the partner.
     """
     lost = "Hosts lose it here, and what they wrote here since the last common point will be lost"
     confirm(f"{replication} becomes the copy. {lost}. Demote it?", yes)
     made = carried_out(reach(array, token_file), "demote", {"replication": replication})
     tell(made, json, f"{replication}: this array holds the copy now")
+
+
+def forget(
+    replication: _Name,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also the copy, although its volumes may be copied half.")
+    ] = False,
+    yes: Yes = False,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """End a replication on this array. Its volumes stay, as volumes like any other; the other array keeps its
+    part."""
+    lost = "Its volumes may be copied half" if force else "The next copy will be a first one"
+    confirm(f"{replication} is not replicated any more. {lost}. Forget it?", yes)
+    fields = {"replication": replication, "force": force}
+    made = carried_out(reach(array, token_file), "forget", fields)
+    tell(made, json, f"{replication}: this array does not know it any more")
+
+
+def rejoin(
+    replication: _Name,
+    yes: Yes = False,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Go on with a replication after the partner or this array has got another identity.
+
+    From then on only the partner that the array file names now takes part, with the certificate that it names
+    now. To be done at both arrays, unless the partner is a new one.
+    """
+    confirm(f"{replication} goes on with the array that the file names as its partner now. Rejoin?", yes)
+    made = carried_out(reach(array, token_file), "rejoin", {"replication": replication})
+    tell(made, json, f"{replication}: its partner is {made['partner']} now")
 
 
 def _await(client: ControlClient, name: str, done: str) -> None:

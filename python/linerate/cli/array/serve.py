@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 from types import FrameType
@@ -18,6 +19,7 @@ from linerate.errors import UserError
 if TYPE_CHECKING:
     from linerate import _core
     from linerate.array import ArrayConfig
+    from linerate.array.control.partnership import Partnership
 
 SCHEMA = "linerate.array/1"
 
@@ -44,14 +46,16 @@ def serve(
     if file is None:
         raise UserError("array serve needs a file", "`linerate array serve --example > lab.toml` makes one")
     from linerate import _core
+    from linerate.array.control.partnership import Partnership
 
     config = load_array_file(file)
+    partnership = Partnership.of(config)
     ended = _ended_by_signal()
     array = _core.Array.start(config.seam_json())
     stats: dict[str, Any] = {}
     try:
-        with _managed(array, config, control) as (url, warning):
-            _tell_start(config, array.portals, url, warning, json)
+        with _managed(array, config, partnership, control) as served:
+            _tell_start(config, array.portals, served, json)
             while not ended.wait(0.2):
                 pass
             stats = array.stats()
@@ -60,35 +64,50 @@ def serve(
     typer.echo(dumps({"schema": SCHEMA, "stats": stats}) if json else "stopped")
 
 
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """Where the control API answers, and what to warn of; empty without one."""
+
+    url: str = ""
+    partner_url: str = ""
+    identity: str = ""
+    warning: str = ""
+
+
 @contextlib.contextmanager
-def _managed(array: _core.Array, config: ArrayConfig, control: bool) -> Iterator[tuple[str, str]]:
-    """Replicates, and answers the control API if that is wanted: its URL, and what to warn of."""
+def _managed(
+    array: _core.Array, config: ArrayConfig, partnership: Partnership | None, control: bool
+) -> Iterator[_Served]:
+    """Replicates, and answers the control API if that is wanted."""
     from linerate.array.control import Service
     from linerate.array.replication import Replicating
 
-    with Replicating(array, config) as replicating:
+    identity = partnership.own.identity if partnership else None
+    with Replicating(array, config, partnership) as replicating:
         if not control:
-            yield "", ""
+            yield _Served()
             return
         from linerate.array.control.server import ControlServer
 
-        with ControlServer(Service(array, config, replicating), config) as server:
-            yield server.url, server.warning
+        service = Service(array, config, replicating, identity)
+        with ControlServer(service, config, partnership) as server:
+            yield _Served(server.url, server.partner_url, identity or "", server.warning)
 
 
-def _tell_start(
-    config: ArrayConfig, portals: list[tuple[str, int]], url: str, warning: str, json: bool
-) -> None:
+def _tell_start(config: ArrayConfig, portals: list[tuple[str, int]], served: _Served, json: bool) -> None:
     places = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in portals]
-    if warning:
-        typer.echo(f"warning: {warning}", err=True)
+    if served.warning:
+        typer.echo(f"warning: {served.warning}", err=True)
     if json:
         targets = [target.model_dump(mode="json", exclude={"chap"}) for target in config.targets]
-        typer.echo(dumps({"schema": SCHEMA, "portals": places, "targets": targets, "control": url or None}))
+        ways = {"control": served.url or None, "partners": served.partner_url or None}
+        typer.echo(dumps({"schema": SCHEMA, "portals": places, "targets": targets, **ways}))
         return
     _describe(config, places)
-    if url:
-        typer.echo(f"control {url}  (linerate array show)")
+    if served.partner_url:
+        typer.echo(f"partners {served.partner_url}  as {served.identity}")
+    if served.url:
+        typer.echo(f"control {served.url}  (linerate array show)")
     typer.echo("serving until Ctrl-C")
 
 

@@ -24,6 +24,7 @@ from linerate.cli.array.reach import (
 
 app = typer.Typer(help="Serve an iSCSI array and manage it.", no_args_is_help=True)
 app.command("serve")(serve.serve)
+app.command("identity")(replicas.identity)
 
 _Volume = Annotated[str, typer.Argument(metavar="VOLUME", help="Name of a volume.")]
 _Snapshot = Annotated[str, typer.Argument(metavar="VOLUME@SNAPSHOT", help="A snapshot of a volume.")]
@@ -224,5 +225,7 @@ for verb in (
     replicas.replicate,
     replicas.promote,
     replicas.demote,
+    replicas.forget,
+    replicas.rejoin,
 ):
     app.command()(verb)

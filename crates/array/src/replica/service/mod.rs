@@ -1,12 +1,14 @@
 //! Replication as an array's owner, its partner and its status see it: verbs in JSON.
 //!
-//! Each pool has its own groups; a group's name is unique on the array. `verbs.rs` has the verbs' keys.
+//! Each pool has its own groups; a group's name is unique on the array. `verbs.rs` has the verbs of transfers and their
+//! keys, `roles.rs` those that change who is primary.
 
+mod roles;
 mod verbs;
 
-pub use verbs::{Access, LinkSpec};
+pub use verbs::{Access, LinkSpec, Login};
 
-use super::{Gate, Group, Link, Offer, ReplicaError, Replicator, Role};
+use super::{Gate, Group, Link, Offer, Pair, ReplicaError, Replicator, Role};
 use crate::{pool::Pool, runtime::Runtime};
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};
@@ -83,7 +85,7 @@ impl Service {
     }
 
     /// Carries out a verb that begins with `replica_`. It ends even if nobody waits for it. `partner` in `fields` says that
-    /// this partner asks, not the owner: it may receive and commit what is its own.
+    /// this partner asks, not the owner, and `pair` which arrays that makes: it may receive, commit and take what is its own.
     pub fn manage(
         self: &Rc<Self>,
         verb: &str,
@@ -131,13 +133,18 @@ impl Service {
         self.pools.iter().find(|(_, replicator)| holds(replicator)).map(|(name, _)| name.as_str())
     }
 
-    async fn begin(&self, offer: &Offer, pool: Option<&str>) -> Result<Fields, ReplicaError> {
-        self.surroundings.withdraw(&offer.group).await;
+    async fn begin(&self, offer: &Offer, pair: &Pair, pool: Option<&str>) -> Result<Fields, ReplicaError> {
         let replicator = self.replicator(&offer.group, pool)?;
         self.check_names(offer)?;
-        let begun = replicator.begin(offer).await?;
-        let volumes: Vec<String> = offer.volumes.iter().map(|volume| volume.name.clone()).collect();
-        self.surroundings.admit(&volumes, false).await;
+        let begun = replicator.begin(offer, pair).await?;
+        // The gates of what was shown before are closed.
+        self.surroundings.withdraw(&offer.group).await;
+        let group = self.group(&offer.group)?;
+        let order = group.hosts.lock().await;
+        if group.role() != Role::Primary {
+            self.surroundings.admit(&group.volumes(), false).await;
+        }
+        drop(order);
         let access = if begun.answer.is_complete {
             Access::default()
         } else {
@@ -170,18 +177,23 @@ impl Service {
 
 /// A group in the status.
 fn describe(group: &Group<Pool>) -> Fields {
-    let role = match group.role() {
-        Role::Primary => "primary",
-        Role::Replica => "replica",
-        Role::Promoting { .. } => "promoting",
+    let (role, claim) = match group.role() {
+        Role::Primary => ("primary", None),
+        Role::Replica => ("replica", None),
+        Role::Promoting { claim, .. } => ("promoting", claim),
     };
     fields(&json!({
         "group": group.name(),
         "role": role,
-        "partner": group.partner(),
+        "claim": claim,
+        "id": group.id(),
+        "pair": group.pair(),
+        "token": group.token(),
+        "changes": group.changes(),
         "volumes": group.volumes(),
         "points": group.points(),
         "outgoing": group.outgoing_point(),
+        "incoming": group.incoming_point(),
         "progress": group.progress(),
     }))
 }

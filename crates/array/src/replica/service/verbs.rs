@@ -1,42 +1,57 @@
 //! The verbs. Whoever drives a transfer sends `replica_prepare`, `replica_copy`, `replica_status` and `replica_confirm` to
 //! the source and `replica_begin` and `replica_commit` to the partner; whatever one of them replies goes into the next.
+//! The verbs about roles are in `roles.rs`.
 
 use super::{Fields, Service, describe, fields};
 use crate::{
     pool::Pool,
-    replica::{Answer, Commit, CopyOptions, Group, Offer, ReplicaError, Role},
+    replica::{Answer, Commit, CopyOptions, Group, Offer, Pair, ReplicaError, Role},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{fmt, rc::Rc};
 
-/// Where the partner shows its volumes, in the order of the answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Where the partner shows its volumes, in the order of the answer, and what both ends prove at login. `Debug` does not
+/// show the secrets.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Access {
-    /// Its iSCSI target.
+    /// Its iSCSI target, which is there for one transfer.
     pub target: String,
     /// Logical unit numbers.
     pub luns: Vec<u16>,
+    /// Mutual CHAP, made for this transfer.
+    pub login: Login,
 }
 
-/// How to reach the partner's target. `Debug` does not show the secrets.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+/// The CHAP secrets of one transfer.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Login {
+    /// What the source proves.
+    pub secret: String,
+    /// What the partner's target proves: that it is the array that has answered.
+    pub target_secret: String,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Access({}, {:?})", self.target, self.luns)
+    }
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Login")
+    }
+}
+
+/// How to reach the partner's target.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// `host:port`.
     pub portal: String,
-    /// CHAP name and secret; none = the partner asks for none.
-    #[serde(default)]
-    pub chap_user: Option<String>,
-    /// See `chap_user`.
-    #[serde(default)]
-    pub chap_secret: Option<String>,
-}
-
-impl fmt::Debug for LinkSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LinkSpec({}, CHAP {:?})", self.portal, self.chap_user)
-    }
 }
 
 /// `replica_prepare`: takes a point, or finds the one under way. Reply: the [`Offer`].
@@ -44,12 +59,11 @@ impl fmt::Debug for LinkSpec {
 #[serde(deny_unknown_fields)]
 struct Prepare {
     group: String,
+    /// The arrays that exchange the group; checked if it is known.
+    pair: Pair,
     /// The group's volumes; may be left out once the group is known.
     #[serde(default)]
     volumes: Vec<String>,
-    /// The partner's name: the only one that may send the group back.
-    #[serde(default)]
-    to: Option<String>,
     #[serde(default = "one")]
     keep: usize,
     /// Keeps hosts out before the point is taken, which is a new one then: nothing that hosts wrote is missing in it. The
@@ -67,6 +81,7 @@ fn one() -> usize {
 #[serde(deny_unknown_fields)]
 struct Begin {
     offer: Offer,
+    pair: Pair,
     /// Where a new group's volumes are made; none = the only pool.
     #[serde(default)]
     pool: Option<String>,
@@ -83,110 +98,82 @@ struct Copy {
     options: CopyOptions,
 }
 
-/// `replica_commit` at the partner, then `replica_confirm` at the source. Reply: nothing.
+/// `replica_commit` at the partner. Reply: nothing.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Seal {
     commit: Commit,
+    pair: Pair,
 }
 
-/// `replica_promote`: reply is the [`crate::replica::Point`]. A point's name, or none for the newest.
+/// `replica_confirm` at the source. Reply: nothing.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Promote {
-    group: String,
-    #[serde(default)]
-    point: Option<String>,
+struct Confirm {
+    commit: Commit,
 }
 
-/// `replica_status`, `replica_stop`, `replica_demote`, `replica_forget`.
+/// Verbs that name a group and nothing else.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Named {
     group: String,
 }
 
+/// What a partner may ask for.
+const PARTNER_VERBS: [&str; 4] = ["replica_begin", "replica_commit", "replica_asked", "replica_pass"];
+
 impl Service {
     pub(super) async fn carry_out(&self, verb: &str, mut fields: Fields) -> Result<Fields, ReplicaError> {
-        let partner = fields.remove("partner").and_then(|name| name.as_str().map(str::to_owned));
-        match (verb, &partner) {
-            ("replica_begin" | "replica_commit", _) | (_, None) => {}
-            (_, Some(name)) => {
-                return Err(ReplicaError::Invalid(format!("partner \"{name}\" may not ask for {verb}")));
-            }
+        if let Some(name) = fields.remove("partner")
+            && !PARTNER_VERBS.contains(&verb)
+        {
+            return Err(ReplicaError::Invalid(format!("partner {name} may not ask for {verb}")));
         }
         match verb {
             "replica_prepare" => self.prepare(read(fields)?).await,
             "replica_begin" => {
-                let Begin { offer, pool } = read(fields)?;
-                self.check_partner(&offer.group, partner.as_deref())?;
-                let reply = self.begin(&offer, pool.as_deref()).await?;
-                self.group(&offer.group)?.set_partner(partner).await?;
-                Ok(reply)
+                let Begin { offer, pair, pool } = read(fields)?;
+                self.begin(&offer, &pair, pool.as_deref()).await
             }
             "replica_copy" => self.copy(read(fields)?),
             "replica_commit" => {
-                let Seal { commit } = read(fields)?;
-                self.check_partner(&commit.group, partner.as_deref())?;
+                let Seal { commit, pair } = read(fields)?;
+                let group = self.group(&commit.group)?;
+                group.check_pair(&pair)?;
                 self.surroundings.withdraw(&commit.group).await;
-                done(self.group(&commit.group)?.commit(&commit).await)
+                done(group.commit(&commit).await)
             }
             "replica_confirm" => {
-                let Seal { commit } = read(fields)?;
+                let Confirm { commit } = read(fields)?;
                 done(self.group(&commit.group)?.confirm(&commit).await)
             }
             "replica_status" => Ok(describe(&*self.named(fields)?)),
             "replica_stop" => {
                 let group = self.named(fields)?;
                 group.stop().await;
-                if group.role() == Role::Primary {
-                    self.surroundings.admit(&group.volumes(), true).await;
-                }
+                self.let_in(&group).await;
                 Ok(Fields::new())
             }
-            "replica_promote" => self.promote(read(fields)?).await,
-            "replica_demote" => {
-                let group = self.named(fields)?;
-                self.surroundings.admit(&group.volumes(), false).await;
-                let result = group.demote().await;
-                if group.role() == Role::Primary {
-                    self.surroundings.admit(&group.volumes(), true).await;
-                }
-                done(result)
-            }
-            "replica_forget" => {
-                let Named { group } = read(fields)?;
-                done(self.replicator(&group, None)?.forget(&group).await)
-            }
-            other => Err(ReplicaError::Invalid(format!("there is no verb \"{other}\""))),
+            other => self.change_roles(other, fields).await,
         }
     }
 
-    /// A group is one partner's.
-    fn check_partner(&self, group: &str, partner: Option<&str>) -> Result<(), ReplicaError> {
-        let theirs = self.group(group).ok().and_then(|group| group.partner());
-        match (theirs, partner) {
-            (Some(theirs), Some(partner)) if theirs != partner => Err(ReplicaError::Invalid(format!(
-                "group \"{group}\" is replicated with partner \"{theirs}\", not with \"{partner}\""
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    fn named(&self, fields: Fields) -> Result<Rc<Group<Pool>>, ReplicaError> {
+    pub(super) fn named(&self, fields: Fields) -> Result<Rc<Group<Pool>>, ReplicaError> {
         let Named { group } = read(fields)?;
         self.group(&group)
     }
 
     async fn prepare(
         &self,
-        Prepare { group, volumes, to, keep, last }: Prepare,
+        Prepare { group, pair, volumes, keep, last }: Prepare,
     ) -> Result<Fields, ReplicaError> {
         let group = match self.group(&group) {
             Ok(known) if volumes.is_empty() => known,
-            _ => self.replicator(&group, self.pool_of(&volumes))?.primary(&group, &volumes).await?,
+            _ => self.replicator(&group, self.pool_of(&volumes))?.primary(&group, &volumes, &pair).await?,
         };
-        group.set_partner(to).await?;
+        group.check_pair(&pair)?;
+        let _order = group.hosts.lock().await;
         if group.role() == Role::Primary {
             self.surroundings.admit(&group.volumes(), !last).await;
         }
@@ -206,25 +193,17 @@ impl Service {
         drop(self.runtime.start(async move { group.copy(&answer, link, options).await }));
         Ok(Fields::new())
     }
-
-    async fn promote(&self, Promote { group, point }: Promote) -> Result<Fields, ReplicaError> {
-        let group = self.group(&group)?;
-        self.surroundings.withdraw(group.name()).await;
-        let point = group.promote(point.as_deref()).await?;
-        self.surroundings.admit(&group.volumes(), true).await;
-        write(&point)
-    }
 }
 
-fn read<T: DeserializeOwned>(fields: Fields) -> Result<T, ReplicaError> {
+pub(super) fn read<T: DeserializeOwned>(fields: Fields) -> Result<T, ReplicaError> {
     serde_json::from_value(Value::Object(fields)).map_err(|error| ReplicaError::Invalid(error.to_string()))
 }
 
-fn write(value: &impl Serialize) -> Result<Fields, ReplicaError> {
+pub(super) fn write(value: &impl Serialize) -> Result<Fields, ReplicaError> {
     let value = serde_json::to_value(value).map_err(|error| ReplicaError::Invalid(error.to_string()))?;
     Ok(fields(&value))
 }
 
-fn done(result: Result<(), ReplicaError>) -> Result<Fields, ReplicaError> {
+pub(super) fn done(result: Result<(), ReplicaError>) -> Result<Fields, ReplicaError> {
     result.map(|()| fields(&json!({})))
 }

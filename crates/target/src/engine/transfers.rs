@@ -1,0 +1,32 @@
+//! Targets that are there for one transfer: what a partner writes to, under a name and secrets that nobody had before.
+
+use crate::target::Target;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The targets of the transfers under way. Discovery does not list them; whoever knows the name and proves the secret may
+/// log in.
+#[derive(Debug, Default)]
+pub(crate) struct Transfers {
+    targets: Mutex<Vec<Arc<Target>>>,
+}
+
+impl Transfers {
+    /// The target of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Target>> {
+        self.with(|targets| targets.iter().find(|target| target.name == name).cloned())
+    }
+
+    pub(super) fn add(&self, target: Arc<Target>) {
+        self.with(|targets| targets.push(target));
+    }
+
+    /// Nobody can log in to it any more.
+    pub(super) fn remove(&self, name: &str) {
+        self.with(|targets| targets.retain(|target| target.name != name));
+    }
+
+    /// The list is changed in one call, so a poisoned lock still guards a sound one.
+    fn with<T>(&self, act: impl FnOnce(&mut Vec<Arc<Target>>) -> T) -> T {
+        act(&mut self.targets.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,109 @@
+"""Who an array is: a key and a certificate of its own, in a file that stays over restarts.
+
+Partners pin each other's certificate: no authority vouches for it, nobody renews it, and it says nothing but
+which key belongs to the array. An array's identity is the SHA-256 fingerprint of its certificate.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import re
+import ssl
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from linerate.errors import HostError, UserError
+
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
+# RFC 5280 section 4.1.2.5: the certificate has no expiration date, and no clock has to be right.
+_FROM = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_UNTIL = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """An array's certificate, which is no secret."""
+
+    pem: str = field(repr=False)
+
+    @property
+    def identity(self) -> str:
+        """Its fingerprint, as `openssl x509 -fingerprint -sha256` tells it apart from the colons."""
+        return identity_of(ssl.PEM_cert_to_DER_cert(self.pem))
+
+
+def identity_of(der: bytes) -> str:
+    """The identity that a certificate in DER form gives."""
+    return f"sha256:{hashlib.sha256(der).hexdigest()}"
+
+
+def read_certificate(path: Path) -> Certificate:
+    """The one certificate in a PEM file. Raises UserError."""
+    hint = "copy what `linerate array identity` prints for the other array into this file"
+    try:
+        found = _CERTIFICATE.findall(path.read_text("ascii"))
+        if len(found) != 1:
+            raise UserError(f"{path}: holds {len(found)} certificates, and one is needed", hint)
+        certificate = Certificate(found[0])
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=certificate.pem)
+    except OSError as error:  # ssl.SSLError is one, too
+        raise UserError(f"{path}: {error.strerror or error}", hint) from error
+    except ValueError as error:
+        raise UserError(f"{path}: not a certificate in PEM form", hint) from error
+    return certificate
+
+
+def own_identity(path: Path, name: str) -> Certificate:
+    """The certificate of the array `name`, whose identity file is made if it is missing. Raises UserError,
+    HostError."""
+    try:
+        held = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        return _known(path)
+    except OSError as error:
+        raise HostError(
+            f"{path}: {error.strerror}", "the array's identity is kept there: name a file that can be made"
+        ) from error
+    with os.fdopen(held, "wb") as file:
+        file.write(_new(name))
+        file.flush()
+        os.fsync(file.fileno())
+    return _known(path)
+
+
+def _known(path: Path) -> Certificate:
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", "name the array's identity file") from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise UserError(f"{path}: others may read the array's private key", f"chmod 600 {path}")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(path)
+    except OSError as error:
+        raise UserError(
+            f"{path}: not a private key with its certificate: {error.strerror or error}",
+            "bring back the file as it was; without it the array needs a new identity: linerate array rejoin",
+        ) from error
+    return read_certificate(path)
+
+
+def _new(name: str) -> bytes:
+    """A private key and a certificate for it, in PEM form."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name[:64])])
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(_FROM).not_valid_after(_UNTIL)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    certificate = builder.sign(key, hashes.SHA256())
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return private + certificate.public_bytes(serialization.Encoding.PEM)
