@@ -41,9 +41,11 @@ impl Choices {
 }
 
 fn array(rng: &mut Rng, luns: usize, chap: &Value) -> ArrayConfig {
+    let in_files = rng.chance(50);
     let volume = |lun: &u16| {
-        json!({ "lun": lun, "name": format!("v{lun}"), "kind": "memory", "size_bytes": BLOCKS * BLOCK,
-                "sector_bytes": BLOCK })
+        let (kind, path) = if in_files { ("file", json!(format!("/sim/v{lun}"))) } else { ("memory", Value::Null) };
+        json!({ "lun": lun, "name": format!("v{lun}"), "kind": kind, "path": path,
+                "size_bytes": BLOCKS * BLOCK, "sector_bytes": BLOCK })
     };
     // FirstBurstLength may not exceed MaxBurstLength (RFC 7143 13.14).
     let (first, burst) = one_of(rng, &[(512, 1024), (512, 65_536), (3000, 8192), (65_536, 65_536)]);

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     joint::{Joint, Joints},
     service::{ConnectionKey, Service},
-    worker::{Core, Random},
+    context::{Core, Random},
 };
 use linerate_io::Driver;
 use linerate_iscsi::{
