@@ -58,16 +58,15 @@ impl Connection {
     ) -> bool {
         self.acknowledged = exp_stat_sn(self.receiver.bhs());
         let (Some(session), Some(joint)) = (&self.session, core.joints.get_mut(id)) else { return false };
-        // A function that ends many tasks ends all those that were sent before it (RFC 7143 section 4.2.3.2).
-        let number = match request {
+        let window = session.window.commands();
+        let early = match request {
+            // A function that ends many tasks ends all those that were sent before it (RFC 7143 section 4.2.3.2).
             Request::TaskManagement(request) if request.function != TaskFunction::AbortTask => {
-                Some(request.cmd_sn)
+                Some(request.cmd_sn).filter(|number| window.is_early_immediate(*number))
             }
-            request => request.cmd_sn(),
+            request => request.cmd_sn().filter(|number| window.is_early(*number)),
         };
-        let Some(cmd_sn) = number.filter(|number| session.window.commands().is_early(*number)) else {
-            return false;
-        };
+        let Some(cmd_sn) = early else { return false };
         match request {
             Request::ScsiCommand(command) if command.data_len == 0 && command.final_pdu => {
                 joint.keep(self.key.index, command);
