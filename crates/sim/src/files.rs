@@ -2,16 +2,12 @@
 //! written just before its completion, so that memory which was given away meanwhile shows.
 
 use crate::world::{Event, World};
-use linerate_io::{Completion, FileOptions, Handle, Nanos, Region, Seg};
+use linerate_io::{Completion, FileOptions, Handle, Region, Seg};
 use std::{
     io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::Arc,
 };
-
-/// Latency of most operations, and of one in fifty.
-const USUAL_NS: Nanos = 500_000;
-const RARE_NS: Nanos = 30_000_000;
 
 /// A file, shared by the hosts that open its path.
 #[derive(Debug)]
@@ -63,7 +59,7 @@ impl World {
     }
 
     pub(crate) fn begin_file_operation(&mut self, operation: FileOperation) {
-        let most = if self.rng.chance(2) { RARE_NS } else { USUAL_NS };
+        let most = if self.rng.chance(5) { 10 } else { 1 } * self.conditions.file_ns;
         let at = self.now + self.rng.range(1_000, most);
         self.schedule(at, Event::File(operation));
     }

@@ -86,7 +86,10 @@ mod tests {
             }
             let free = budget.limit_bytes - budget.used_bytes;
             let expected = budget.limit_bytes * 4 / (greedy + 4);
-            assert!(free.abs_diff(expected) <= expected / 50 + greedy * 4096, "{greedy}: {free} of {expected}");
+            assert!(
+                free.abs_diff(expected) <= expected / 50 + greedy * 4096,
+                "{greedy}: {free} of {expected}"
+            );
             assert!(fill(&mut budget, 4096).bytes() >= free / 6, "one more gets its part");
         }
     }

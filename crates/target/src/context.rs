@@ -147,4 +147,3 @@ impl<D: Driver> Core<D> {
         }
     }
 }
-

@@ -44,7 +44,7 @@ mod tests {
     fn the_answer_is_due_once_when_the_last_one_is_gone() {
         let told = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&told);
-        let hold = Hold::new(move || drop(counter.fetch_add(1, Relaxed)));
+        let hold = Hold::new(move || _ = counter.fetch_add(1, Relaxed));
         let more = vec![hold.clone(), hold.clone()];
         drop(hold);
         assert_eq!(told.load(Relaxed), 0);

@@ -3,10 +3,10 @@
 
 use crate::{
     connection::TaskId,
+    context::Core,
     engine::{Operation, Piece, Request},
     pool::Chunks,
     service::ConnectionKey,
-    context::Core,
 };
 use linerate_io::{Driver, Handle};
 use slab::Slab;

@@ -64,12 +64,7 @@ impl ChunkPool {
 
     /// Lends chunks for `len` bytes; the last one is cut to what is needed. None: the connection has to wait, or the host
     /// has no memory.
-    pub(crate) fn take<D: Driver>(
-        &mut self,
-        driver: &mut D,
-        share: &mut Share,
-        len: u32,
-    ) -> Option<Chunks> {
+    pub(crate) fn take<D: Driver>(&mut self, driver: &mut D, share: &mut Share, len: u32) -> Option<Chunks> {
         if !self.may_take(share, len) {
             return None;
         }

@@ -422,9 +422,11 @@ impl<D: Driver> Worker<D> {
                         self.operation_done(tag, outcome);
                     }
                 }
-                Message::Due { connection, number } => self.with_connection(connection, |connection, core| {
-                    connection.answer_due(core, number);
-                }),
+                Message::Due { connection, number } => {
+                    self.with_connection(connection, |connection, core| {
+                        connection.answer_due(core, number);
+                    });
+                }
                 Message::EndOutdated(hold) => self.core.outdated.push(hold),
                 Message::Stop => self.stop(),
             }

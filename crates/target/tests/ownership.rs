@@ -9,8 +9,8 @@ use linerate_target::{Array, ArrayConfig};
 use std::{io::Write, net::SocketAddr, time::Duration};
 use support::{
     raw::{
-        ABORT_TASK, ABORT_TASK_SET, CLEAR_TASK_SET, LOGICAL_UNIT_RESET, Pdu, R2T, Raw,
-        TARGET_WARM_RESET, TASK_MANAGEMENT_RESPONSE, Who, cdb10,
+        ABORT_TASK, ABORT_TASK_SET, CLEAR_TASK_SET, LOGICAL_UNIT_RESET, Pdu, R2T, Raw, TARGET_WARM_RESET,
+        TASK_MANAGEMENT_RESPONSE, Who, cdb10,
     },
     wait_for,
 };
@@ -137,6 +137,35 @@ fn an_answered_task_management_function_means_that_nothing_lands_any_more() {
             assert!(after.iter().all(|&byte| byte == 0), "{driver}: function {function}");
         }
         wait_for(&array, "all is given back", |stats| stats.tasks == 0);
+    }
+}
+
+/// VERIFY wants no data, but an initiator may send some; it comes while the volume is read.
+#[test]
+fn data_that_nobody_asked_for_disturbs_no_operation() {
+    let dir = tempfile::tempdir().unwrap();
+    for driver in DRIVERS {
+        let array = array(driver, Some(&dir));
+        let who = Who {
+            initiator: "iqn.2026-11.lab.linerate:host",
+            target: EVIL,
+            isid: 1,
+            keys: "InitialR2T=No\0ImmediateData=Yes\0",
+        };
+        let mut raw = Raw::login(array.portals()[0], &who).unwrap();
+        raw.clear_attention(0).unwrap();
+        for _ in 0..50 {
+            let mut verify = raw.command(0, &cdb10(0x2f, 0, 8 << 20), 0, 512);
+            verify[1] &= !0x80;
+            let mut out = [0; 48];
+            (out[0], out[1]) = (0x05, 0x80);
+            out[16..20].copy_from_slice(&verify[16..20]);
+            out[20..24].copy_from_slice(&u32::MAX.to_be_bytes());
+            raw.send(verify, &[]).unwrap();
+            raw.send(out, &[0xEE; 512]).unwrap();
+            assert_eq!(raw.receive().unwrap().status(), Some(0), "{driver}");
+        }
+        wait_for(&array, "all is given back", |stats| stats.tasks == 0 && stats.pool_bytes == 0);
     }
 }
 

@@ -45,7 +45,8 @@ impl Choices {
 fn array(rng: &mut Rng, luns: usize, chap: &Value) -> ArrayConfig {
     let in_files = rng.chance(50);
     let volume = |lun: &u16| {
-        let (kind, path) = if in_files { ("file", json!(format!("/sim/v{lun}"))) } else { ("memory", Value::Null) };
+        let (kind, path) =
+            if in_files { ("file", json!(format!("/sim/v{lun}"))) } else { ("memory", Value::Null) };
         json!({ "lun": lun, "name": format!("v{lun}"), "kind": kind, "path": path,
                 "size_bytes": BLOCKS * BLOCK, "sector_bytes": BLOCK })
     };

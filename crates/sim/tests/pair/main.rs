@@ -76,7 +76,10 @@ fn neighbours_of_a_rude_initiator_lose_nothing() {
         (answered, poisoned) = (answered + more_answered, poisoned + more_poisoned);
     });
     if std::env::var_os("LINERATE_SIM_SEED").is_none() {
-        assert!(answered > 1000 && poisoned > 200, "only {answered} tasks were ended, {poisoned} were poisoned");
+        assert!(
+            answered > 1000 && poisoned > 200,
+            "only {answered} tasks were ended, {poisoned} were poisoned"
+        );
     }
 }
 

@@ -5,8 +5,8 @@ use crate::{
     rogue::{POISON, Rogue},
 };
 use linerate_initiator::{
-    Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoError, IoOp, IoRequest, IoSink,
-    LunAddress, PortalAddress, ReadInto, SessionId, SessionOptions, Sharing,
+    Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoError, IoOp, IoRequest,
+    IoSink, LunAddress, PortalAddress, ReadInto, SessionId, SessionOptions, Sharing,
 };
 use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
 use linerate_sim::{Conditions, Rng, SimDriver, SimNetwork};

@@ -14,8 +14,8 @@ const BHS: usize = 48;
 const NO_TAG: u32 = u32::MAX;
 const CONNECTIONS: u16 = 3;
 const TASKS_MAX: usize = 8;
-/// How long it does nothing when nothing happens.
-const IDLE_NS: Nanos = 2_000_000;
+/// How long it does nothing when nothing happens: one of these.
+const IDLE_NS: [Nanos; 3] = [10_000, 200_000, 2_000_000];
 
 /// Every word of what must not reach a volume.
 pub(crate) const POISON: u64 = 0xDEAD_BEEF_0BAD_F00D;
@@ -68,10 +68,13 @@ pub(crate) struct Rogue {
     max_cmd_sn: u32,
     next_itt: u32,
     tasks: BTreeMap<u32, Task>,
+    /// Commands that are numbered and not sent yet, so that later ones on other connections come early.
+    late: Vec<(u16, [u8; BHS])>,
     /// R2Ts that wait to be answered.
     granted: Vec<(u16, [u8; BHS])>,
     managing: BTreeMap<u32, Victim>,
     blocks: [Block; BLOCKS as usize],
+    idle_ns: Nanos,
     stopped: bool,
     pub(crate) answered: u64,
     pub(crate) poisoned: u64,
@@ -82,7 +85,8 @@ fn word(bhs: &[u8], at: usize) -> u32 {
 }
 
 impl Rogue {
-    pub(crate) fn new(driver: SimDriver, rng: Rng) -> Self {
+    pub(crate) fn new(driver: SimDriver, mut rng: Rng) -> Self {
+        let idle_ns = IDLE_NS[rng.range(0, IDLE_NS.len() as u64 - 1) as usize];
         Self {
             driver,
             rng,
@@ -92,9 +96,11 @@ impl Rogue {
             max_cmd_sn: 1,
             next_itt: 1,
             tasks: BTreeMap::new(),
+            late: Vec::new(),
             granted: Vec::new(),
             managing: BTreeMap::new(),
             blocks: [Block::default(); BLOCKS as usize],
+            idle_ns,
             stopped: false,
             answered: 0,
             poisoned: 0,
@@ -113,7 +119,7 @@ impl Rogue {
 
     pub(crate) fn turn(&mut self) {
         let mut completions = Vec::new();
-        let wait = if self.stopped { Wait::Forever } else { Wait::Until(self.driver.now() + IDLE_NS) };
+        let wait = if self.stopped { Wait::Forever } else { Wait::Until(self.driver.now() + self.idle_ns) };
         self.driver.poll(wait, &mut completions).unwrap();
         completions.into_iter().for_each(|completion| self.complete(completion));
         if !self.stopped {
@@ -181,6 +187,7 @@ impl Rogue {
         for task in std::mem::take(&mut self.tasks).into_values() {
             self.end_write(&task, None);
         }
+        self.late.clear();
         self.granted.clear();
         self.managing.clear();
     }
@@ -347,6 +354,10 @@ impl Rogue {
         if let Some((itt, left)) = connection.owed {
             return self.pay(cid, itt, left);
         }
+        if let Some(at) = self.late.iter().position(|(of, _)| *of == cid) {
+            let (_, command) = self.late.swap_remove(at);
+            return self.send(cid, command, &[]);
+        }
         match self.rng.range(0, 99) {
             0..40 => self.write(cid),
             40..75 => self.answer_r2t(cid),
@@ -386,7 +397,11 @@ impl Rogue {
         bhs[32] = 0x2a;
         bhs[34..38].copy_from_slice(&(first as u32).to_be_bytes());
         bhs[39..41].copy_from_slice(&(blocks as u16).to_be_bytes());
-        self.send(cid, bhs, &[]);
+        if self.rng.chance(20) {
+            self.late.push((cid, bhs));
+        } else {
+            self.send(cid, bhs, &[]);
+        }
         let fill = u64::from(self.next_itt) << 32 | 0x1111_1111;
         let (first, blocks) = (first as usize, blocks as usize);
         let task = Task { first, blocks, fill, over: false };
@@ -438,8 +453,7 @@ impl Rogue {
     }
 
     fn abort(&mut self, cid: u16) {
-        let live: Vec<u32> =
-            self.tasks.iter().filter(|(_, task)| !task.over).map(|(itt, _)| *itt).collect();
+        let live: Vec<u32> = self.tasks.iter().filter(|(_, task)| !task.over).map(|(itt, _)| *itt).collect();
         if !live.is_empty() && self.managing.is_empty() {
             let itt = live[self.rng.range(0, live.len() as u64 - 1) as usize];
             self.manage(cid, 1, Some(itt));

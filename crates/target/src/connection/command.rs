@@ -7,11 +7,11 @@ use super::{
     tasks::{Buffers, NewEntry, Steps, TaskId, Work},
 };
 use crate::{
+    context::Core,
     engine::Operation,
     operation::{self, Origin},
     pages::Moved,
     volume::{Medium, VolumeId},
-    context::Core,
 };
 use linerate_io::Driver;
 use linerate_iscsi::{

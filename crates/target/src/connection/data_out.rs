@@ -7,12 +7,12 @@ use super::{
     tasks::{Buffers, TaskId, Work},
 };
 use crate::{
+    context::Core,
     engine::Operation,
     operation,
     pages::{Moved, Pages},
     pool::ChunkPool,
     volume::Medium,
-    context::Core,
 };
 use linerate_io::{Driver, Seg};
 use linerate_iscsi::{
@@ -77,7 +77,10 @@ impl Connection {
                 }
             }
             Work::BufferedWrite(_) => {
-                debug_assert!(matches!(entry.buffers, Buffers::Task(_)), "data comes when there is a place for it");
+                debug_assert!(
+                    matches!(entry.buffers, Buffers::Task(_)),
+                    "data comes when there is a place for it"
+                );
                 core.pool.write(entry.segs(), at, bytes);
             }
             Work::Steps(steps) => {

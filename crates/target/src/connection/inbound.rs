@@ -82,7 +82,12 @@ impl Inbound {
 
     /// Takes back what the receive owns of a task, so that nothing more goes there. None: it owns nothing of it, or it has
     /// just finished and will give it back by itself.
-    pub(super) fn retract<D: Driver>(&mut self, stream: Handle, task: TaskId, driver: &mut D) -> Option<Chunks> {
+    pub(super) fn retract<D: Driver>(
+        &mut self,
+        stream: Handle,
+        task: TaskId,
+        driver: &mut D,
+    ) -> Option<Chunks> {
         let direct = self.direct.take_if(|direct| direct.task == task && driver.retract(stream))?;
         Some(direct.chunks)
     }

@@ -7,9 +7,9 @@ use super::{
     tasks::{Buffers, Entry},
 };
 use crate::{
+    context::Core,
     hold::Hold,
     joint::{Victims, What},
-    context::Core,
 };
 use linerate_io::Driver;
 use linerate_iscsi::pdu::{RejectReason, TaskFunction, TaskManagement, TaskManagementResponse, TaskResult};
@@ -18,9 +18,16 @@ use linerate_scsi::{Reply, TaskManagement as Function, TaskManagementResponse as
 /// An answer that is held back until tasks have ended.
 #[derive(Debug)]
 pub(super) enum Due {
-    Management { itt: u32, function: TaskFunction, result: TaskResult },
+    Management {
+        itt: u32,
+        function: TaskFunction,
+        result: TaskResult,
+    },
     /// Of a command that has ended tasks of others.
-    Reply { asked: Asked, reply: Reply },
+    Reply {
+        asked: Asked,
+        reply: Reply,
+    },
 }
 
 impl Connection {

@@ -26,8 +26,8 @@ mod tasks;
 
 use crate::{
     budget::{Budget, Share},
-    service::ConnectionKey,
     context::Core,
+    service::ConnectionKey,
 };
 
 use inbound::{Direct, Inbound, Sink};
@@ -45,8 +45,8 @@ use reply::Answers;
 use session::Session;
 use slab::Slab;
 use std::{collections::VecDeque, io, net::SocketAddr};
-use tasks::Tasks;
 pub(crate) use tasks::TaskId;
+use tasks::Tasks;
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use crate::{
     budget::{Budget, Share},
-    pool::{ChunkPool, Chunks},
     context::Core,
+    pool::{ChunkPool, Chunks},
 };
 use linerate_io::{Driver, Handle, Nanos, Outgoing};
 

@@ -94,7 +94,13 @@ impl Answers<'_> {
     }
 
     /// Answers a read whose data is in I/O buffers, which stay until it has been sent.
-    pub(super) fn read_buffers(&mut self, asked: Asked, extent: &Extent, chunks: Chunks, pool: &mut ChunkPool) {
+    pub(super) fn read_buffers(
+        &mut self,
+        asked: Asked,
+        extent: &Extent,
+        chunks: Chunks,
+        pool: &mut ChunkPool,
+    ) {
         self.release(asked.immediate);
         let residual = Residual::of(asked.expected_in, u64::from(extent.asked_bytes));
         let segs = chunks.segs();

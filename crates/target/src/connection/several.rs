@@ -3,13 +3,14 @@
 use super::{Connection, Phase, inbound::Sink};
 use crate::{
     budget::Budget,
-    joint::{Joints, Order, Victims, What},
     context::Core,
+    joint::{Joints, Order, Victims, What},
 };
 use linerate_io::Driver;
 use linerate_iscsi::{
     pdu::{
-        Bhs, LogoutRequest, LogoutResponse, LogoutResult, Request, ScsiCommand, TaskFunction, TaskManagement, data_len,
+        Bhs, LogoutRequest, LogoutResponse, LogoutResult, Request, ScsiCommand, TaskFunction, TaskManagement,
+        data_len,
     },
     window::before,
 };
@@ -164,8 +165,8 @@ impl Connection {
         Some(due)
     }
 
-    /// An order has been obeyed by all. Its hold, if it has one, ends with it.
-    pub(crate) fn answer_order<D: Driver>(&mut self, core: &mut Core<D>, order: Order, found: bool) {
+    /// An order has been obeyed by all. What it holds back is due when the worker drops it.
+    pub(crate) fn answer_order<D: Driver>(&mut self, core: &mut Core<D>, order: &Order, found: bool) {
         match order.what {
             What::Abort { victims: Victims::One(_), due, .. } if found => self.task_was_found(due),
             What::Abort { .. } => {}

@@ -8,11 +8,11 @@ use super::{
     tasks::{Buffers, TaskId, Work},
 };
 use crate::{
+    context::Core,
     engine::{Answer, Operation, Outcome},
     operation,
     pool::Chunks,
     volume::{Medium, VolumeId},
-    context::Core,
 };
 use linerate_io::Driver;
 use linerate_iscsi::{pdu::ScsiCommand, transfer::TargetWrite};

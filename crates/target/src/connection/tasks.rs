@@ -144,9 +144,7 @@ impl Entry {
 
     /// Whether data of the initiator is due: what waits for memory or for a volume waits for us.
     fn awaits_data(&self) -> bool {
-        self.write.is_some()
-            && !self.is_free()
-            && matches!(self.buffers, Buffers::Task(_) | Buffers::Receive)
+        self.write.is_some() && !self.is_free() && matches!(self.buffers, Buffers::Task(_) | Buffers::Receive)
     }
 }
 
@@ -176,7 +174,8 @@ impl Tasks {
     pub(super) fn insert(&mut self, new: NewEntry) -> TaskId {
         let serial = self.next_serial;
         self.next_serial = serial.wrapping_add(1);
-        let NewEntry { itt, immediate, lun, volume, expected_in, expected_out, work, write, epoch, since } = new;
+        let NewEntry { itt, immediate, lun, volume, expected_in, expected_out, work, write, epoch, since } =
+            new;
         let entry = Entry {
             serial,
             itt,
@@ -294,5 +293,38 @@ impl Tasks {
             }
         }
         ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NewEntry, Tasks, Work};
+    use crate::{budget::Share, pool::ChunkPool};
+    use linerate_scsi::Reply;
+
+    #[test]
+    fn the_name_of_a_task_that_is_over_names_nothing() {
+        let (mut tasks, mut pool, mut share) = (Tasks::new(), ChunkPool::new(1 << 20), Share::default());
+        let new = || NewEntry {
+            itt: 7,
+            immediate: false,
+            lun: [0; 8],
+            volume: None,
+            expected_in: 0,
+            expected_out: 0,
+            work: Work::Drain(Reply::good()),
+            write: None,
+            epoch: 0,
+            since: 0,
+        };
+        let first = tasks.insert(new());
+        tasks.remove(first, &mut pool, &mut share);
+        let second = tasks.insert(new());
+        assert_eq!((first.slot, tasks.at(first.slot)), (second.slot, Some(second)));
+        assert!(tasks.live(first).is_none() && tasks.get_mut(first).is_none());
+        assert!(tasks.live(second).is_some() && tasks.since(first).is_none());
+        // What comes late for the first one ends nothing.
+        tasks.remove(first, &mut pool, &mut share);
+        assert_eq!(tasks.len(), 1);
     }
 }

@@ -33,13 +33,16 @@ impl<D: Driver> Worker<D> {
             }
             Work::CarryOut(order) => self.carry_out(id, order),
             Work::Answer { order, found } => {
-                self.act_on(order.from, |connection, core| connection.answer_order(core, order, found));
+                self.act_on(order.from, |connection, core| connection.answer_order(core, &order, found));
             }
             Work::Run(place, command) => {
                 let mut runs = false;
                 if let Some(joint) = self.core.joints.get_mut(id)
                     && self.places.get(place as usize).is_some_and(|place| {
-                        place.connection.as_ref().is_some_and(|connection| connection.may_run(&self.core.answers))
+                        place
+                            .connection
+                            .as_ref()
+                            .is_some_and(|connection| connection.may_run(&self.core.answers))
                     })
                 {
                     joint.begin(command.cmd_sn);

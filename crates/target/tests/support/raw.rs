@@ -216,6 +216,17 @@ impl Raw {
         Err(io::Error::other("the unit does not become ready"))
     }
 
+    /// The same where data segments of answers carry a digest, which is not looked at.
+    pub(crate) fn clear_attention_with_digests(&mut self, lun: u8) {
+        for _ in 0..2 {
+            let ready = self.command(lun, &[0; 6], 0, 0);
+            self.send(ready, &[]).unwrap();
+            let pdu = self.receive().unwrap();
+            let digest_bytes = if pdu.data.is_empty() { 0 } else { 4 };
+            self.socket.read_exact(&mut vec![0; digest_bytes]).unwrap();
+        }
+    }
+
     /// READ(10), one at a time.
     pub(crate) fn read(&mut self, lun: u8, lba: u32, len: u32) -> io::Result<Vec<u8>> {
         let bhs = self.command(lun, &cdb10(0x28, lba, len), len, 0);
