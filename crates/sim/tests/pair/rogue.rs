@@ -121,7 +121,9 @@ impl Rogue {
         let mut completions = Vec::new();
         let wait = if self.stopped { Wait::Forever } else { Wait::Until(self.driver.now() + self.idle_ns) };
         self.driver.poll(wait, &mut completions).unwrap();
-        completions.into_iter().for_each(|completion| self.complete(completion));
+        for completion in completions {
+            self.complete(completion);
+        }
         if !self.stopped {
             for _ in 0..self.rng.range(0, 3) {
                 self.act();
@@ -302,7 +304,9 @@ impl Rogue {
                     Some(Some(victim)) => self.is_over(victim),
                     Some(None) => {
                         let all: Vec<u32> = self.tasks.keys().copied().collect();
-                        all.into_iter().for_each(|itt| self.is_over(itt));
+                        for itt in all {
+                            self.is_over(itt);
+                        }
                     }
                     None => {}
                 }
@@ -382,7 +386,7 @@ impl Rogue {
         if is_full || self.managing.values().any(Option::is_none) {
             return;
         }
-        let over = self.tasks.values().filter(|task| task.over).last().copied();
+        let over = self.tasks.values().rfind(|task| task.over).copied();
         let (first, blocks) = match over {
             // What is over must not come on top of this.
             Some(task) if self.rng.chance(50) => (task.first as u64, task.blocks as u64),
