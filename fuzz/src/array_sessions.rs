@@ -387,7 +387,7 @@ fn act(scene: &mut Scene, input: &mut super::Input<'_>, what: u8, who: usize) {
             connection.outbox.extend(input.take(len));
         }
         12 => {
-            let mut bhs = connection.request(0x46, 0x80 | input.byte() % 3, 0);
+            let mut bhs = connection.request(0x46, 0x80 | (input.byte() % 3), 0);
             bhs[21] = input.byte() % CONNECTIONS as u8;
             connection.queue(bhs, 0, &[]);
         }
