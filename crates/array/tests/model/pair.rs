@@ -17,7 +17,7 @@ use futures::{channel::oneshot, future::LocalBoxFuture};
 use linerate_array::{
     Disk, Runtime,
     pool::{Pool, PoolConfig},
-    replica::{CopyOptions, Gate, Group, Replicator},
+    replica::{self, CopyOptions, Gate, Group, Promotion, Replicator},
 };
 use linerate_io::Nanos;
 use linerate_sim::for_each_seed;
@@ -150,13 +150,14 @@ impl Array {
     /// One attempt to bring the newest state to `other`. Whether it came through.
     async fn replicate(&self, other: &Self, book: &Book, way: &Breaking, mut rng: Rng, keep: usize) -> bool {
         let names = VOLUMES.map(str::to_owned);
-        let Ok(group) = self.replicator.primary(GROUP, &names).await else { return false };
+        let [mine, theirs] = identities();
+        let Ok(group) = self.replicator.primary(GROUP, &names, &mine).await else { return false };
         book.begin_point();
         let at_s = f64::from(book.taken.replace(book.taken.get() + 1));
         let offer = group.prepare(at_s, keep).await;
         book.end_point(offer.as_ref().ok().map(|offer| offer.point.name.as_str()));
         let Ok(offer) = offer else { return false };
-        let Ok(begun) = other.replicator.begin(&offer).await else { return false };
+        let Ok(begun) = other.replicator.begin(&offer, &theirs).await else { return false };
         let link = way.lay(begun.gates, rng.fork());
         let options = CopyOptions {
             piece_bytes: 4096 << rng.u32(0..3),
@@ -168,6 +169,13 @@ impl Array {
         let Some(theirs) = other.group() else { return false };
         theirs.commit(&commit).await.is_ok() && group.confirm(&commit).await.is_ok()
     }
+}
+
+/// The arrays as the source and the copy know each other.
+fn identities() -> [replica::Pair; 2] {
+    let [source, copy] = ["source", "copy"].map(str::to_owned);
+    let mine = replica::Pair { here: source.clone(), partner: copy.clone() };
+    [mine, replica::Pair { here: copy, partner: source }]
 }
 
 /// The way between the arrays, which breaks.
@@ -346,7 +354,7 @@ impl Pair {
             }
             let points = [&from, &to].map(|array| array.group().unwrap().points().pop().unwrap().name);
             assert_eq!(points[0], points[1], "both know the newest point");
-            let promoted = to.group().unwrap().promote(None).await.unwrap();
+            let promoted = to.group().unwrap().promote(Promotion::Force).await.unwrap().unwrap();
             assert_eq!(promoted.name, points[0]);
             let mut all = Vec::new();
             for name in VOLUMES {
