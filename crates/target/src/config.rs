@@ -5,6 +5,7 @@
 
 use linerate_array::controller::StorageConfig;
 use linerate_io::Preference;
+use linerate_iscsi::chap::Algorithm;
 use linerate_scsi::AccessState;
 use serde::{
     Deserialize, Deserializer,
@@ -270,6 +271,9 @@ pub struct TargetConfig {
     /// A name for people.
     #[serde(default)]
     pub alias: Option<String>,
+    /// Names of the initiators that may log in and see it in discovery, the last character may be `*`; none = everyone.
+    #[serde(default)]
+    pub initiators: Option<Vec<String>>,
     /// The proof that initiators must give.
     #[serde(default)]
     pub chap: Option<ChapSettings>,
@@ -285,7 +289,7 @@ pub struct TargetConfig {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChapSettings {
-    /// `"sha256"` and `"md5"`, best first.
+    /// `"sha3-256"`, `"sha256"`, `"sha1"` and `"md5"`: the first one that the initiator has, too, is used.
     #[serde(default = "default_algorithms")]
     pub algorithms: Vec<String>,
     /// The initiator's user name.
@@ -382,7 +386,7 @@ fn default_group() -> u16 {
 }
 
 fn default_algorithms() -> Vec<String> {
-    vec!["sha256".into(), "md5".into()]
+    Algorithm::ALL.map(|algorithm| algorithm.name().into()).into()
 }
 
 fn default_sector() -> u32 {

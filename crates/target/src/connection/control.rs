@@ -1,7 +1,7 @@
 //! Full feature phase apart from SCSI commands: pings, text, logout, rejects, and the clock.
 
 use super::{Connection, Phase, inbound::Sink};
-use crate::{context::Core, joint::What};
+use crate::{context::Core, joint::What, target::Target};
 use linerate_io::{Driver, Nanos};
 use linerate_iscsi::{
     pdu::{
@@ -131,6 +131,7 @@ impl Connection {
         let own = session.device.as_ref().map(|device| device.target.name.clone());
         let addresses = core.service.portals().addresses(self.local);
         let service = &core.service;
+        let discovers_as = session.discovers_as.as_deref();
         let answer = |wanted: &str| {
             let named = |name: &str| match (wanted, &own) {
                 ("All", None) => true,
@@ -139,7 +140,8 @@ impl Connection {
                 (wanted, Some(own)) => own == name && wanted.eq_ignore_ascii_case(name),
                 (wanted, None) => wanted.eq_ignore_ascii_case(name),
             };
-            let targets = service.targets.iter().filter(|target| named(&target.name));
+            let may_see = |target: &Target| discovers_as.is_none_or(|initiator| target.admits(initiator));
+            let targets = service.targets.iter().filter(|target| named(&target.name) && may_see(target));
             Some(write_targets(targets.map(|target| (target.name.as_str(), addresses.as_slice()))))
         };
         let limit = session.params.peer_max_recv_data_segment_length;

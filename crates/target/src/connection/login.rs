@@ -68,7 +68,7 @@ struct Host<'a, S> {
 }
 
 impl<S> TargetHost for Host<'_, S> {
-    fn find(&mut self, _initiator: &str, target: Option<&str>) -> Lookup {
+    fn find(&mut self, initiator: &str, target: Option<&str>) -> Lookup {
         let portal_group_tag = self.group;
         let Some(name) = target else {
             return Lookup::Accept(Accepted { chap: None, alias: None, portal_group_tag });
@@ -76,6 +76,11 @@ impl<S> TargetHost for Host<'_, S> {
         let Some(target) = self.service.target(name) else {
             return Lookup::Refuse(LoginStatus::NOT_FOUND);
         };
+        // Not NOT_FOUND: initiators choose their names themselves, so hiding the target would keep no one out, and the
+        // owner of a mistyped name would look for a mistyped target (RFC 7143 section 11.13.5).
+        if !target.admits(initiator) {
+            return Lookup::Refuse(LoginStatus::FORBIDDEN);
+        }
         match &target.redirect {
             Some(address) => Lookup::Redirect { address: address.clone(), permanent: false },
             None => Lookup::Accept(Accepted {
