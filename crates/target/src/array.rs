@@ -372,6 +372,12 @@ fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {
     if limits.sessions == 0 {
         return wrong("sessions", "at least 1");
     }
+    if limits.half_open_connections == 0 {
+        return wrong("half_open_connections", "at least 1");
+    }
+    if limits.half_open_per_peer == 0 {
+        return wrong("half_open_per_peer", "at least 1");
+    }
     if limits.text_bytes < 8192 {
         return wrong("text_bytes", "at least 8192: a login may need that much");
     }

@@ -208,8 +208,12 @@ pub enum WaitMode {
 pub struct Limits {
     /// Sessions over all targets.
     pub sessions: usize,
-    /// Connections from one address; 0 = no limit.
+    /// Connections of sessions from one address; 0 = no limit.
     pub connections_per_peer: usize,
+    /// Connections that have not logged in; of more, the oldest of the address that has the most is dropped.
+    pub half_open_connections: usize,
+    /// Those from one address; of more, its oldest is dropped.
+    pub half_open_per_peer: usize,
     /// From accept to full feature phase.
     pub login_timeout_s: f64,
     /// A session that is silent for this long is closed; 0 = never.
@@ -236,7 +240,7 @@ pub struct Limits {
     pub max_burst_bytes: u32,
     /// Most unsolicited data per command.
     pub first_burst_bytes: u32,
-    /// Longest login or text request over all its PDUs.
+    /// Longest text request over all its PDUs. Of a login, at most 16 KiB are taken.
     pub text_bytes: usize,
 }
 
@@ -244,7 +248,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             sessions: 1024,
-            connections_per_peer: 0,
+            connections_per_peer: 512,
+            half_open_connections: 1024,
+            half_open_per_peer: 512,
             login_timeout_s: 15.0,
             idle_timeout_s: 0.0,
             nop_interval_s: 0.0,

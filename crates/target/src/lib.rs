@@ -4,6 +4,7 @@
 //!
 //! - `array.rs`: [`Array`], its threads, and the errors that a user can cause.
 //! - `service.rs`: what workers share (targets, sessions, limits); never touched per command.
+//! - `admission/`: who may log in when too many want to.
 //! - `worker.rs`: [`Worker`], one thread's loop: poll the driver, act on completions. Generic over the driver and
 //!   steppable, so that the simulator runs the same code.
 //! - `joint.rs`: what the connections of one session share, where it may have several.
@@ -16,6 +17,7 @@
 //! list: no lock, no allocation, no copy of the payload outside the kernel, no system call of its own. Everything that
 //! arrived together is answered by one send.
 
+mod admission;
 mod array;
 mod budget;
 mod change;

@@ -6,28 +6,40 @@ use super::{
     session::{Device, Session},
 };
 use crate::{
+    admission::{Attempt, Claim, Peer, Ticket, Turn},
     context::{Core, Random},
     joint::{Joint, Joints},
-    service::{ConnectionKey, Service},
+    service::{Newcomer, Service},
 };
-use linerate_io::Driver;
+use linerate_io::{Driver, Nanos};
 use linerate_iscsi::{
     frame::Framer,
     keys::Offer,
     login::{
-        Accepted, Established, Joined, Lookup, SessionRequest, TargetConfig, TargetHost, TargetLogin,
-        TargetStep,
+        Accepted, Established, Joined, LoginRefusal, Lookup, SessionRequest, TargetConfig, TargetHost,
+        TargetLogin, TargetState, TargetStep,
     },
     pdu::{BHS_BYTES, LoginRequest, LoginStatus},
     window::CommandWindow,
 };
 use std::{net::SocketAddr, sync::Arc};
 
+/// Most text of one login request, over all its PDUs: peers may make us keep it before they have proved anything.
+const LOGIN_TEXT_BYTES_MAX: usize = 16 * 1024;
+
 /// One login.
 pub(super) struct Login {
     machine: TargetLogin,
     /// The data segment that is arriving.
     data: Vec<u8>,
+}
+
+/// What a login rests for. Nothing of it is read meanwhile.
+pub(super) enum Hold {
+    /// The proof that has come is judged later.
+    Proof { attempt: Attempt, until: Nanos },
+    /// The proof was wrong, and that is said later.
+    Answer { until: Nanos },
 }
 
 impl Login {
@@ -44,7 +56,7 @@ impl Login {
         };
         let machine = TargetLogin::new(TargetConfig {
             offer,
-            text_bytes_max: limits.text_bytes,
+            text_bytes_max: limits.text_bytes.min(LOGIN_TEXT_BYTES_MAX),
             commands: limits.commands_per_session,
             first_stat_sn: 1,
         });
@@ -56,10 +68,7 @@ impl Login {
 struct Host<'a, S> {
     service: &'a Service<S>,
     joints: &'a Joints,
-    worker: usize,
-    key: ConnectionKey,
-    /// The initiator's end and ours.
-    ends: (SocketAddr, SocketAddr),
+    newcomer: Newcomer,
     /// Tag of the portal group.
     group: u16,
     /// Earlier sessions that the login has to wait for.
@@ -96,7 +105,7 @@ impl<S> TargetHost for Host<'_, S> {
     }
 
     fn admit(&mut self, request: &SessionRequest) -> Result<u16, LoginStatus> {
-        let (tsih, waits) = self.service.begin_session(request, self.worker, self.key, self.ends)?;
+        let (tsih, waits) = self.service.begin_session(request, self.newcomer)?;
         self.waits = waits;
         Ok(tsih)
     }
@@ -137,19 +146,34 @@ impl Connection {
             self.moves_to = Some(worker);
             return;
         }
+        let attempt = attempt_of(&login.machine, self.peer, self.ticket, core);
+        if let Some(attempt) = &attempt
+            && let Turn::Later(until) = core.service.proofs().ask(attempt, core.now)
+        {
+            self.hold = Some(Box::new(Hold::Proof { attempt: attempt.clone(), until }));
+            return;
+        }
         let data = std::mem::take(&mut login.data);
+        let newcomer = Newcomer {
+            worker: core.index,
+            connection: self.key,
+            ends: (self.peer, self.local),
+            now: core.now,
+        };
         let mut host = Host {
             service: &*core.service,
             joints: &core.joints,
-            worker: core.index,
-            key: self.key,
-            ends: (self.peer, self.local),
+            newcomer,
             group: self.group,
             waits: 0,
             random: &mut *core.random,
         };
         let mut reply = login.machine.receive(&request, &data, &mut host);
         self.waits = host.waits;
+        if let Some(attempt) = attempt {
+            let still_due = login.machine.state() == TargetState::Response;
+            self.hold = judged(&attempt, &reply.step, still_due, core);
+        }
         let mut bhs = [0; BHS_BYTES];
         reply.response.data_len = reply.data.len() as u32;
         reply.response.emit(&mut bhs);
@@ -165,6 +189,34 @@ impl Connection {
                 core.counters.logins_failed += 1;
                 self.say_farewell();
             }
+        }
+    }
+
+    /// Goes on with a login that has rested long enough.
+    pub(crate) fn check_hold<D: Driver>(&mut self, core: &mut Core<D>) {
+        let is_over = |hold: &Hold| matches!(hold, Hold::Proof { until, .. } | Hold::Answer { until } if core.now >= *until);
+        match self.hold.take_if(|hold| is_over(hold)).as_deref() {
+            None => return,
+            Some(Hold::Proof { .. }) => self.login_pdu(core),
+            Some(Hold::Answer { .. }) => {}
+        }
+        self.resume(core);
+    }
+
+    /// The connection closes: those whose proof waits behind its own may be judged.
+    pub(super) fn end_hold<D: Driver>(&mut self, core: &mut Core<D>) {
+        if let Some(Hold::Proof { attempt, .. }) = self.hold.take().as_deref() {
+            let next = core.service.proofs().leave(attempt);
+            core.service.call_up(next);
+        }
+    }
+
+    /// Others need the place of a connection that has not logged in.
+    pub(crate) fn give_way<D: Driver>(&mut self, core: &mut Core<D>) {
+        if self.session.is_none() {
+            core.counters.connections_refused += 1;
+            tracing::info!(peer = %self.peer, "a connection that has not logged in is dropped: there are too many");
+            self.close(core);
         }
     }
 
@@ -191,6 +243,7 @@ impl Connection {
             peer = %self.peer, initiator = established.initiator_name, cid = established.cid, "logged in"
         );
         core.counters.logins += u64::from(established.leading);
+        core.service.connections().logged_in(self.ticket, self.peer.ip(), core.now);
         self.acknowledged = established.stat_sn;
         let limits = &core.limits;
         let session = Session::new(established, device, live, limits);
@@ -222,4 +275,37 @@ impl Connection {
         Framer::default().write(self.receiver.bhs(), &data, &mut pdu);
         pdu
     }
+}
+
+/// The attempt that the next request makes, if a proof is due.
+fn attempt_of<D: Driver>(
+    machine: &TargetLogin,
+    peer: SocketAddr,
+    ticket: Ticket,
+    core: &Core<D>,
+) -> Option<Attempt> {
+    let (initiator, target) = machine.names().filter(|_| machine.state() == TargetState::Response)?;
+    let (initiator, target) = (initiator.to_owned(), target.unwrap_or_default().to_owned());
+    let claim = Claim { peer: Peer::of(peer.ip()), initiator, target };
+    Some(core.service.proofs().attempt(claim, ticket))
+}
+
+/// What a proof has come to: a wrong one is answered late, others that wait go on.
+fn judged<D: Driver>(
+    attempt: &Attempt,
+    step: &TargetStep,
+    still_due: bool,
+    core: &Core<D>,
+) -> Option<Box<Hold>> {
+    let service = &core.service;
+    let next = match step {
+        TargetStep::Close(LoginRefusal::Authentication(_)) => {
+            let until = service.proofs().failed(attempt, core.now);
+            return Some(Box::new(Hold::Answer { until }));
+        }
+        TargetStep::Continue | TargetStep::Done(_) if !still_due => service.proofs().succeeded(attempt),
+        _ => service.proofs().leave(attempt),
+    };
+    service.call_up(next);
+    None
 }

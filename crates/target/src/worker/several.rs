@@ -86,12 +86,14 @@ impl<D: Driver> Worker<D> {
         let arrival = Arrival {
             socket,
             peer: connection.peer(),
+            ticket: connection.ticket(),
             group: connection.group(),
             received: connection.take_received(),
         };
         place.connection = None;
         place.generation = place.generation.wrapping_add(1);
         self.free.push(index);
+        self.core.service.connections().leaves(arrival.ticket);
         self.core.service.connection_moves(self.core.index, to);
         if let Some(mailbox) = self.core.service.mailboxes().get(to) {
             mailbox.post(Message::Adopt(arrival));

@@ -4,6 +4,7 @@
 
 pub(crate) mod logins;
 pub(crate) mod raw;
+pub(crate) mod served;
 
 use linerate_iscsi::{
     digest::digest,
