@@ -44,7 +44,7 @@ macro_rules! counters {
 counters! {
     /// Connections accepted.
     connections_accepted,
-    /// Connections refused because of a limit.
+    /// Connections that had not logged in, dropped because there were too many.
     connections_refused,
     /// Sessions that reached full feature phase, discovery included.
     logins,

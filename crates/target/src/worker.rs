@@ -422,7 +422,7 @@ impl<D: Driver> Worker<D> {
                 Message::Proceed(key) => self.with_connection(key, Connection::proceed),
                 Message::Close(key) => self.with_connection(key, Connection::close),
                 Message::GiveWay(key) => self.with_connection(key, Connection::give_way),
-                Message::Judge(key) => self.with_connection(key, Connection::check_hold),
+                Message::Judge(key) => self.with_connection(key, Connection::check_rest),
                 Message::Answers(answers) => {
                     for Finished { tag, outcome } in answers {
                         self.operation_done(tag, outcome);

@@ -10,7 +10,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -23,14 +23,21 @@ use support::{
 };
 
 const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
-const FLOODING: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 /// Logins of the honest initiator during a flood.
 const LOGINS: u32 = 20;
 const LOGIN_MAX: Duration = Duration::from_secs(1);
 /// Reads per second of the session that was there before.
 const READS_PER_S: u32 = 200;
+/// How fast connections come that say nothing: faster than the kernel's queue of them is emptied, they would be dropped.
+const IDLE_PER_S: u32 = 4000;
 /// What a connection that has not logged in may cost.
 const HALF_OPEN_BYTES_MAX: usize = 48 << 10;
+
+/// Another address for each flood: the ports of the last one rest for a minute.
+fn flooding() -> IpAddr {
+    static LAST: AtomicU8 = AtomicU8::new(1);
+    Ipv4Addr::new(127, 0, 0, LAST.fetch_add(1, Relaxed) + 1).into()
+}
 
 /// Floods are held one at a time: they need the machine.
 fn alone() -> MutexGuard<'static, ()> {
@@ -104,14 +111,16 @@ fn honest_logins(from: IpAddr, portal: SocketAddr) -> Duration {
     (0..LOGINS).map(login).max().unwrap()
 }
 
-/// Runs honest initiators beside a flood, on both drivers. `flood` gives what keeps it up.
-fn beside<F>(what: &str, from: IpAddr, flood: impl Fn(SocketAddr) -> F, end: impl Fn(F)) {
+/// Runs honest initiators beside a flood, on both drivers: from another address, or from the flood's. `flood` gives what
+/// keeps it up.
+fn beside<F>(what: &str, elsewhere: bool, flood: impl Fn(IpAddr, SocketAddr) -> F, end: impl Fn(F)) {
     let _alone = alone();
     for driver in ["epoll", "io_uring"] {
         let Some(array) = started(driver) else { continue };
         let neighbour = neighbour(array.portal);
-        let flood = flood(array.portal);
-        let longest = honest_logins(from, array.portal);
+        let from = flooding();
+        let flood = flood(from, array.portal);
+        let longest = honest_logins(if elsewhere { HONEST } else { from }, array.portal);
         let (share, slowest) = neighbour.end();
         eprintln!("{what}, {driver}: login {longest:?}, neighbour {share:.3} of its rate, {slowest:?}");
         assert!(longest < LOGIN_MAX, "{what}, {driver}: a login took {longest:?}");
@@ -120,27 +129,59 @@ fn beside<F>(what: &str, from: IpAddr, flood: impl Fn(SocketAddr) -> F, end: imp
     }
 }
 
-/// So many connections that say nothing; fewer where this process may not open so many.
-fn idle(count: usize, portal: SocketAddr) -> Vec<TcpStream> {
-    let held: Vec<_> = (0..count).map_while(|_| connect_from(FLOODING, portal).ok()).collect();
-    assert!(held.len() >= count.min(1280), "this process may open {} files only", held.len());
-    held
+/// So many connections that say nothing, more of them every moment. Given when 1,280 are there, or all.
+fn idle(count: usize, from: IpAddr, portal: SocketAddr) -> Background<Vec<TcpStream>> {
+    let opened = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&opened);
+    let flood = Background::start(move |ends| {
+        let (began, mut held) = (Instant::now(), Vec::new());
+        for number in 0..count as u32 {
+            let due = began + Duration::from_secs(1) * number / IDLE_PER_S;
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            if ends.load(Relaxed) {
+                break;
+            }
+            held.push(connect_from(from, portal).expect("a limit of 20,000 open files: ulimit -n"));
+            counted.fetch_add(1, Relaxed);
+        }
+        held
+    });
+    while opened.load(Relaxed) < 1280 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    flood
+}
+
+/// Waits until all of them are there.
+fn all_of(flood: Background<Vec<TcpStream>>) -> Background<Vec<TcpStream>> {
+    while !flood.1.as_ref().unwrap().is_finished() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    flood
 }
 
 #[test]
 fn idle_connections_keep_no_one_from_logging_in() {
-    for count in [1280, 10_000] {
-        beside(&format!("{count} idle connections"), HONEST, |portal| idle(count, portal), drop);
-    }
+    beside("1280 idle connections", true, |from, portal| all_of(idle(1280, from, portal)), drop);
+    beside(
+        "10000 idle connections, as they come",
+        true,
+        |from, portal| idle(10_000, from, portal),
+        |flood| {
+            drop(flood.end());
+        },
+    );
+    beside("10000 idle connections", true, |from, portal| all_of(idle(10_000, from, portal)), drop);
 }
 
 #[test]
 fn idle_connections_keep_no_one_at_their_own_address_from_logging_in() {
-    beside("1280 idle connections of the same address", FLOODING, |portal| idle(1280, portal), drop);
+    let what = "1280 idle connections of the same address";
+    beside(what, false, |from, portal| all_of(idle(1280, from, portal)), drop);
 }
 
 /// 1,280 connections that each send one byte of a login per second, and are opened again when they are dropped.
-fn slow_logins(portal: SocketAddr) -> Background<()> {
+fn slow_logins(from: IpAddr, portal: SocketAddr) -> Background<()> {
     Background::start(move |ends| {
         let mut bhs = [0; BHS_BYTES];
         (bhs[0], bhs[1], bhs[7]) = (0x43, 0x87, 200);
@@ -152,7 +193,7 @@ fn slow_logins(portal: SocketAddr) -> Background<()> {
                 *at <= BHS_BYTES && socket.write_all(&bhs[*at - 1..*at]).is_ok()
             });
             while slow.len() < 1280 {
-                slow.push((connect_from(FLOODING, portal).unwrap(), 0));
+                slow.push((connect_from(from, portal).unwrap(), 0));
             }
             thread::sleep(Duration::from_secs(1).saturating_sub(began.elapsed()));
         }
@@ -161,11 +202,11 @@ fn slow_logins(portal: SocketAddr) -> Background<()> {
 
 #[test]
 fn slow_logins_keep_no_one_from_logging_in() {
-    beside("slow logins", HONEST, slow_logins, Background::end);
+    beside("slow logins", true, slow_logins, Background::end);
 }
 
 /// Complete logins, 1,000 per second as far as this machine can; each is held, or gone at once. Gives how many.
-fn login_flood(portal: SocketAddr, held: bool) -> (Background<Vec<TcpStream>>, Arc<AtomicU64>) {
+fn login_flood(from: IpAddr, portal: SocketAddr, held: bool) -> (Background<Vec<TcpStream>>, Arc<AtomicU64>) {
     let count = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&count);
     let flood = Background::start(move |ends| {
@@ -176,7 +217,7 @@ fn login_flood(portal: SocketAddr, held: bool) -> (Background<Vec<TcpStream>>, A
             }
             let due = began + Duration::from_secs(1) * number / 1000;
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            let mut client = Client::connect_from(FLOODING, portal);
+            let mut client = Client::connect_from(from, portal);
             let text = format!("InitiatorName=iqn.2026-11.lab.linerate:flood{number}\0TargetName={IQN}\0");
             client.say(1, Stage::Operational, Some(Stage::FullFeature), &text);
             counted.fetch_add(1, Relaxed);
@@ -198,8 +239,8 @@ fn floods_of_complete_logins_keep_no_one_from_logging_in() {
     for held in [false, true] {
         beside(
             &format!("complete logins, held {held}"),
-            HONEST,
-            |portal| (login_flood(portal, held), Instant::now()),
+            true,
+            |from, portal| (login_flood(from, portal, held), Instant::now()),
             |((flood, count), began)| {
                 drop(flood.end());
                 let per_s = count.load(Relaxed) as f64 / began.elapsed().as_secs_f64();
@@ -228,7 +269,8 @@ fn the_address_with_the_most_connections_gives_first() {
     let array = array(r#""limits": {"half_open_connections": 20},"#);
     let portal = array.portals()[0];
     let mut patient = Client::connect_from(HONEST, portal);
-    let flood: Vec<_> = (0..200).map(|_| connect_from(FLOODING, portal).unwrap()).collect();
+    let from = flooding();
+    let flood: Vec<_> = (0..200).map(|_| connect_from(from, portal).unwrap()).collect();
     wait_for(&array, "most are dropped", |stats| stats.connections_refused == 181 && stats.connections == 20);
     let text = format!("InitiatorName=iqn.2026-11.lab.linerate:host\0TargetName={IQN}\0");
     assert_eq!(status(Some(patient.log_in(1, &text))), Some((0, 0)), "the oldest of all, of another address");
@@ -246,10 +288,11 @@ fn one_address_cannot_take_all_sessions() {
         let answer = client.say(1, Stage::Operational, Some(Stage::FullFeature), &text);
         (status(answer).unwrap(), client)
     };
-    let held: Vec<_> = (0..10).map(|number| login(FLOODING, &format!("flood{number}"))).collect();
+    let flooding = flooding();
+    let held: Vec<_> = (0..10).map(|number| login(flooding, &format!("flood{number}"))).collect();
     assert!(held.iter().all(|(status, _)| *status == (0, 0)));
-    assert_eq!(login(FLOODING, "flood10").0, full);
-    assert_eq!(login(FLOODING, "flood3").0, (0, 0), "one that replaces its own session needs no room");
+    assert_eq!(login(flooding, "flood10").0, full);
+    assert_eq!(login(flooding, "flood3").0, (0, 0), "one that replaces its own session needs no room");
     assert_eq!(login(HONEST, "honest").0, (0, 0));
 }
 
@@ -270,7 +313,8 @@ fn known_initiators_log_in_when_all_sessions_are_taken() {
         (status(answer).unwrap(), client)
     };
     let full = (LoginStatus::OUT_OF_RESOURCES.class, LoginStatus::OUT_OF_RESOURCES.detail);
-    let flood: Vec<_> = (0..17).map(|isid| login(FLOODING, IQN, isid)).collect();
+    let flooding = flooding();
+    let flood: Vec<_> = (0..17).map(|isid| login(flooding, IQN, isid)).collect();
     assert_eq!((flood[15].0, flood[16].0), ((0, 0), full));
     assert_eq!(login(HONEST, IQN, 100).0, full, "a stranger");
     let ours = "iqn.2026-11.lab.linerate:ours";
@@ -294,7 +338,7 @@ fn a_connection_that_has_not_logged_in_is_small() {
         for (what, sent) in [("idle", &[][..]), ("talking", &whole[..8192])] {
             let Some(array) = started(driver) else { continue };
             let begin = |_| {
-                let mut socket = connect_from(FLOODING, array.portal).unwrap();
+                let mut socket = connect_from(HONEST, array.portal).unwrap();
                 socket.write_all(sent).unwrap();
                 socket
             };

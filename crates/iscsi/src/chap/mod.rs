@@ -15,7 +15,7 @@ use sha3::Sha3_256;
 use std::fmt;
 use subtle::ConstantTimeEq;
 
-/// Fewest bytes of a secret without IPsec: 96 bits (RFC 7143 section 9.2.1).
+/// Fewest bytes of a secret without `IPsec`: 96 bits (RFC 7143 section 9.2.1).
 pub const SECRET_BYTES_MIN: usize = 12;
 
 /// Most bytes of a secret: initiators take no more.
@@ -112,7 +112,7 @@ impl Secret {
     }
 
     /// Whether it may protect a target (RFC 7143 section 9.2.1: whoever knows one exchange may try secrets in private, so
-    /// less than 96 bits need IPsec, which nothing here can verify).
+    /// less than 96 bits need `IPsec`, which nothing here can verify).
     pub fn check(&self) -> Result<(), SecretError> {
         match self.0.len() {
             0 => Err(SecretError::Empty),

@@ -200,7 +200,7 @@ impl Connection {
 
     /// Looks at the clock: logins that take too long, silent initiators, pings, stalled peers.
     pub(crate) fn check_time<D: Driver>(&mut self, core: &mut Core<D>) {
-        self.check_hold(core);
+        self.check_rest(core);
         let limits = &core.limits;
         let owed = self.owed_since();
         let over = |since: Nanos, limit_s: f64| {

@@ -35,7 +35,7 @@ pub(super) struct Login {
 }
 
 /// What a login rests for. Nothing of it is read meanwhile.
-pub(super) enum Hold {
+pub(super) enum Rest {
     /// The proof that has come is judged later.
     Proof { attempt: Attempt, until: Nanos },
     /// The proof was wrong, and that is said later.
@@ -150,7 +150,7 @@ impl Connection {
         if let Some(attempt) = &attempt
             && let Turn::Later(until) = core.service.proofs().ask(attempt, core.now)
         {
-            self.hold = Some(Box::new(Hold::Proof { attempt: attempt.clone(), until }));
+            self.rest = Some(Box::new(Rest::Proof { attempt: attempt.clone(), until }));
             return;
         }
         let data = std::mem::take(&mut login.data);
@@ -172,7 +172,7 @@ impl Connection {
         self.waits = host.waits;
         if let Some(attempt) = attempt {
             let still_due = login.machine.state() == TargetState::Response;
-            self.hold = judged(&attempt, &reply.step, still_due, core);
+            self.rest = judged(&attempt, &reply.step, still_due, core);
         }
         let mut bhs = [0; BHS_BYTES];
         reply.response.data_len = reply.data.len() as u32;
@@ -193,19 +193,19 @@ impl Connection {
     }
 
     /// Goes on with a login that has rested long enough.
-    pub(crate) fn check_hold<D: Driver>(&mut self, core: &mut Core<D>) {
-        let is_over = |hold: &Hold| matches!(hold, Hold::Proof { until, .. } | Hold::Answer { until } if core.now >= *until);
-        match self.hold.take_if(|hold| is_over(hold)).as_deref() {
+    pub(crate) fn check_rest<D: Driver>(&mut self, core: &mut Core<D>) {
+        let is_over = |rest: &Rest| matches!(rest, Rest::Proof { until, .. } | Rest::Answer { until } if core.now >= *until);
+        match self.rest.take_if(|rest| is_over(rest)).as_deref() {
             None => return,
-            Some(Hold::Proof { .. }) => self.login_pdu(core),
-            Some(Hold::Answer { .. }) => {}
+            Some(Rest::Proof { .. }) => self.login_pdu(core),
+            Some(Rest::Answer { .. }) => {}
         }
         self.resume(core);
     }
 
     /// The connection closes: those whose proof waits behind its own may be judged.
-    pub(super) fn end_hold<D: Driver>(&mut self, core: &mut Core<D>) {
-        if let Some(Hold::Proof { attempt, .. }) = self.hold.take().as_deref() {
+    pub(super) fn end_rest<D: Driver>(&mut self, core: &mut Core<D>) {
+        if let Some(Rest::Proof { attempt, .. }) = self.rest.take().as_deref() {
             let next = core.service.proofs().leave(attempt);
             core.service.call_up(next);
         }
@@ -296,12 +296,12 @@ fn judged<D: Driver>(
     step: &TargetStep,
     still_due: bool,
     core: &Core<D>,
-) -> Option<Box<Hold>> {
+) -> Option<Box<Rest>> {
     let service = &core.service;
     let next = match step {
         TargetStep::Close(LoginRefusal::Authentication(_)) => {
             let until = service.proofs().failed(attempt, core.now);
-            return Some(Box::new(Hold::Answer { until }));
+            return Some(Box::new(Rest::Answer { until }));
         }
         TargetStep::Continue | TargetStep::Done(_) if !still_due => service.proofs().succeeded(attempt),
         _ => service.proofs().leave(attempt),

@@ -38,7 +38,7 @@ use linerate_iscsi::{
     login::LOGIN_DATA_BYTES_MAX,
     pdu::RejectReason,
 };
-use login::{Hold, Login};
+use login::{Login, Rest};
 use management::Due;
 use outbound::Outbound;
 pub(crate) use outbound::SpareLists;
@@ -94,7 +94,7 @@ pub(crate) struct Connection {
     /// While logging in.
     login: Option<Box<Login>>,
     /// A login that rests, after wrong proofs.
-    hold: Option<Box<Hold>>,
+    rest: Option<Box<Rest>>,
     /// From full feature phase until everything has come back.
     session: Option<Box<Session>>,
     receiver: Receiver,
@@ -138,7 +138,7 @@ impl Connection {
             moves_to: None,
             waits: 0,
             login: Some(Box::new(Login::new(core))),
-            hold: None,
+            rest: None,
             session: None,
             receiver: Receiver::new(LOGIN_DATA_BYTES_MAX),
             inbound: Inbound::new(),
@@ -288,7 +288,7 @@ impl Connection {
     fn may_parse<D: Driver>(&self, core: &Core<D>) -> bool {
         self.blocked.is_none()
             && self.waits == 0
-            && self.hold.is_none()
+            && self.rest.is_none()
             && !self.stalled
             && self.moves_to.is_none()
             && !self.outbound.is_full(core.answers.share_bytes())
@@ -342,7 +342,7 @@ impl Connection {
 
     /// Sends what has gathered, unless a send is under way.
     fn flush<D: Driver>(&mut self, core: &mut Core<D>) {
-        if self.phase == Phase::Closed || self.waits > 0 || self.hold.is_some() {
+        if self.phase == Phase::Closed || self.waits > 0 || self.rest.is_some() {
             return;
         }
         if self.outbound.send(self.stream, core) {
@@ -374,7 +374,7 @@ impl Connection {
             Phase::Full | Phase::Farewell => {}
         }
         self.moves_to = None;
-        self.end_hold(core);
+        self.end_rest(core);
         self.retract_all(core);
         self.awaiting.clear();
         self.blocked = None;

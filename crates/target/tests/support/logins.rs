@@ -5,7 +5,7 @@ use linerate_iscsi::{
     chap::{Algorithm, Secret, decode, encode_hex},
     pdu::{LoginRequest, Response, Stage},
 };
-use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use std::{
     net::{IpAddr, SocketAddr, TcpStream},
     time::Duration,
@@ -23,7 +23,8 @@ pub(crate) struct Who<'a> {
 
 /// A connection from an address of the loopback.
 pub(crate) fn connect_from(local: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
-    let stream = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    // Not inherited: a test beside this one may be starting its array.
+    let stream = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     bind(&stream, &SocketAddr::new(local, 0))?;
     connect(&stream, &to)?;
     let stream = TcpStream::from(stream);
