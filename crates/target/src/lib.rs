@@ -10,6 +10,7 @@
 //! - `joint.rs`: what the connections of one session share, where it may have several.
 //! - `connection/`: one connection, from received bytes to gathered answers; the hot path is `command.rs` and `reply.rs`.
 //! - `portals.rs`: where it listens, in which portal groups, and how that follows the host's addresses.
+//! - `log/`: what an array reports while it serves.
 //! - `volume.rs`, `pages.rs`, `pool.rs`: volumes; those in memory; the I/O buffers of all others.
 //!
 //! What a 4 KiB read of a memory volume costs: its 48-byte header is parsed once where it was received, the unit answers
@@ -27,6 +28,7 @@ mod context;
 mod engine;
 mod hold;
 mod joint;
+pub mod log;
 mod operation;
 mod pages;
 mod partner;

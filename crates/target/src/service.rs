@@ -296,8 +296,16 @@ impl<S> Service<S> {
         let (fits, sessions_max) = self.connections().room(ends.0.ip(), standing, now);
         let existing = sessions.list.iter().map(|session| &session.existing);
         match decide(existing, request, sessions_max) {
-            Decision::Refuse(status) => return Err(status),
-            Decision::Join(_) | Decision::New if !fits => return Err(LoginStatus::OUT_OF_RESOURCES),
+            Decision::Refuse(status) => {
+                if status == LoginStatus::OUT_OF_RESOURCES {
+                    report_limit(request, newcomer, "limits.sessions");
+                }
+                return Err(status);
+            }
+            Decision::Join(_) | Decision::New if !fits => {
+                report_limit(request, newcomer, "limits.connections_per_peer");
+                return Err(LoginStatus::OUT_OF_RESOURCES);
+            }
             Decision::Replace(index) => {
                 let old = sessions.list.swap_remove(index);
                 self.close_connections(&old);
@@ -424,6 +432,15 @@ impl Sessions {
             nexus.logout();
         }
         let Session { existing, worker, members, .. } = session;
+        if let Some(first) = members.first() {
+            tracing::info!(
+                event = "session_ended",
+                peer = %first.live.peer(),
+                initiator = existing.initiator_name,
+                target = existing.target_name.as_deref().unwrap_or("discovery"),
+                "a session has ended"
+            );
+        }
         let tsih = existing.tsih;
         let departed =
             self.departed.extract_if(.., |(of, ..)| *of == tsih).map(|(.., connection)| connection);
@@ -442,6 +459,17 @@ impl Sessions {
         }
         count
     }
+}
+
+fn report_limit(request: &SessionRequest, newcomer: Newcomer, limit: &str) {
+    tracing::warn!(
+        event = "limit_reached",
+        peer = %newcomer.ends.0,
+        initiator = request.initiator_name,
+        target = request.target_name.as_deref().unwrap_or("discovery"),
+        limit,
+        "a login is refused: {limit} is reached"
+    );
 }
 
 /// Session handles count up and skip 0 and those in use.

@@ -201,6 +201,11 @@ impl LiveSession {
         }
     }
 
+    /// The initiator's end.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
     pub(crate) fn begin(&self, now: Nanos) {
         self.since.store(now, Relaxed);
         self.heard.store(now, Relaxed);

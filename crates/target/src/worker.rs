@@ -149,7 +149,7 @@ impl<D: Driver> Worker<D> {
         match event {
             NetEvent::AddressAdded { interface, address } => {
                 if let Err(error) = self.address_added(interface, *address) {
-                    tracing::warn!(interface, %error, "an address that has come cannot be served");
+                    tracing::error!(event = "portal_down", interface, %error, "an address that has come cannot be served");
                 }
             }
             NetEvent::AddressRemoved { interface, address } => self.address_removed(interface, *address),
@@ -174,7 +174,7 @@ impl<D: Driver> Worker<D> {
             let addr = SocketAddr::new(address, port);
             let listened = self.listen(addr, portal.group, Some(interface));
             listened.map_err(|error| ArrayError::Listen { portal: addr, error })?;
-            tracing::info!(portal = %addr, interface, "a portal has come");
+            tracing::info!(event = "portal_up", portal = %addr, interface, "a portal has come");
         }
         Ok(())
     }
@@ -184,7 +184,7 @@ impl<D: Driver> Worker<D> {
             listener.interface.as_deref() == Some(interface) && listener.addr.ip() == address
         };
         for listener in self.listeners.extract_if(.., gone) {
-            tracing::info!(portal = %listener.addr, interface, "a portal is gone");
+            tracing::warn!(event = "portal_down", portal = %listener.addr, interface, "a portal is gone");
             self.core.driver.close(listener.handle);
             self.core.service.portals().remove(listener.addr);
         }
@@ -278,7 +278,7 @@ impl<D: Driver> Worker<D> {
                 }
             }
             Completion::Accepted { result: Err(error), .. } => {
-                tracing::warn!(%error, "cannot accept a connection; raise the limit of open files (ulimit -n)");
+                tracing::error!(event = "accept_failed", %error, "cannot accept a connection; raise the limit of open files (ulimit -n)");
                 self.core.service.make_room(self.core.now);
             }
             Completion::Woken => self.read_mail(),
@@ -508,6 +508,7 @@ impl<D: Driver> Worker<D> {
         self.core.counters.timeouts += 1;
         self.with_place(index, |connection, core| {
             tracing::warn!(
+                event = "connection_dropped",
                 peer = %connection.peer(),
                 held_bytes,
                 "closing a connection: it holds I/O memory that others wait for, and its peer does not go on"

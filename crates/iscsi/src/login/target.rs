@@ -477,7 +477,7 @@ pub enum LoginRefusal {
         permanent: bool,
     },
     /// The array refuses.
-    #[error("login refused: {}", .0.describe())]
+    #[error("{}", .0.describe())]
     Host(LoginStatus),
 }
 

@@ -30,7 +30,7 @@ pub(crate) enum Standing {
 type Place = Option<(usize, ConnectionKey)>;
 
 /// A half-open connection that has to go.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Victim(pub(crate) Place);
 
 /// A connection that has not logged in.
@@ -286,7 +286,9 @@ mod tests {
         for number in 45..50_u8 {
             all.logged_in(tickets[usize::from(number)], address(number), 0);
         }
-        tickets.iter().for_each(|ticket| all.ended(*ticket, 0));
+        for ticket in tickets {
+            all.ended(ticket, 0);
+        }
         assert!(all.peers.is_empty() && all.half_open.is_empty() && all.logged_in.is_empty());
     }
 }

@@ -154,7 +154,7 @@ impl Connection {
                 answers.data(&text);
             }
             Err(error) => {
-                tracing::debug!(peer = %self.peer, %error, "a text request is rejected");
+                tracing::info!(event = "protocol_error", peer = %self.peer, %error, "a text request is rejected");
                 session.text.reset();
                 self.reject(core, RejectReason::ProtocolError);
             }
@@ -202,24 +202,30 @@ impl Connection {
     pub(crate) fn check_time<D: Driver>(&mut self, core: &mut Core<D>) {
         self.check_rest(core);
         let limits = &core.limits;
-        let owed = self.owed_since();
         let over = |since: Nanos, limit_s: f64| {
             limit_s > 0.0 && core.now.saturating_sub(since) as f64 > limit_s * 1e9
         };
-        let timed_out = match self.phase {
-            Phase::Closed => false,
+        let overdue = match self.phase {
+            Phase::Closed => None,
             Phase::Login | Phase::Farewell => {
-                over(self.opened.max(self.heard_in_full()), limits.login_timeout_s)
+                over(self.opened.max(self.heard_in_full()), limits.login_timeout_s).then_some((
+                    "login_timeout",
+                    "a connection did not log in, or close, in time (limits.login_timeout_s)",
+                ))
             }
-            Phase::Full => {
-                over(self.heard, limits.idle_timeout_s)
-                    || self.pinged.is_some_and(|since| over(since, limits.nop_timeout_s))
-                    || owed.is_some_and(|since| over(since, limits.stall_timeout_s))
+            Phase::Full if over(self.heard, limits.idle_timeout_s) => {
+                Some(("connection_dropped", "an initiator was silent (limits.idle_timeout_s)"))
             }
+            Phase::Full if self.pinged.is_some_and(|since| over(since, limits.nop_timeout_s)) => {
+                Some(("connection_dropped", "an initiator did not answer a ping (limits.nop_timeout_s)"))
+            }
+            Phase::Full => self.owed_since().filter(|since| over(*since, limits.stall_timeout_s)).map(|_| {
+                ("connection_dropped", "an initiator owed data, or room for answers (limits.stall_timeout_s)")
+            }),
         };
-        if timed_out {
+        if let Some((event, message)) = overdue {
             core.counters.timeouts += 1;
-            tracing::info!(peer = %self.peer, "closing a connection that did not answer in time");
+            tracing::warn!(event, peer = %self.peer, "{message}");
             return self.close(core);
         }
         if let Some(session) = &self.session {

@@ -73,11 +73,14 @@ struct Host<'a, S> {
     group: u16,
     /// Earlier sessions that the login has to wait for.
     waits: u32,
+    /// Who asked for which target.
+    names: Option<(String, Option<String>)>,
     random: &'a mut Random,
 }
 
 impl<S> TargetHost for Host<'_, S> {
     fn find(&mut self, initiator: &str, target: Option<&str>) -> Lookup {
+        self.names = Some((initiator.to_owned(), target.map(str::to_owned)));
         let portal_group_tag = self.group;
         let Some(name) = target else {
             return Lookup::Accept(Accepted { chap: None, alias: None, portal_group_tag });
@@ -166,10 +169,12 @@ impl Connection {
             newcomer,
             group: self.group,
             waits: 0,
+            names: None,
             random: &mut *core.random,
         };
         let mut reply = login.machine.receive(&request, &data, &mut host);
         self.waits = host.waits;
+        let names = host.names;
         if let Some(attempt) = attempt {
             let still_due = login.machine.state() == TargetState::Response;
             self.rest = judged(&attempt, &reply.step, still_due, core);
@@ -185,7 +190,7 @@ impl Connection {
             TargetStep::Continue => {}
             TargetStep::Done(established) => self.logged_in(core, &established),
             TargetStep::Close(refusal) => {
-                tracing::info!(peer = %self.peer, reason = %refusal, "a login is refused");
+                self.report_refusal(&refusal, names.as_ref());
                 core.counters.logins_failed += 1;
                 self.say_farewell();
             }
@@ -215,9 +220,35 @@ impl Connection {
     pub(crate) fn give_way<D: Driver>(&mut self, core: &mut Core<D>) {
         if self.session.is_none() {
             core.counters.connections_refused += 1;
-            tracing::info!(peer = %self.peer, "a connection that has not logged in is dropped: there are too many");
+            tracing::warn!(
+                event = "half_open_dropped",
+                peer = %self.peer,
+                "a connection that had not logged in made way for a newer one \
+                 (limits.half_open_per_peer, limits.half_open_connections)"
+            );
             self.close(core);
         }
+    }
+
+    /// `names` are known if they came in the request that is refused.
+    fn report_refusal(&self, refusal: &LoginRefusal, names: Option<&(String, Option<String>)>) {
+        let status = refusal.status();
+        if status == LoginStatus::OUT_OF_RESOURCES {
+            return; // reported where the limit is
+        }
+        let known = || self.login.as_ref().and_then(|login| login.machine.names());
+        let (initiator, target) = match names {
+            Some((initiator, target)) => (initiator.as_str(), target.as_deref()),
+            None => known().unwrap_or(("unknown", None)),
+        };
+        tracing::warn!(
+            event = if self.rest.is_some() { "chap_failed" } else { "login_refused" },
+            peer = %self.peer,
+            initiator,
+            target = target.unwrap_or("discovery"),
+            status = format!("0x{:02x}{:02x}", status.class, status.detail),
+            "a login is refused: {refusal}"
+        );
     }
 
     fn logged_in<D: Driver>(&mut self, core: &mut Core<D>, established: &Established) {
@@ -240,7 +271,13 @@ impl Connection {
             params.max_recv_data_segment_length,
         );
         tracing::info!(
-            peer = %self.peer, initiator = established.initiator_name, cid = established.cid, "logged in"
+            event = "logged_in",
+            peer = %self.peer,
+            portal = %self.local,
+            initiator = established.initiator_name,
+            target = established.target_name.as_deref().unwrap_or("discovery"),
+            cid = established.cid,
+            "an initiator has logged in"
         );
         core.counters.logins += u64::from(established.leading);
         core.service.connections().logged_in(self.ticket, self.peer.ip(), core.now);

@@ -306,17 +306,16 @@ impl Connection {
     }
 
     fn frame_error<D: Driver>(&mut self, core: &mut Core<D>, error: &FrameError) {
-        tracing::debug!(peer = %self.peer, %error, "closing a connection");
+        if matches!(error, FrameError::DataDigest | FrameError::HeaderDigest) {
+            core.counters.digest_errors += 1;
+            tracing::warn!(event = "digest_error", peer = %self.peer, "a connection is closed: {error}");
+        }
         match error {
             FrameError::DataDigest => {
-                core.counters.digest_errors += 1;
                 self.reject(core, RejectReason::DataDigest);
                 self.say_farewell();
             }
-            FrameError::HeaderDigest => {
-                core.counters.digest_errors += 1;
-                self.close(core);
-            }
+            FrameError::HeaderDigest => self.close(core),
             FrameError::TooLong { .. } => self.protocol_error(core, "a data segment beyond the limit"),
         }
     }
@@ -324,7 +323,7 @@ impl Connection {
     /// The peer broke the protocol in a way that cannot be mended.
     fn protocol_error<D: Driver>(&mut self, core: &mut Core<D>, what: &'static str) {
         core.counters.protocol_errors += 1;
-        tracing::debug!(peer = %self.peer, what, "closing a connection");
+        tracing::warn!(event = "protocol_error", peer = %self.peer, "a connection is closed: its peer sent {what}");
         if self.phase == Phase::Full {
             self.reject(core, RejectReason::ProtocolError);
             self.say_farewell();

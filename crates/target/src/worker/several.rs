@@ -106,7 +106,11 @@ impl<D: Driver> Worker<D> {
         let ended = self.core.joints.end_overdue(self.core.now, limit_ns);
         if ended > 0 {
             self.core.counters.timeouts += ended;
-            tracing::info!(ended, "closing sessions in which a command did not come in time");
+            tracing::warn!(
+                event = "connection_dropped",
+                ended,
+                "sessions are closed in which a command did not come in time (limits.stall_timeout_s)"
+            );
             self.settle();
         }
     }
