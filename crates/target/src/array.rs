@@ -254,7 +254,12 @@ fn serve<D: Driver<Socket = Socket>>(
     };
     while !worker.is_stopped() {
         if let Err(error) = worker.turn(wait) {
-            tracing::error!(event = "worker_failed", worker = seat.index, %error, "the I/O driver failed; this worker ends");
+            tracing::error!(
+                event = "worker_failed",
+                worker = seat.index,
+                %error,
+                "the I/O driver failed; this worker ends"
+            );
             return;
         }
     }
@@ -278,7 +283,11 @@ fn watch(portals: &[Portal]) -> Result<Option<NetWatch>, ArrayError> {
         }
         Err(error) if interfaces().next().is_some() => Err(ArrayError::Watch(error)),
         Err(error) => {
-            tracing::warn!(event = "network_unwatched", %error, "cannot watch the host's addresses: sessions of a lost one end by timeout only");
+            tracing::warn!(
+                event = "network_unwatched",
+                %error,
+                "cannot watch the host's addresses: sessions of a lost one end by timeout only"
+            );
             Ok(None)
         }
     }

@@ -278,7 +278,11 @@ impl<D: Driver> Worker<D> {
                 }
             }
             Completion::Accepted { result: Err(error), .. } => {
-                tracing::error!(event = "accept_failed", %error, "cannot accept a connection; raise the limit of open files (ulimit -n)");
+                tracing::error!(
+                    event = "accept_failed",
+                    %error,
+                    "cannot accept a connection; raise the limit of open files (ulimit -n)"
+                );
                 self.core.service.make_room(self.core.now);
             }
             Completion::Woken => self.read_mail(),

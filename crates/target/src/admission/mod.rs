@@ -1,9 +1,10 @@
 //! Who may log in when too many want to.
 //!
-//! Peers are told apart by address: before a login nothing else is known of them, and a name is what the peer says it is.
+//! Peers are told apart by address: before a login nothing else is known of them, and a name is what the peer says.
 //!
-//! - `connections.rs`: connections that have not logged in (half-open) and connections of sessions. When there are too many
-//!   half-open ones, the oldest of the address that has the most goes. Sessions have room to spare for those that are known.
+//! - `connections.rs`: connections that have not logged in (half-open) and connections of sessions. When there are too
+//!   many half-open ones, the oldest of the address that has the most is dropped. Initiators that are known find room for
+//!   more sessions than others.
 //! - `proofs.rs`: after a wrong CHAP response the next one of the same peer waits.
 
 mod connections;

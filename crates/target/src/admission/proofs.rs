@@ -1,14 +1,15 @@
 //! CHAP responses after wrong ones: each peer's next one waits, and the waits grow.
 //!
-//! What is delayed is the judgement itself, of right and wrong responses alike. Else whoever opens many connections would
-//! take a fast answer for a right guess and the lack of one for a wrong guess. Only responses of the same **lane** wait:
+//! What is delayed is the judgement itself, of right and wrong responses alike. Otherwise a peer with many connections
+//! could take a fast answer for a right guess, and the lack of one for a wrong guess. Only responses of the same **lane**
+//! wait:
 //!
-//! - One lane is all of a peer's, whatever names it gives: so many connections are no faster than one.
-//! - An initiator that has proved itself to a target from this peer before has a lane of its own for that: a neighbour behind
-//!   the same address, or a mistake in one of a host's many logins, does not hold up the others.
+//! - All of a peer's responses are one lane, whatever names it gives: many connections are no faster than one.
+//! - An initiator that has proved itself to a target from this peer before has a lane of its own for that: a neighbour
+//!   behind the same address, or a mistake in one of a host's many logins, does not hold up the others.
 //!
-//! Wrong responses under one initiator's name make the waits of all lanes longer that failed themselves. A lane that has not
-//! failed never waits, so guessing keeps no one out who comes from elsewhere.
+//! Wrong responses under one initiator's name make the waits longer of all lanes that have failed, too. A lane that has
+//! not failed never waits, so guessing keeps no one out who comes from elsewhere.
 
 use super::{Peer, Ticket};
 use linerate_io::Nanos;

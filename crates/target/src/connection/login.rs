@@ -199,7 +199,9 @@ impl Connection {
 
     /// Goes on with a login that has rested long enough.
     pub(crate) fn check_rest<D: Driver>(&mut self, core: &mut Core<D>) {
-        let is_over = |rest: &Rest| matches!(rest, Rest::Proof { until, .. } | Rest::Answer { until } if core.now >= *until);
+        let is_over = |rest: &Rest| match rest {
+            Rest::Proof { until, .. } | Rest::Answer { until } => core.now >= *until,
+        };
         match self.rest.take_if(|rest| is_over(rest)).as_deref() {
             None => return,
             Some(Rest::Proof { .. }) => self.login_pdu(core),

@@ -64,7 +64,7 @@ impl Limiter {
                 time_s: now_s,
                 level: count.level,
                 event,
-                message: format!("and {} more in {seconds} s", count.left_out),
+                message: format!("and {} more in {seconds} s", in_thousands(count.left_out)),
                 peer: address,
                 fields: [("left_out".to_owned(), count.left_out.into())].into_iter().collect(),
             }
@@ -73,6 +73,13 @@ impl Limiter {
         summaries.sort_by(|a, b| (&a.event, &a.peer).cmp(&(&b.event, &b.peer)));
         summaries
     }
+}
+
+/// A number as people read it.
+fn in_thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
 /// A peer without its port.
@@ -110,7 +117,7 @@ mod tests {
         assert!(limiter.admits(&event("digest_error", Some("192.0.2.1:1"), 7.0)), "another kind");
         assert!(limiter.summaries(9.0).is_empty());
         let [summary] = &limiter.summaries(10.1)[..] else { panic!() };
-        assert_eq!(summary.message, "and 1204 more in 10 s");
+        assert_eq!(summary.message, "and 1,204 more in 10 s");
         assert_eq!((summary.event.as_str(), summary.peer.as_deref()), ("login_refused", Some("192.0.2.1")));
         assert_eq!(summary.fields["left_out"], 1204);
         assert!(limiter.admits(&event("login_refused", Some("192.0.2.1:1"), 10.2)), "it begins anew");

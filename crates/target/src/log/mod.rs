@@ -1,8 +1,8 @@
 //! What an array reports while it serves: events of all crates, for whoever writes them down.
 //!
-//! Events come by `tracing`, from any thread, and wait in a queue until [`Log::take`] fetches them. Reporting never blocks
-//! and never fills memory: equal events of one peer are limited (`limit.rs`), the queue has an end, and what is left out is
-//! counted and reported, too.
+//! Events come by `tracing`, from any thread, and wait in a queue until [`Log::take`] fetches them. Reporting never
+//! blocks and never fills memory: equal events of one peer are limited (`limit.rs`), the queue has an end, and what is
+//! left out is counted and reported, too.
 //!
 //! An event has a kind (its field `event`, a stable name), and mostly a `peer`; its message says the same for people.
 

@@ -1,9 +1,9 @@
 //! Whoever guesses CHAP secrets gets few tries, however many connections it opens; no one else waits for it.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
-
-mod support;
-
+use crate::support::{
+    Client,
+    logins::{Who, status},
+};
 use linerate_iscsi::{chap::Algorithm, pdu::LoginStatus};
 use linerate_target::Array;
 use std::{
@@ -14,10 +14,6 @@ use std::{
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
-};
-use support::{
-    Client,
-    logins::{Who, status},
 };
 
 const TARGET: &str = "iqn.2026-11.lab.linerate:guarded";
@@ -102,6 +98,7 @@ impl Guessing {
 
 #[test]
 fn many_connections_guess_no_faster_than_one() {
+    let _alone = crate::alone();
     for name in [|_| HOST.into(), |number| format!("{HOST}{number}")] as [fn(usize) -> String; 2] {
         let array = guarded();
         let rate = Guessing::start(array.portals()[0], name).end();
@@ -112,6 +109,7 @@ fn many_connections_guess_no_faster_than_one() {
 
 #[test]
 fn guessing_holds_up_no_one_elsewhere() {
+    let _alone = crate::alone();
     let array = guarded();
     let portal = array.portals()[0];
     let guessing = Guessing::start(portal, |_| HOST.into());
@@ -128,6 +126,7 @@ fn guessing_holds_up_no_one_elsewhere() {
 
 #[test]
 fn an_initiator_that_was_here_before_is_not_held_up_by_its_neighbours() {
+    let _alone = crate::alone();
     let array = guarded();
     let portal = array.portals()[0];
     assert_eq!(timed(GUESSING, portal, right(1)).0, Some((0, 0)));
@@ -142,6 +141,7 @@ fn an_initiator_that_was_here_before_is_not_held_up_by_its_neighbours() {
 
 #[test]
 fn a_wrong_proof_is_answered_late_and_right_ones_behind_it_still_count() {
+    let _alone = crate::alone();
     let array = guarded();
     let portal = array.portals()[0];
     let (told, took) = timed(HONEST, portal, who(HOST, "a slip of the pen", 1));

@@ -1,9 +1,11 @@
 //! Floods of connections and logins: an honest initiator logs in all the same, and one that is logged in keeps its rate.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
-
-mod support;
-
+use crate::support::{
+    Client, IQN, SIZE_BYTES, array,
+    logins::{connect_from, status},
+    served::Served,
+    wait_for,
+};
 use linerate_iscsi::pdu::{BHS_BYTES, LoginStatus, Stage};
 use std::{
     io::Write,
@@ -14,12 +16,6 @@ use std::{
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
-};
-use support::{
-    Client, IQN, SIZE_BYTES, array,
-    logins::{connect_from, status},
-    served::{self, Served},
-    wait_for,
 };
 
 const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
@@ -37,19 +33,6 @@ const HALF_OPEN_BYTES_MAX: usize = 48 << 10;
 fn flooding() -> IpAddr {
     static LAST: AtomicU8 = AtomicU8::new(1);
     Ipv4Addr::new(127, 0, 0, LAST.fetch_add(1, Relaxed) + 1).into()
-}
-
-/// Floods are held one at a time: they need the machine.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Not a test: the array's process, which ends with its standard input.
-#[test]
-#[ignore = "only the tests below start it"]
-fn serve() {
-    served::serve();
 }
 
 fn started(driver: &str) -> Option<Served> {
@@ -114,7 +97,7 @@ fn honest_logins(from: IpAddr, portal: SocketAddr) -> Duration {
 /// Runs honest initiators beside a flood, on both drivers: from another address, or from the flood's. `flood` gives what
 /// keeps it up.
 fn beside<F>(what: &str, elsewhere: bool, flood: impl Fn(IpAddr, SocketAddr) -> F, end: impl Fn(F)) {
-    let _alone = alone();
+    let _alone = crate::alone();
     for driver in ["epoll", "io_uring"] {
         let Some(array) = started(driver) else { continue };
         let neighbour = neighbour(array.portal);
@@ -328,7 +311,7 @@ fn known_initiators_log_in_when_all_sessions_are_taken() {
 
 #[test]
 fn a_connection_that_has_not_logged_in_is_small() {
-    let _alone = alone();
+    let _alone = crate::alone();
     for driver in ["epoll", "io_uring"] {
         // Nothing said; and as much of a login as is taken in without an end.
         let mut bhs = [0; BHS_BYTES];

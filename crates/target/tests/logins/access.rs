@@ -1,16 +1,12 @@
 //! Who may log in: names of initiators, secrets that protect, hashes that are taken.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
-
-mod support;
-
-use linerate_iscsi::pdu::{LoginStatus, Stage};
-use linerate_target::{Array, ArrayConfig};
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     Client,
     logins::{Who, status},
 };
+use linerate_iscsi::pdu::{LoginStatus, Stage};
+use linerate_target::{Array, ArrayConfig};
+use serde_json::{Value, json};
 
 const OPEN: &str = "iqn.2026-11.lab.linerate:open";
 const HOST1: &str = "iqn.2026-11.lab.linerate:for-host1";
