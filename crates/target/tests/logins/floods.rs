@@ -11,14 +11,14 @@ use std::{
     io::Write,
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
-const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
+const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Logins of the honest initiator during a flood.
 const LOGINS: u32 = 20;
 const LOGIN_MAX: Duration = Duration::from_secs(1);

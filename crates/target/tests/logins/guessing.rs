@@ -18,7 +18,7 @@ use std::{
 
 const TARGET: &str = "iqn.2026-11.lab.linerate:guarded";
 const HOST: &str = "iqn.2026-11.lab.linerate:host";
-const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
+const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const GUESSING: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const REFUSED: Option<(u8, u8)> =
     Some((LoginStatus::AUTHENTICATION_FAILED.class, LoginStatus::AUTHENTICATION_FAILED.detail));
@@ -153,7 +153,9 @@ fn a_wrong_proof_is_answered_late_and_right_ones_behind_it_still_count() {
     thread::sleep(Duration::from_millis(50));
     let mut waiting: Vec<_> = (2..10).map(|isid| (isid, Client::connect_from(HONEST, portal))).collect();
     let began = Instant::now();
-    waiting.iter_mut().for_each(|(isid, client)| client.send_proof(right(*isid), Algorithm::Sha3_256));
+    for (isid, client) in &mut waiting {
+        client.send_proof(right(*isid), Algorithm::Sha3_256);
+    }
     for (_, client) in &mut waiting {
         assert_eq!(status(client.receive()), Some((0, 0)));
     }

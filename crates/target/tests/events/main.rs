@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
+#[path = "../support/mod.rs"]
 mod support;
 
 use linerate_iscsi::{
