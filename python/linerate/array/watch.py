@@ -137,7 +137,7 @@ class Watch:
         name = one["name"]
         if self._changed("raid_set", name, one["state"], "optimal"):
             level, event, message = _SET[one["state"]]
-            self._report(level, event, message, raid_set=name, level_of_raid=one["level"])
+            self._report(level, event, message, raid_set=name, raid_level=one["level"])
         task = (one.get("task") or {}).get("kind")
         before = self._seen.get(("task", name))
         if self._changed("task", name, task, None):
