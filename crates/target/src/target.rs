@@ -60,7 +60,7 @@ impl<D: Driver> Opening<'_, D> {
     /// Opens a target and its volumes.
     pub(crate) fn target(&mut self, config: &TargetConfig) -> Result<Target, TargetError> {
         let name = IscsiName::parse(&config.name).map_err(TargetError::Name)?.to_string();
-        let initiators = config.initiators.as_deref().map(initiators).transpose()?;
+        let initiators = config.initiators.as_deref().map_or(Ok(None), initiators)?;
         let chap = config.chap.as_ref().map(chap).transpose()?;
         if let Some(address) = &config.redirect {
             TargetAddress::parse(address).ok_or_else(|| TargetError::Redirect(address.clone()))?;
@@ -132,14 +132,17 @@ fn access_states(
     Ok(groups.iter().map(state).collect())
 }
 
-fn initiators(names: &[String]) -> Result<Vec<NamePattern>, TargetError> {
+/// None: everyone.
+fn initiators(names: &[String]) -> Result<Option<Vec<NamePattern>>, TargetError> {
     if names.is_empty() {
         return Err(TargetError::NoInitiators);
     }
     let parse = |name: &String| {
         NamePattern::parse(name).map_err(|error| TargetError::Initiator { name: name.clone(), error })
     };
-    names.iter().map(parse).collect()
+    let patterns: Vec<NamePattern> = names.iter().map(parse).collect::<Result<_, _>>()?;
+    let is_everyone = |pattern: &NamePattern| *pattern == NamePattern::Beginning(String::new());
+    Ok((!patterns.iter().any(is_everyone)).then_some(patterns))
 }
 
 fn chap(settings: &ChapSettings) -> Result<ChapConfig, TargetError> {

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.array.serving import fine
 from tests.array.log.wire import Wire
+from tests.array.serving import fine
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment
 
 IQN = "iqn.2026-11.lab.linerate:logged"

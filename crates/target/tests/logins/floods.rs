@@ -281,11 +281,14 @@ fn one_address_cannot_take_all_sessions() {
 
 #[test]
 fn known_initiators_log_in_when_all_sessions_are_taken() {
-    let target =
-        r#"{"name": "iqn.2026-11.lab.linerate:ours", "initiators": ["iqn.2026-11.lab.linerate:*"]},"#;
+    let target = |name: &str, initiators: &str| {
+        format!(r#"{{"name": "iqn.2026-11.lab.linerate:{name}", "initiators": ["{initiators}"]}}"#)
+    };
+    // A list that names everyone knows no one.
+    let (ours, open) = (target("ours", "iqn.2026-11.lab.linerate:*"), target("open", "*"));
     let json = format!(
         r#"{{"portals": ["127.0.0.1:0"], "limits": {{"sessions": 16, "connections_per_peer": 16}},
-            "targets": [{target} {{"name": "{IQN}"}}]}}"#
+            "targets": [{ours}, {open}, {{"name": "{IQN}"}}]}}"#
     );
     let array = linerate_target::Array::start(serde_json::from_str(&json).unwrap()).unwrap();
     let portal = array.portals()[0];
@@ -299,7 +302,9 @@ fn known_initiators_log_in_when_all_sessions_are_taken() {
     let flooding = flooding();
     let flood: Vec<_> = (0..17).map(|isid| login(flooding, IQN, isid)).collect();
     assert_eq!((flood[15].0, flood[16].0), ((0, 0), full));
-    assert_eq!(login(HONEST, IQN, 100).0, full, "a stranger");
+    for target in [IQN, "iqn.2026-11.lab.linerate:open"] {
+        assert_eq!(login(HONEST, target, 100).0, full, "a stranger to {target}");
+    }
     let ours = "iqn.2026-11.lab.linerate:ours";
     let known: Vec<_> = (0..3).map(|isid| login(HONEST, ours, isid)).collect();
     assert_eq!(

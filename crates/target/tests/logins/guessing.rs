@@ -47,6 +47,18 @@ fn timed(from: IpAddr, portal: SocketAddr, who: Who<'_>) -> (Option<(u8, u8)>, D
     (Client::connect_from(from, portal).prove(who), began.elapsed())
 }
 
+/// Waits for an answer as long as guessing goes on, but no longer than 4.5 s.
+fn answered(client: &Client, ends: &AtomicBool) -> bool {
+    client.socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let began = Instant::now();
+    while !ends.load(Relaxed) && began.elapsed() < Duration::from_millis(4500) {
+        if client.socket.peek(&mut [0]).is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
 /// Many connections at a time that guess; what they were told is counted.
 struct Guessing {
     answers: Arc<AtomicU32>,
@@ -69,8 +81,9 @@ impl Guessing {
                     let mut client = Client::connect_from(GUESSING, portal);
                     let secret = format!("guess number {number}");
                     client.send_proof(who(&name(number), &secret, 1), Algorithm::Md5);
-                    client.socket.set_read_timeout(Some(Duration::from_millis(4500))).unwrap();
-                    if let Some(told) = client.receive() {
+                    if answered(&client, &ends)
+                        && let Some(told) = client.receive()
+                    {
                         assert_eq!(status(Some(told)), REFUSED);
                         answers.fetch_add(1, Relaxed);
                     }
