@@ -17,6 +17,7 @@ __all__ = [
     "Fabric",
     "Histogram",
     "Interval",
+    "Log",
     "Run",
     "Summary",
     "__doc__",
@@ -276,6 +277,20 @@ class Array:
 
     def stop(self) -> None:
         """Closes all sessions and waits until nothing is left."""
+
+@final
+class Log:
+    """What the arrays of this process report: a queue with an end, in which floods are counted instead of kept."""
+
+    @staticmethod
+    def open(level: str, /) -> Log:
+        """Collects events of this level and above: error, warning, info or debug. There is one log per process."""
+
+    def put(self, event_json: str, /) -> None:
+        """Adds an event: `{"level", "event": kind, "message", "peer": address, "fields": {...}, "time_s"}` as JSON."""
+
+    def take(self, wait_s: float, /) -> list[str]:
+        """Events in that form, the oldest first; waits for the first one, at most 0.2 s. For a thread of its own."""
 
 @final
 class Fabric:

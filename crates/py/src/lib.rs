@@ -13,6 +13,7 @@ mod errors;
 mod fabric;
 mod histogram;
 mod interval;
+mod log;
 mod run;
 mod tools;
 mod wait;
@@ -32,6 +33,8 @@ mod _core {
     use super::histogram::Histogram;
     #[pymodule_export]
     use super::interval::Interval;
+    #[pymodule_export]
+    use super::log::Log;
     #[pymodule_export]
     use super::run::{Armed, Run, Summary};
     #[pymodule_export]

@@ -4,11 +4,13 @@
 //!
 //! - `array.rs`: [`Array`], its threads, and the errors that a user can cause.
 //! - `service.rs`: what workers share (targets, sessions, limits); never touched per command.
+//! - `admission/`: who may log in when too many want to.
 //! - `worker.rs`: [`Worker`], one thread's loop: poll the driver, act on completions. Generic over the driver and
 //!   steppable, so that the simulator runs the same code.
 //! - `joint.rs`: what the connections of one session share, where it may have several.
 //! - `connection/`: one connection, from received bytes to gathered answers; the hot path is `command.rs` and `reply.rs`.
 //! - `portals.rs`: where it listens, in which portal groups, and how that follows the host's addresses.
+//! - `log/`: what an array reports while it serves.
 //! - `volume.rs`, `pages.rs`, `pool.rs`: volumes; those in memory; the I/O buffers of all others.
 //!
 //! What a 4 KiB read of a memory volume costs: its 48-byte header is parsed once where it was received, the unit answers
@@ -16,6 +18,7 @@
 //! list: no lock, no allocation, no copy of the payload outside the kernel, no system call of its own. Everything that
 //! arrived together is answered by one send.
 
+mod admission;
 mod array;
 mod budget;
 mod change;
@@ -25,6 +28,7 @@ mod context;
 mod engine;
 mod hold;
 mod joint;
+pub mod log;
 mod operation;
 mod pages;
 mod partner;

@@ -71,7 +71,7 @@ impl ChunkPool {
         let wanted = len.div_ceil(CHUNK_BYTES) as usize;
         while self.free.len() < wanted {
             if let Err(error) = self.grow(driver) {
-                tracing::warn!(%error, "the host has no memory for I/O buffers");
+                tracing::error!(event = "out_of_memory", %error, "the host has no memory for I/O buffers");
                 return None;
             }
         }

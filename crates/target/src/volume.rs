@@ -174,6 +174,7 @@ impl Volume {
             && !unit.restore_reservations(&kept)
         {
             tracing::error!(
+                event = "reservations_not_kept",
                 volume = config.name,
                 "its persistent reservations are damaged; it begins without"
             );

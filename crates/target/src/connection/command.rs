@@ -149,7 +149,7 @@ impl Connection {
         let write = match TargetWrite::begin(command, wanted, &session.params, slot) {
             Ok(write) => write,
             Err(error) => {
-                tracing::debug!(peer = %self.peer, %error, "a write is refused");
+                tracing::debug!(event = "write_refused", peer = %self.peer, %error, "a write is refused");
                 if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &work {
                     begun.nexus.end_write(begun.lun, extent);
                 }

@@ -33,7 +33,7 @@ impl Connection {
             Ok(_) if pdu.data_len == 0 => self.go_on_writing(core, task, false),
             Ok(_) => self.sink = Sink::Task { task, base: pdu.buffer_offset },
             Err(error) => {
-                tracing::debug!(peer = %self.peer, %error, "a write fails");
+                tracing::debug!(event = "write_refused", peer = %self.peer, %error, "a write fails");
                 self.fail_transfer(core, task, error.sense());
             }
         }

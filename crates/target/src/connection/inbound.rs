@@ -110,6 +110,11 @@ impl Inbound {
         self.bytes = bytes;
     }
 
+    /// However much has arrived, the next receive needs no large buffer.
+    pub(super) fn stay_small(&mut self) {
+        self.filled = false;
+    }
+
     /// Starts to receive: payload into `segs`, which are those of `direct`, the rest into the buffer. Only a peer that has just filled
     /// the buffer, or did so and has yet to send the rest (`expects_more`), gets a large one, because what is
     /// handed out here stays out while the peer rests.

@@ -191,7 +191,7 @@ impl Surroundings for Around {
             if hosts {
                 for volume in &volumes {
                     if let Err(error) = shop.show_promoted(volume).await {
-                        tracing::error!(volume, %error, "this volume cannot be shown to hosts");
+                        tracing::error!(event = "volume_not_shown", volume, %error, "this volume cannot be shown to hosts");
                     }
                 }
                 return;
