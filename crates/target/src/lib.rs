@@ -11,7 +11,8 @@
 //! - `connection/`: one connection, from received bytes to gathered answers; the hot path is `command.rs` and `reply.rs`.
 //! - `portals.rs`: where it listens, in which portal groups, and how that follows the host's addresses.
 //! - `log/`: what an array reports while it serves.
-//! - `volume.rs`, `pages.rs`, `pool.rs`: volumes; those in memory; the I/O buffers of all others.
+//! - `volume.rs`, `pages.rs`: volumes, and the pages of those in memory.
+//! - `memory/`: the I/O buffers of all others, who may hold how many, and what works on them.
 //!
 //! What a 4 KiB read of a memory volume costs: its 48-byte header is parsed once where it was received, the unit answers
 //! with an extent (atomics only), and one 48-byte header plus one reference to the volume's pages go into the gathering
@@ -20,7 +21,6 @@
 
 mod admission;
 mod array;
-mod budget;
 mod change;
 mod config;
 mod connection;
@@ -29,10 +29,9 @@ mod engine;
 mod hold;
 mod joint;
 pub mod log;
-mod operation;
+mod memory;
 mod pages;
 mod partner;
-mod pool;
 mod portals;
 mod service;
 mod stats;

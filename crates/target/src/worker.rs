@@ -12,7 +12,7 @@ use crate::{
     connection::{Connection, Ends},
     context::Core,
     engine::{Answer, Fault, Finished, Outcome},
-    operation::{InFlight, Origin},
+    memory::operation::{InFlight, Origin},
     portals::{ListenOn, Portal, can_serve},
     service::{Arrival, ConnectionKey, Mailbox, Message, Service},
     stats::{ArrayStats, SessionStats},

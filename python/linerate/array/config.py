@@ -203,7 +203,7 @@ class Limits(Frozen):
     pressed_stall_timeout_s: PositiveFloat = 2.0
     """The same while other sessions wait for memory that it holds."""
     memory_bytes: PositiveInt = 256 << 20
-    """I/O buffers and answers of all sessions together; at least 16 MiB per worker. One session may hold a fifth of it."""
+    """I/O buffers and answers of all sessions together, at least 16 MiB per worker; one session may hold a fifth."""
     commands_per_session: PositiveInt = 128
     """Command window (MaxCmdSN - ExpCmdSN + 1), over all connections of a session."""
     connections_per_session: Annotated[int, Field(ge=1, le=64)] = 8

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     context::Core,
     engine::Operation,
-    operation::{self, Origin},
+    memory::operation::{self, Origin},
     pages::Moved,
     volume::{Medium, VolumeId},
 };

@@ -9,9 +9,9 @@ use super::{
 use crate::{
     context::Core,
     engine::Operation,
-    operation,
+    memory::operation,
+    memory::pool::ChunkPool,
     pages::{Moved, Pages},
-    pool::ChunkPool,
     volume::Medium,
 };
 use linerate_io::{Driver, Seg};

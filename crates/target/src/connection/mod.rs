@@ -26,8 +26,8 @@ mod tasks;
 
 use crate::{
     admission::Ticket,
-    budget::{Budget, Share},
     context::Core,
+    memory::budget::{Budget, Share},
     service::ConnectionKey,
 };
 
