@@ -13,6 +13,9 @@ use linerate_initiator::IoError;
 use linerate_io::{Completion, Driver, Nanos, Seg};
 use std::{fmt, io};
 
+/// Notices that wait to be told; more than any turn of a worker brings.
+const NOTICES_MAX: usize = 100_000;
+
 /// One I/O for a backend.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Io {
@@ -101,6 +104,15 @@ pub(crate) struct Notice {
 pub(crate) struct Reports {
     pub(crate) done: Vec<Done>,
     pub(crate) notices: Vec<Notice>,
+}
+
+impl Reports {
+    /// Takes a notice. While nobody looks (before the start, after the end) a target may send many of them.
+    fn note(&mut self, notice: Notice) {
+        if notice.fatal || self.notices.len() < NOTICES_MAX {
+            self.notices.push(notice);
+        }
+    }
 }
 
 /// What one volume turned out to be.

@@ -382,6 +382,6 @@ impl IoSink for Reports {
         };
         // The worker opens its LUNs in the order of its units, so a device's index is its unit.
         let unit = event.device.map(|device| device.index() as u32);
-        self.notices.push(Notice { at: event.at, unit, path, kind, message, blame: whose, fatal });
+        self.note(Notice { at: event.at, unit, path, kind, message, blame: whose, fatal });
     }
 }
