@@ -160,11 +160,13 @@ pub(crate) trait Backend<D: Driver> {
 pub(crate) struct OpenError {
     pub(crate) message: String,
     pub(crate) blame: Blame,
+    /// User name or secret were refused.
+    pub(crate) wrong_credentials: bool,
 }
 
 impl OpenError {
     /// With whose fault it is.
     pub(crate) fn new(blame: Blame, message: impl Into<String>) -> Self {
-        Self { message: message.into(), blame }
+        Self { message: message.into(), blame, wrong_credentials: false }
     }
 }

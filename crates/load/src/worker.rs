@@ -38,7 +38,7 @@ use std::{
 };
 use volume::{Lane, Pick, Picking, Start, Volume};
 
-pub(crate) use open::{Hooks, Order, open};
+pub(crate) use open::{Hooks, Order, failed, open};
 
 /// A volume with so many errors and no success between them is dead.
 const ERRORS_IN_A_ROW_MAX: u32 = 50;

@@ -77,7 +77,8 @@ impl Iscsi {
     pub(crate) fn opened<D: Driver>(&self, driver: &D, unit: u32) -> Result<Opened, OpenError> {
         let device = self.devices[unit as usize];
         if let DeviceState::Failed(failure) = self.initiator.state(device) {
-            return Err(OpenError::new(blame(failure.blame), failure.message.clone()));
+            let error = OpenError::new(blame(failure.blame), failure.message.clone());
+            return Err(OpenError { wrong_credentials: failure.wrong_credentials, ..error });
         }
         let facts = self.initiator.facts(device);
         Ok(Opened {

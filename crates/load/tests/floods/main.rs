@@ -11,7 +11,7 @@ mod common;
 mod peer;
 
 use common::{spec, stream};
-use linerate_load::{Event, Interval, Run};
+use linerate_load::{Event, Interval, Run, read_ends};
 use peer::{IQN, Peer, listen};
 use serde_json::{Value, json};
 use std::io::{self, Read};
@@ -223,5 +223,21 @@ fn a_volume_that_never_opens_is_given_up() {
             },
             driver,
         );
+    }
+}
+
+/// A look at the ends of a LUN ends in time as well, and says that it has not seen them.
+#[test]
+fn ends_that_are_never_sent() {
+    for driver in ["epoll", "io_uring"] {
+        let url = format!("iscsi://{}/{IQN}/0", listen(32, |peer| peer.serve(|reads| reads == 1)));
+        let limits = json!({"command_timeout_s": 0.5, "ping_timeout_s": 0.3, "replacement_timeout_s": 0.5,
+            "login_timeout_s": 0.5});
+        let volumes = json!([{"name": "sd1", "url": url, "iscsi": limits}]);
+        let asked = spec(&volumes, &json!([stream("s", &["sd1"], &json!({}))]), &json!({"driver": driver}));
+        let began = Instant::now();
+        let found = read_ends(&asked).unwrap();
+        assert!(began.elapsed().as_secs_f64() < 40.0, "{driver}");
+        assert!(found[0].failure.is_some(), "{driver}");
     }
 }
