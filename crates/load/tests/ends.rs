@@ -75,6 +75,7 @@ fn both_ends_are_what_was_written() {
         assert_eq!((long.volume, long.capacity_bytes, long.block_bytes), (1, 4 << 20, 4096));
         assert_eq!((short.volume, short.capacity_bytes, short.block_bytes), (2, 300 << 10, 512));
         assert_eq!(long.session["vendor"], "LINERATE");
+        assert_eq!(long.session["product"], "MEMORY VOLUME");
         assert_eq!((long.first.len(), long.last.len()), (END_BYTES as usize, END_BYTES as usize));
         // Random data hold a zero now and then.
         assert!(used(&long.first[..4096]) > 4000 && used(&long.first[4096..]) == 0, "{driver}");
