@@ -14,8 +14,8 @@ use linerate_io::{
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc, thread};
 
-/// How much of each end is read.
-pub const END_BYTES: u64 = 1 << 20;
+/// How much of each end is read: a VMFS volume says what it is just behind the first MiB.
+pub const END_BYTES: u64 = 2 << 20;
 /// The longest single read.
 const PIECE_BYTES: u64 = 256 << 10;
 /// How long all reads may take, and the logouts after them.
@@ -33,9 +33,9 @@ pub struct VolumeEnds {
     pub block_bytes: u32,
     /// What it says it is: vendor, product, serial and more.
     pub session: serde_json::Value,
-    /// Its first MiB, or all of it.
+    /// Its first 2 MiB, or all of it.
     pub first: Vec<u8>,
-    /// Its last MiB, or all of it.
+    /// Its last 2 MiB, or all of it.
     pub last: Vec<u8>,
     /// Why a part could not be read; zeros stand for it.
     pub failure: Option<String>,

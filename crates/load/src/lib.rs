@@ -30,7 +30,8 @@
 //!
 //! `spec` (the order), `run` (threads, start and end), `worker` (the loop), `stream` (what the next I/O is), `record`
 //! (what is measured), `verify` (checked data), `facts` (what was really used). `bulk` stands beside all of it: TCP streams
-//! that share the network with storage; `ends` looks at what lies on LUNs before anything is written; `ahead` runs the same streams in virtual time, straight on an array's volumes.
+//! that share the network with storage; `ends` looks at what lies on LUNs before anything is written; `ahead` runs
+//! the same streams in virtual time, straight on an array's volumes.
 
 mod ahead;
 mod backend;

@@ -26,7 +26,7 @@ pub(crate) fn discover<'py>(py: Python<'py>, url: &str, options_json: &str) -> P
     loaded(py, &targets)
 }
 
-/// What the first and the last MiB of every iSCSI volume of a `RunSpec` (version 1) hold.
+/// What the first and the last 2 MiB of every iSCSI volume of a `RunSpec` (version 1) hold.
 #[pyfunction]
 #[pyo3(signature = (spec_json, /))]
 pub(crate) fn volume_ends<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {

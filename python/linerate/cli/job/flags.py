@@ -59,6 +59,11 @@ DriverName = Annotated[Driver | None, Option(help="How I/O reaches the kernel.")
 Cpus = Annotated[str | None, Option(metavar="LIST", help="Pin load threads: 0,2-3.")]
 Workers = Annotated[int | None, Option(metavar="N", help="Load threads.")]
 
+_OVERWRITE = (
+    "Volume that may be overwritten, by name, path or URL; all: every one without a signature or a user."
+)
+Overwrite = Annotated[list[str] | None, Option("--overwrite", metavar="NAME", help=_OVERWRITE)]
+
 DryRun = Annotated[
     bool, Option("--dry-run", help="Show what would be run and how long it takes; start nothing.")
 ]
