@@ -24,8 +24,9 @@ def refuse_shared(spec: RunSpec) -> None:
             continue
         for other in seen.get(key, ()):
             if _overlap(volume, other):
+                places = " and ".join(dict.fromkeys((shown(other.url), shown(volume.url))))
                 raise UserError(
-                    f"volumes {other.name} and {volume.name} are the same: {shown(volume.url)}",
+                    f"volumes {other.name} and {volume.name} are the same: {places}",
                     "name another for each ({n} in a target is the volume's number), or give each its own part with "
                     "offset and size",
                 )
