@@ -8,9 +8,9 @@ may be overwritten.
 from __future__ import annotations
 
 from linerate.volumes.clearing import Clearance, Cleared, LookAt, clear, virtual
-from linerate.volumes.consent import Ask, Consent, RefusedError, columns, listing, on_host, size_text
+from linerate.volumes.consent import Ask, Consent, columns, listing, on_host, size_text
 from linerate.volumes.hold import Hold
-from linerate.volumes.identity import refuse_shared, written
+from linerate.volumes.identity import RefusedError, refuse_shared, written
 from linerate.volumes.look import Look, State, look_here
 
 __all__ = [

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from linerate.errors import UserError
-from linerate.volumes.identity import path_of, same_place
+from linerate.volumes.identity import RefusedError, path_of, same_place
 from linerate.volumes.look import Look, State
 from linerate.workload.url import parse_target
 
@@ -24,10 +24,6 @@ _SHOWN = 32
 
 Ask = Callable[[Sequence[Look]], bool]
 """Shows a person what will be overwritten and asks; False: no."""
-
-
-class RefusedError(UserError):
-    """A run would overwrite what nobody has given free. Nothing was written, and no run directory was made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,12 @@ FILE = "file:"
 Key = tuple[object, ...]
 
 
+class RefusedError(UserError):
+    """A plan was refused before its first run. Nothing was written, and there is no run directory."""
+
+
 def refuse_shared(spec: RunSpec) -> None:
-    """Raises UserError for the first two volumes that are the same one and use the same part of it.
+    """Raises RefusedError for the first two volumes that are the same one and use the same part of it.
 
     Two volumes on different parts of one device (offset and size) are as good as two devices.
     """
@@ -25,7 +29,7 @@ def refuse_shared(spec: RunSpec) -> None:
         for other in seen.get(key, ()):
             if _overlap(volume, other):
                 places = " and ".join(dict.fromkeys((shown(other.url), shown(volume.url))))
-                raise UserError(
+                raise RefusedError(
                     f"volumes {other.name} and {volume.name} are the same: {places}",
                     "name another for each ({n} in a target is the volume's number), or give each its own part with "
                     "offset and size",

@@ -14,13 +14,13 @@ from enum import StrEnum
 from functools import cached_property
 
 from linerate import _core
-from linerate.errors import UserError
 from linerate.node import inside_lab
 from linerate.volumes.contents import END_BYTES, Contents, Ends, contents_of
-from linerate.volumes.identity import path_of, refuse_shared, shown
+from linerate.volumes.identity import RefusedError, path_of, refuse_shared, shown
 from linerate.volumes.kernel import Machine, seen_machine, uses_of_device, uses_of_file
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
 from linerate.workload.spec import Frozen
+from linerate.workload.url import NO_DEVICE, in_dev
 
 _LUNS_AT_ONCE = 16
 _VENDOR, _IN_MEMORY = "LINERATE", "MEMORY VOLUME"
@@ -88,8 +88,8 @@ _WORDS = {
 def look_here(spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
     """Looks at the named volumes of a run. Nothing is written; LUNs are logged in to as the run would.
 
-    Raises UserError for volumes that are one and the same and for a file that is not there, and the LinerateError that
-    the run would raise for a LUN that cannot be opened.
+    Raises RefusedError for volumes that are one and the same and for a file that is not there, and the LinerateError
+    that the run would raise for a LUN that cannot be opened.
     """
     refuse_shared(spec)
     glance = _Glance()
@@ -147,12 +147,14 @@ def _local(volume: VolumeSpec, glance: _Glance) -> Look:
     except FileNotFoundError as error:
         if volume.create:
             return Look(volume=volume.name, url=volume.url, size_bytes=None, state=State.NEW)
-        raise UserError(
+        if in_dev(path):
+            raise RefusedError(f"volume {volume.name}: {path}: no such device", NO_DEVICE) from error
+        raise RefusedError(
             f"volume {volume.name}: {path} does not exist",
             "correct the path, or let --create with --size make the file; a LUN is iscsi://host/target-name/lun",
         ) from error
     except OSError as error:
-        raise UserError(
+        raise RefusedError(
             f"volume {volume.name}: {path}: {error.strerror or error}", "run as a user who may open it"
         ) from error
     is_block = stat.S_ISBLK(found.st_mode)

@@ -13,6 +13,7 @@ from linerate.errors import UserError
 from linerate.workload.multipath import MultipathTable, PathTable, contradiction, filled_paths
 from linerate.workload.plan import Notice, Plan, PlannedRun
 from linerate.workload.spec import TIME_S_MAX, MultipathSpec, PathSpec, RunSpec, SessionOptions, VolumeSpec
+from linerate.workload.url import NO_DEVICE, in_dev
 
 _NUMBER_FIELD = re.compile(r"\{n(?:([+-])(\d+))?\}")
 
@@ -216,8 +217,9 @@ class Overrides:
         for key in ("size_bytes", "outstanding", "session", "direct", "create"):
             if (value := getattr(self, key)) is not None:
                 update[key] = value
-        if self.size_bytes is not None and volume.url.startswith("file:") and self.create is None:
-            update["create"] = volume.create or not os.path.exists(volume.url.removeprefix("file:"))
+        path = volume.url.removeprefix("file:")
+        if self.create and path != volume.url and not os.path.exists(path) and in_dev(path):
+            raise UserError(f"volume {volume.name}: {path}: no such device", NO_DEVICE)
         if self.iscsi is not None:
             update["iscsi"] = volume.iscsi.merged(self.iscsi)
         if self._changes_paths and volume.url.startswith("iscsi:"):

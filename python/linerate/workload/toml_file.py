@@ -6,6 +6,7 @@ Errors name file, line and key; all of them are reported at once.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from linerate.workload.toml_model import (
 )
 from linerate.workload.toml_read import checked, read_text
 from linerate.workload.units import number_text, size_text
-from linerate.workload.url import parse_target
+from linerate.workload.url import NO_DEVICE, in_dev, parse_target
 
 _MAXIMA = {"uncontrolled": UNCONTROLLED, "controlled": CONTROLLED, "total": "MAX, shares kept in total"}
 _CURVE = (10.0, 50.0, 70.0, 80.0, 90.0, 100.0)
@@ -125,6 +126,9 @@ class _Reader:
                 if table.count > 1:
                     text = fill_number(text, str(number), "")
                 target = parse_target(text)
+                path = target.url.removeprefix("file:")
+                if table.create and target.kind == "file" and not os.path.exists(path) and in_dev(path):
+                    raise UserError(f"{path}: no such device", NO_DEVICE)
             except UserError as error:
                 self._error((*key, "target"), f"volume {name}: {error.message}", error.hint)
                 return

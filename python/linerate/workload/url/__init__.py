@@ -28,6 +28,7 @@ from pydantic import SecretStr
 from linerate.errors import UserError
 from linerate.workload.spec import SessionOptions
 from linerate.workload.units import SIZE_FORM, parse_size
+from linerate.workload.url.host_like import url_meant
 
 ISCSI_PORT = 3260
 ISCSI_FORM = "iscsi://[user%secret@]host[:port]/target/lun, as in iscsi://10.0.0.5/iqn.2026-11.lab:disk/0"
@@ -38,6 +39,9 @@ _LARGEST_LUN = 16383
 _LONGEST_NAME_BYTES = 223
 """RFC 7143 4.2.7.1."""
 _NULL_SIZE_BYTES = 8 << 30
+_DEV = "/dev"
+NO_DEVICE = "name a device that is there (lsblk lists them); no file is made in /dev"
+"""The way out where a device is missing."""
 _QUERY_KEYS = ("header_digest", "target_user", "target_password")
 
 _IQN = re.compile(r"iqn\.\d{4}-(?:0[1-9]|1[0-2])\.[a-z0-9][a-z0-9.-]*(?::[^\s/]+)?")
@@ -91,6 +95,12 @@ def parse_target(
         )
     if colon and re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) and rest.startswith("//"):
         raise UserError(f"{scheme}://: no such kind of target", f"write {TARGET_FORM}")
+    if (meant := url_meant(text, os.path.abspath(folder or "."))) is not None:
+        shown = "***@" + text.rpartition("@")[2] if "@" in text else text
+        raise UserError(
+            f"{shown}: a host or an iSCSI name is no target by itself",
+            f"write {meant}; `linerate discover` lists an array's targets and LUNs; a file of this name is ./{shown}",
+        )
     return _parse_path(text, text, folder)
 
 
@@ -114,6 +124,16 @@ def _parse_path(text: str, path: str, folder: Path | None) -> Target:
     if stat.S_ISDIR(mode):
         raise UserError(f"{full}: a directory", "name a file in it; it is made if the volume has a size")
     return Target("block" if stat.S_ISBLK(mode) else "file", f"file:{full}")
+
+
+def in_dev(path: str) -> bool:
+    """Whether a path leads into /dev, by whatever links: no file is ever made there."""
+    place = os.path.realpath(path)
+    try:
+        own = os.stat(os.path.dirname(place)).st_dev == os.stat(_DEV).st_dev
+    except (OSError, ValueError):
+        own = False
+    return own or place.startswith(f"{_DEV}/")
 
 
 def _mode(path: str) -> int:
