@@ -15,6 +15,7 @@ from linerate.workload.plan import Notice, Plan, PlannedRun
 from linerate.workload.spec import TIME_S_MAX, MultipathSpec, PathSpec, RunSpec, SessionOptions, VolumeSpec
 from linerate.workload.url import NO_DEVICE, in_dev
 
+_NAMES_SHOWN = 20
 _NUMBER_FIELD = re.compile(r"\{n(?:([+-])(\d+))?\}")
 
 
@@ -40,8 +41,21 @@ class LunMap:
                 raise UserError(
                     f"--map {text}: no target", "write --map NAME=URL, for example --map sd1=null:8g"
                 )
-            entries[key] = url
+            if entries.setdefault(key, url) != url:
+                raise UserError(f"--map {text}: {key} was mapped to {entries[key]} before", "map it once")
         return cls(entries)
+
+    def check(self, volumes: Sequence[tuple[str, str]]) -> None:
+        """Raises UserError for an entry that means none of a file's volumes, (name, lun) each: its load would go where
+        the file says instead."""
+        for key in self.entries:
+            if not any(
+                key in volume or any("*" in key and _matches(key, text) for text in volume)
+                for volume in volumes
+            ):
+                names = ", ".join(name for name, _ in volumes[:_NAMES_SHOWN])
+                more = f" and {len(volumes) - _NAMES_SHOWN} more" if len(volumes) > _NAMES_SHOWN else ""
+                raise UserError(f"--map {key}: no volume has this name or lun", f"there is {names}{more}")
 
     def resolve(self, name: str, lun: str) -> str | None:
         """The URL for a volume, or None if no entry matches it."""

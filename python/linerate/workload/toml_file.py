@@ -86,6 +86,9 @@ class _Reader:
         self._maximum_known = False
 
     def steps(self, name: str) -> Iterator[Step]:
+        self._overrides.luns.check(
+            [(one, table.target or "") for table in self.file.volume for one in _names(table)]
+        )
         volumes = [
             volume for index, table in enumerate(self.file.volume) for volume in self._volumes(index, table)
         ]
@@ -115,9 +118,7 @@ class _Reader:
 
     def _volumes(self, index: int, table: VolumeTable) -> Iterator[VolumeSpec]:
         key: Key = ("volume", index)
-        pattern = table.name if table.count == 1 or "{n" in table.name else table.name + "{n}"
-        for number in range(1, table.count + 1):
-            name = fill_number(pattern, str(number), "") if table.count > 1 else pattern.replace("{n}", "1")
+        for number, name in enumerate(_names(table), 1):
             try:
                 text = self._overrides.luns.resolve(name, table.target or "") or table.target
                 if text is None:
@@ -332,6 +333,14 @@ class _Reader:
             rate = Rate("curve_point", percent, process)
             text = f"{percent:g}% of the maximum"
             yield Step(replace(point, rate_text=text), rate, settings.get("stop_curve_ms", None))
+
+
+def _names(table: VolumeTable) -> list[str]:
+    """The names of the volumes that a table stands for."""
+    if table.count == 1:
+        return [table.name.replace("{n}", "1")]
+    pattern = table.name if "{n" in table.name else table.name + "{n}"
+    return [fill_number(pattern, str(number), "") for number in range(1, table.count + 1)]
 
 
 def _labelled(run: PlannedRun, label: str, name: str) -> PlannedRun:

@@ -72,6 +72,8 @@ def _load(
     for block, form in ((Block.SD, "sd=sd1,lun=/dev/sdb"), (Block.RD, "rd=rd1,wd=wd1,elapsed=30")):
         if not blocks[block] and not problems.errors:
             problems.error(where, f"no {block.value}= in the file", f"write for example {form}")
+    if not problems.errors:
+        overrides.luns.check([(sd.name, sd.lun or "") for sd in workload.sds.values()])
     steps = [] if problems.errors else expand(workload, overrides, problems)
     problems.raise_if_any()
     plan = Plan(
