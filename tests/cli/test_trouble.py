@@ -124,6 +124,8 @@ def test_no_such_lun(workload: Path, array: EmbeddedArray) -> None:
     done = _run(workload, array.url(77))
     assert done.returncode == 2
     assert "77" in done.stderr
+    assert not (workload.parent / "run" / "report.html").exists(), "a report of zeros is of no use"
+    assert "i/o" not in done.stdout, done.stdout
     _assert_kept(workload, "v1")
 
 
