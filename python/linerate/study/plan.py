@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from linerate.study.model import Case, Study, Workload
+from linerate.workload.plan import RUNS_MAX
 
 STEP_COST_S = 1.0
 """Logging in, starting the load, closing the run directory."""
@@ -83,6 +84,13 @@ class Plan:
     def blocks(self) -> Iterator[tuple[Step, ...]]:
         """All blocks that the study may come to."""
         return map(self.block, range(1, self.study.repeat.blocks_max + 1))
+
+    def too_long(self, blocks: int) -> str | None:
+        """What is wrong with so many blocks, if they come to more runs than anybody waits for."""
+        runs = len(self.block(1))
+        if runs * blocks <= RUNS_MAX:
+            return None
+        return f"{runs * blocks:,} runs ({blocks:,} blocks x {runs:,} runs); at most {RUNS_MAX:,}"
 
     def io_seed(self, step: Step) -> int:
         """Where the I/Os of a run come from: 32 bits, others for every run of the study."""

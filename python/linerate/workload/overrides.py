@@ -150,12 +150,13 @@ class Overrides:
     def apply(self, plan: Plan) -> Plan:
         """The plan with these changes in every run. Targets are mapped by the readers, which know the
         luns."""
-        return plan.changed(self._change, self.notices)
+        made: dict[int, VolumeSpec] = {}  # runs of a sweep share what is the same in them
+        return plan.changed(lambda run: self._change(run, made), self.notices)
 
-    def _change(self, run: PlannedRun) -> PlannedRun:
+    def _change(self, run: PlannedRun, made: dict[int, VolumeSpec]) -> PlannedRun:
         spec = self._with_times(run.spec)
         timing_text = run.timing_text if spec == run.spec else ""
-        update: dict[str, Any] = {"volumes": self._volumes(spec.volumes)}
+        update: dict[str, Any] = {"volumes": self._volumes(spec.volumes, made)}
         for key in ("seed", "verify", "workers", "cpus", "driver", "wait"):
             if (value := getattr(self, key)) is not None:
                 update[key] = value
@@ -193,8 +194,11 @@ class Overrides:
             }
         )
 
-    def _volumes(self, volumes: Sequence[VolumeSpec]) -> tuple[VolumeSpec, ...]:
-        changed = tuple(self._volume(volume) for volume in volumes)
+    def _volumes(self, volumes: Sequence[VolumeSpec], made: dict[int, VolumeSpec]) -> tuple[VolumeSpec, ...]:
+        for volume in volumes:
+            if id(volume) not in made:
+                made[id(volume)] = self._volume(volume)
+        changed = tuple(made[id(volume)] for volume in volumes)
         if self._changes_paths and not any(volume.paths for volume in changed):
             raise UserError(
                 "multipath settings, and no volume has paths",

@@ -6,7 +6,9 @@ Errors name file, line and key; all of them are reported at once.
 from __future__ import annotations
 
 import itertools
+import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 from linerate.errors import UserError
 from linerate.workload.multipath import contradiction, filled_paths
 from linerate.workload.overrides import Overrides, fill_number
-from linerate.workload.plan import CONTROLLED, UNCONTROLLED, Plan, PlannedRun, Rate, Step
+from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, Plan, PlannedRun, Rate, Step
 from linerate.workload.problems import Place, Problems
 from linerate.workload.spec import Limits, MultipathSpec, PathSpec, RunSpec, SizeMix, StreamSpec, VolumeSpec
 from linerate.workload.toml_lines import Key, key_lines, line_of
@@ -36,7 +38,6 @@ _MAXIMA = {"uncontrolled": UNCONTROLLED, "controlled": CONTROLLED, "total": "MAX
 _CURVE = (10.0, 50.0, 70.0, 80.0, 90.0, 100.0)
 _SHARE_TOLERANCE = 1e-4
 _DEFAULT_OUTSTANDING = 8
-_MOST_STEPS = 100_000
 
 SweepValue = tuple[str, Any, str]
 """Keyword, value, text."""
@@ -100,20 +101,16 @@ class _Reader:
         runs: list[tuple[Key, RunTable]] = [(("run", index), run) for index, run in enumerate(self.file.run)]
         if not runs:
             runs = [((), RunTable(name=self.file.name or name))]
-        count = 0
+        if self._too_many(runs):
+            return
         for key, run in runs:
-            for step in self._steps_of(key, run, volumes):
-                yield step
-                count += 1
-                if count > _MOST_STEPS:
-                    self._error(key, f"run {run.name}: more than {_MOST_STEPS} runs", "shorten the sweep")
-                    return
+            yield from self._steps_of(key, run, volumes)
 
     def _error(self, key: Key, what: str, accepted: str = "") -> None:
         self._problems.error(Place(self._shown, line_of(self._lines, key)), what, accepted)
 
     def _check_names(self, kind: str, names: Sequence[str]) -> None:
-        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        for name in (name for name, number in Counter(names).items() if number > 1):
             self._error((kind,), f"{kind} {name}: the name is used twice", "give each its own")
 
     def _volumes(self, index: int, table: VolumeTable) -> Iterator[VolumeSpec]:
@@ -198,6 +195,26 @@ class _Reader:
         for values in itertools.product(*sweep):
             planned = self._run(key, run, settings, volumes, streams, values)
             yield from self._at_rates(key, planned, settings, rates)
+
+    def _too_many(self, runs: Sequence[tuple[Key, RunTable]]) -> bool:
+        """Counts before anything is made: the numbers of several axes multiply."""
+        total = 0
+        for key, run in runs:
+            settings = _Settings(run, self.file)
+            curve = settings.get("curve", _CURVE)
+            rates = settings.get("rate", (Rate("max"),))
+            per_rate = sum(1 + len(curve) if rate.kind == "curve_max" else 1 for rate in rates)
+            axes = _sweep_axes(settings.get("sweep", None))
+            factors = [*((axis[0][0], len(axis)) for axis in axes), ("rates", per_rate)]
+            number = math.prod(count for _, count in factors)
+            total += number
+            if total > RUNS_MAX:
+                shown = " x ".join(f"{count} {what}" for what, count in factors if count > 1)
+                others = f", {total:,} with those before it" if total > number else ""
+                what = f"run {run.name}: {number:,} runs ({shown}){others}; at most {RUNS_MAX:,}"
+                self._error(key, what, "shorten the sweep, or split the file")
+                return True
+        return False
 
     def _pick(self, key: Key, kind: str, patterns: Sequence[str], known: Sequence[str]) -> list[str]:
         picked: list[str] = []

@@ -20,6 +20,8 @@ class VolumeMaker:
         self._overrides = overrides
         self._problems = problems
         self.targets: dict[str, Target | None] = {}
+        self._made: dict[tuple[str, Flags, int], VolumeSpec] = {}
+        """Runs of a sweep share what is the same in them."""
 
     def make(
         self, sds: Sequence[Sd], rd: Rd, wds: Sequence[Wd], outstanding: int | None
@@ -33,7 +35,10 @@ class VolumeMaker:
             target = self.targets[sd.name]
             if target is None:
                 return None
-            volumes.append(_volume(sd, target, _flags(sd, rd, wds), outstanding or sd.threads))
+            key = (sd.name, _flags(sd, rd, wds), outstanding or sd.threads)
+            if key not in self._made:
+                self._made[key] = _volume(sd, target, *key[1:])
+            volumes.append(self._made[key])
         return volumes
 
     def _target(self, sd: Sd) -> Target | None:
