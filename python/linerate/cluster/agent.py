@@ -20,6 +20,7 @@ from distributed import get_worker
 from linerate import _core
 from linerate.cluster.wire import Packed, packed
 from linerate.errors import InternalError
+from linerate.filename import file_name
 from linerate.results import Interval, RunWriter, WorkloadSource, interval_from_core
 from linerate.results.manifest import State
 from linerate.volumes import Hold, look_here, refuse_shared
@@ -74,7 +75,7 @@ class LoadAgent:
         facts = self._armed.facts()
         self._intervals = {}
         self._id = run_id
-        self._spool = _spools() / spool / f"{run_id}-{self._host}"
+        self._spool = _spools() / spool / f"{run_id}-{file_name(self._host)}"
         self._writer = RunWriter.create(
             self._spool,
             name=spec.name,

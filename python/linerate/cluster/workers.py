@@ -27,6 +27,7 @@ from linerate.cluster.hosts import Place
 from linerate.cluster.load import Answer, ClusterLoad, ask_all, measured_offset
 from linerate.cluster.worker import CONFIG
 from linerate.errors import HostError, UserError
+from linerate.filename import file_names
 from linerate.host import HostTarget, inside
 from linerate.volumes import Cleared, Look
 from linerate.workload import RunSpec
@@ -233,8 +234,9 @@ class Cluster:
 
     def _connect(self, address: str | None) -> Client:
         logs = Path(self._scratch.name)
+        files = file_names(self._places)
         workers = {
-            name: {"cls": _WorkerProcess, "options": {"place": place, "log": logs / f"{name}.log"}}
+            name: {"cls": _WorkerProcess, "options": {"place": place, "log": logs / f"{files[name]}.log"}}
             for name, place in self._places.items()
         }
         options = {"host": address, "dashboard": False, "dashboard_address": ":0"}

@@ -13,11 +13,11 @@ many blocks, they would prove no more than one.
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from linerate.filename import slug
 from linerate.study.model import Case, Study, Workload
 from linerate.workload.plan import RUNS_MAX
 
@@ -130,8 +130,3 @@ def _shuffled(items: Sequence[_Item], dice: random.Random) -> list[_Item]:
     shuffled = list(items)
     dice.shuffle(shuffled)
     return shuffled
-
-
-def slug(text: str) -> str:
-    """A name as part of a file name."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
