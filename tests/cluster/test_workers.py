@@ -16,7 +16,7 @@ from linerate.cluster import Cluster, Place, divide, local_place
 from linerate.errors import HostError, LinerateError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, RunEvent, carry_out
-from linerate.volumes import Consent
+from linerate.volumes import Consent, RefusedError, clear
 from linerate.workload.toml_file import parse_toml
 
 from tests.cleared import Loads, cleared
@@ -90,6 +90,25 @@ def test_a_plan_runs_on_two_hosts_into_one_run_directory(
     for clock in record.facts["cluster"].values():  # one machine: the true offset is zero
         assert abs(clock["clock_offset_ns"]) <= clock["clock_uncertainty_ns"]
     assert list(spools.glob("linerate-spool-*")) == []
+
+
+def test_every_host_looks_at_what_it_would_overwrite(cluster: Cluster, spools: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"precious" * 1000)
+    writes = WORKLOAD.replace("null:1g", str(data)).replace('size = "4k"', 'size = "4k"\nread = 50')
+    plan = parse_toml(writes, "pair.toml", name="pair")
+    source = WorkloadSource(name="pair.toml", text=writes)
+    for consent, message in (
+        (Consent.nothing(), r"h1: v1  .*data of unknown kind"),
+        (Consent.of(["v2"]), "h3: v1"),
+    ):
+        execution = Execution(plan, source, tmp_path / "run", consent, loader=cluster)
+        with pytest.raises(RefusedError, match=message):
+            carry_out(execution, lambda event: None)
+    assert not (tmp_path / "run").exists()
+    assert data.read_bytes() == b"precious" * 1000
+    looks = clear([step.spec for step in plan.steps()], cluster.look, Consent.of(["v1"])).looks
+    assert {(look.host, look.volume) for look in looks} == {(host, "v1") for host in cluster.hosts}
 
 
 def test_a_host_that_dies_degrades_the_result_and_keeps_its_spool(cluster: Cluster, spools: Path) -> None:
