@@ -61,7 +61,8 @@ stream = [{ name = "writes", size = "8k", read = 0 }]
 
 
 def test_a_load_inside_a_node_overwrites_the_labs_volumes_and_nothing_else(tmp_path: Path) -> None:
-    disks = 'storage = { disks = 4, disk_size = "64m", raid_level = "raid5" }\nvolume = [{ name = "v1", size = "32m" }]\n'
+    storage = '{ disks = 4, disk_size = "64m", raid_level = "raid5" }'
+    disks = f'storage = {storage}\nvolume = [{{ name = "v1", size = "32m" }}]\n'
     text = TOPOLOGY[: TOPOLOGY.index("volume =")] + disks
     (tmp_path / "disks.toml").write_text(text, "ascii")
     (tmp_path / "load.toml").write_text(LOAD, "ascii")

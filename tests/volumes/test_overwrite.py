@@ -15,7 +15,7 @@ import pytest
 from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
 from linerate.results import RunDirectory
 from linerate.run import Execution, carry_out
-from linerate.volumes import Consent, RefusedError
+from linerate.volumes import Consent, RefusedError, columns
 from linerate.workload import LunMap, Overrides, load_workload
 
 from tests import need
@@ -129,6 +129,19 @@ def test_names_that_no_volume_has_are_refused(workload: Path, tmp_path: Path) ->
     assert done.returncode == 2
     assert "--overwrite v3: no volume has this name, path or URL" in done.stderr
     assert "v1, v2" in done.stderr
+
+
+def test_no_secret_is_shown(workload: Path) -> None:
+    secret = f"iscsi://joe%HIDDEN@10.0.0.5/{TARGET}/0"
+    for words in (("--overwrite", secret), ("--map", f"v9={secret}"), ("--map", f"{secret}=")):
+        done = _run(workload, "null:1g", "null:1g", *words)
+        assert done.returncode == 2
+        assert "HIDDEN" not in done.stderr + done.stdout
+
+
+def test_a_name_cannot_command_the_terminal() -> None:
+    (line,) = columns([("v1", "/dev/sdx", "1 GiB", "mounted on /mnt/\x1b[2J\n\u202e (ext4)")])
+    assert line == "  v1  /dev/sdx  1 GiB  mounted on /mnt/?[2J?? (ext4)"
 
 
 def test_memory_and_new_files_never_ask(workload: Path, tmp_path: Path) -> None:

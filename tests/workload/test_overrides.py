@@ -76,7 +76,7 @@ def test_a_map_may_name_a_volume_that_is_not_used(read: Read, key: str) -> None:
 
 
 def test_a_volume_is_mapped_once() -> None:
-    with pytest.raises(UserError, match="sd1 was mapped to null:1g before"):
+    with pytest.raises(UserError, match="--map sd1: mapped to two targets"):
         LunMap.parse(["sd1=null:1g", "sd1=null:2g"])
 
 

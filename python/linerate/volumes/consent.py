@@ -14,7 +14,7 @@ from typing import Self
 from linerate.errors import UserError
 from linerate.volumes.identity import RefusedError, path_of, same_place
 from linerate.volumes.look import Look, State
-from linerate.workload.url import parse_target
+from linerate.workload.url import parse_target, without_secret
 
 ALL = "all"
 OPTION = "--overwrite"
@@ -66,7 +66,7 @@ class Consent:
             if not any(_means(word, look) for look in looks):
                 there = ", ".join(dict.fromkeys(look.volume for look in looks))
                 raise UserError(
-                    f"{OPTION} {word}: no volume has this name, path or URL",
+                    f"{OPTION} {without_secret(word)}: no volume has this name, path or URL",
                     f"there is {there}; {OPTION} {ALL} means all without a signature that are not in use",
                 )
 
@@ -107,7 +107,7 @@ def listing(looks: Iterable[Look]) -> str:
 
 def columns(rows: Iterable[tuple[str, ...]], most: int | None = _SHOWN) -> list[str]:
     """Rows as lines, one under the other; of more than `most` the first ones, and how many more there are."""
-    every = list(rows)
+    every = [tuple(_printable(cell) for cell in row) for row in rows]
     shown = every[:most]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     lines = [
@@ -116,6 +116,11 @@ def columns(rows: Iterable[tuple[str, ...]], most: int | None = _SHOWN) -> list[
     ]
     more = len(every) - len(shown)
     return [*lines, f"  and {more} more"] if more else lines
+
+
+def _printable(cell: str) -> str:
+    """Names of mounts and devices may hold anything; none of it shall command the terminal."""
+    return "".join(char if char.isprintable() else "?" for char in cell)
 
 
 def size_text(size_bytes: int | None) -> str:

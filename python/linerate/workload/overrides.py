@@ -13,7 +13,7 @@ from linerate.errors import UserError
 from linerate.workload.multipath import MultipathTable, PathTable, contradiction, filled_paths
 from linerate.workload.plan import Notice, Plan, PlannedRun
 from linerate.workload.spec import TIME_S_MAX, MultipathSpec, PathSpec, RunSpec, SessionOptions, VolumeSpec
-from linerate.workload.url import NO_DEVICE, in_dev
+from linerate.workload.url import NO_DEVICE, in_dev, without_secret
 
 _NAMES_SHOWN = 20
 _NUMBER_FIELD = re.compile(r"\{n(?:([+-])(\d+))?\}")
@@ -39,10 +39,11 @@ class LunMap:
             key, equals, url = text.partition("=")
             if not (key and equals and url):
                 raise UserError(
-                    f"--map {text}: no target", "write --map NAME=URL, for example --map sd1=null:8g"
+                    f"--map {without_secret(text)}: no target",
+                    "write --map NAME=URL, for example --map sd1=null:8g",
                 )
             if entries.setdefault(key, url) != url:
-                raise UserError(f"--map {text}: {key} was mapped to {entries[key]} before", "map it once")
+                raise UserError(f"--map {key}: mapped to two targets", "map each volume once")
         return cls(entries)
 
     def check(self, volumes: Sequence[tuple[str, str]]) -> None:
@@ -135,17 +136,17 @@ class Overrides:
     luns: LunMap = field(default_factory=LunMap)
 
     def __post_init__(self) -> None:
-        for option, value, most in (
-            ("outstanding", self.outstanding, 65_536),
-            ("size", self.size_bytes, 1 << 62),
-            ("elapsed", self.elapsed_s, TIME_S_MAX),
-            ("interval", self.interval_s, TIME_S_MAX),
-            ("time scale", self.time_scale, TIME_S_MAX),
+        for option, value, most, shown in (
+            ("outstanding", self.outstanding, 65_536, "65,536"),
+            ("size", self.size_bytes, 1 << 62, "4 EiB"),
+            ("elapsed", self.elapsed_s, TIME_S_MAX, "366 days"),
+            ("interval", self.interval_s, TIME_S_MAX, "366 days"),
+            ("time scale", self.time_scale, TIME_S_MAX, f"{TIME_S_MAX:,.0f}"),
         ):
             if value is not None and not 0 < value <= most:
-                raise UserError(f"{option} {value:g}: out of range", f"more than 0, at most {most:g}")
+                raise UserError(f"{option} {value:g}: out of range", f"more than 0, at most {shown}")
         if self.warmup_s is not None and not 0 <= self.warmup_s <= TIME_S_MAX:
-            raise UserError(f"warm-up {self.warmup_s:g}: out of range", f"0 to {TIME_S_MAX:g} seconds")
+            raise UserError(f"warm-up {self.warmup_s:g}: out of range", "0 s to 366 days")
 
     def apply(self, plan: Plan) -> Plan:
         """The plan with these changes in every run. Targets are mapped by the readers, which know the

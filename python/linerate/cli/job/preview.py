@@ -27,6 +27,8 @@ class _Volume:
 
 def preview(plan: Plan, loader: Loader | None) -> None:
     """Writes it. No loader: the volumes are on hosts that are not asked. Raises UserError for volumes that are one."""
+    for notice in plan.warnings:
+        typer.echo(f"note: {notice}")
     for line in columns([_HEADINGS, *_rows([run.spec for run in plan.steps()], loader)], most=None):
         typer.echo(line)
     total_s = 0.0
@@ -65,15 +67,22 @@ def _rows(specs: Sequence[RunSpec], loader: Loader | None) -> list[tuple[str, ..
 def _found(
     spec: RunSpec, fresh: Sequence[VolumeSpec], loader: Loader | None
 ) -> dict[tuple[str, str], list[Look] | str]:
-    """What lies on volumes, one by one: what is wrong with one must not hide the others."""
+    """What lies on volumes. LUNs are looked at together: an array that is down is waited for once."""
+    luns = [volume for volume in fresh if volume.url.startswith("iscsi:")]
+    groups = [luns, *([volume] for volume in fresh if volume not in luns)]
     found: dict[tuple[str, str], list[Look] | str] = {}
-    for volume in fresh:
+    for group in filter(None, groups):
+        keys = {volume.name: (volume.name, volume.url) for volume in group}
+        if loader is None:
+            found |= dict.fromkeys(keys.values(), "not looked at: hosts load it")
+            continue
         try:
-            found[volume.name, volume.url] = (
-                "not looked at: hosts load it" if loader is None else list(loader.look(spec, [volume.name]))
-            )
+            for look in loader.look(spec, list(keys)):
+                of_volume = found.setdefault(keys[look.volume], [])
+                assert isinstance(of_volume, list)
+                of_volume.append(look)
         except LinerateError as error:
-            found[volume.name, volume.url] = f"not looked at: {error.message}"
+            found |= dict.fromkeys(keys.values(), f"not looked at: {error.message}")
     return found
 
 

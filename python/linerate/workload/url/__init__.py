@@ -145,7 +145,7 @@ def _mode(path: str) -> int:
 
 
 def _parse_iscsi(text: str, environ: Mapping[str, str]) -> Target:
-    shown = _without_secret(text)
+    shown = without_secret(text)
     if text[len("iscsi:") :][:2] != "//":
         raise UserError(f"{shown}: // is missing after iscsi:", f"write {ISCSI_FORM}")
     body, _, query = text[len("iscsi://") :].partition("?")
@@ -185,8 +185,10 @@ def _split_login(login: str) -> tuple[str, str]:
     return user, secret
 
 
-def _without_secret(text: str) -> str:
-    """The URL as it may be shown: user, secret and query values replaced by stars."""
+def without_secret(text: str) -> str:
+    """A target as it may be shown: user, secret and query values of a URL replaced by stars."""
+    if not text.lower().startswith("iscsi:"):
+        return "***@" + text.rpartition("@")[2] if "%" in text and "@" in text else text
     at = text.rfind("@")
     start = len("iscsi://")
     rest = text[start:] if at < 0 else "***" + text[at:]
