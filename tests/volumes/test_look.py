@@ -178,6 +178,9 @@ def test_a_physical_volume_of_lvm(tmp_path: Path) -> None:
 def test_a_device_that_a_program_holds_is_in_use_and_a_held_one_cannot_be_mounted(tmp_path: Path) -> None:
     with block_device(tmp_path / "image", 64 * MIB) as device:
         make_ext4(device)
+        with device.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            assert look(device)[0].found[0] == f"locked by process {os.getpid()}"
         descriptor = os.open(device, os.O_RDONLY | os.O_EXCL)
         assert look(device)[0].found[0] == "opened exclusively by a program or the kernel"
         with pytest.raises(UserError, match="was taken by a program or mounted just now"):

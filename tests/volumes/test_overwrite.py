@@ -164,6 +164,15 @@ def test_a_workload_that_only_reads_never_asks(workload: Path, tmp_path: Path) -
     assert "writes to" not in done.stdout
 
 
+def test_a_file_that_would_be_lengthened_is_asked_about(workload: Path, tmp_path: Path) -> None:
+    workload.write_text(WORKLOAD.replace("READ", "100"), "ascii")
+    letter = tmp_path / "letter"
+    letter.write_bytes(b"precious" * 1000)
+    words = ("--create", "--size", "8m")
+    _assert_refused(_run(workload, letter, "null:1g", *words), workload, "data of unknown kind")
+    assert letter.stat().st_size == 8000
+
+
 def test_a_program_reads_what_was_found(workload: Path, tmp_path: Path) -> None:
     data = make(tmp_path / "data", SIZE)
     done = _run(workload, data, "null:1g", "--overwrite", "all", "--json")

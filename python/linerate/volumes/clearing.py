@@ -40,7 +40,7 @@ class Clearance:
 
     def of(self, spec: RunSpec) -> Cleared:
         """A run of the plan. Raises InternalError for one that writes to anything else."""
-        names = written([spec])
+        names = written(spec)
         for volume in spec.volumes:
             if volume.name in names and _key(volume) not in self.volumes:
                 raise InternalError(
@@ -64,7 +64,7 @@ def clear(specs: Iterable[RunSpec], look_at: LookAt, consent: Consent) -> Cleara
     seen: set[_Key] = set()
     checked: set[tuple[_Key, ...]] = set()
     for spec in specs:
-        names = written([spec])
+        names = written(spec)
         fresh = [volume for volume in spec.volumes if volume.name in names and _key(volume) not in seen]
         all_keys = tuple(_key(volume) for volume in spec.volumes)
         if not fresh and all_keys in checked:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
 
 from linerate.errors import UserError
 from linerate.workload import RunSpec, VolumeSpec
@@ -76,12 +75,17 @@ def _overlap(one: VolumeSpec, other: VolumeSpec) -> bool:
     return first.size_bytes is None or first.first_byte + first.size_bytes > second.first_byte
 
 
-def written(specs: Iterable[RunSpec]) -> set[str]:
-    """Names of the volumes that some stream writes to."""
-    return {
-        name
-        for spec in specs
-        for stream in spec.streams
-        if stream.read_percent < 100
-        for name in stream.volumes
-    }
+def written(spec: RunSpec) -> set[str]:
+    """Names of the volumes that a stream writes to, and of files that are there and would be lengthened."""
+    names = {name for stream in spec.streams if stream.read_percent < 100 for name in stream.volumes}
+    return names | {volume.name for volume in spec.volumes if volume.create and _is_short(volume)}
+
+
+def _is_short(volume: VolumeSpec) -> bool:
+    path = path_of(volume.url)
+    try:
+        found = os.stat(path) if path is not None else None
+    except (OSError, ValueError):
+        return False
+    wanted = volume.first_byte + (volume.size_bytes or 0)
+    return found is not None and stat.S_ISREG(found.st_mode) and found.st_size < wanted

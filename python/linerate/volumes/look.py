@@ -158,11 +158,10 @@ def _local(volume: VolumeSpec, glance: _Glance) -> Look:
             f"volume {volume.name}: {path}: {error.strerror or error}", "run as a user who may open it"
         ) from error
     is_block = stat.S_ISBLK(found.st_mode)
-    uses = (
-        uses_of_device((os.major(found.st_rdev), os.minor(found.st_rdev)), glance.machine)
-        if is_block
-        else uses_of_file(found.st_dev, found.st_ino, glance.machine)
-    )
+    uses = uses_of_file(found.st_dev, found.st_ino, glance.machine)
+    if is_block:
+        number = os.major(found.st_rdev), os.minor(found.st_rdev)
+        uses = [*uses_of_device(number, glance.machine), *uses]
     try:
         ends = read_ends(path)
     except OSError as error:

@@ -84,14 +84,14 @@ class HostLaboratory:
         found: dict[tuple[str, str], Look] = {}
         for san in study.sans:
             loads = [one for one in study.workloads if one.san == san.name and one.spec is not None]
-            if not any(written([one.spec]) for one in loads if one.spec is not None):
+            if not any(written(one.spec) for one in loads if one.spec is not None):
                 continue
             with ExitStack() as stack:
                 up = _Up(san.hosts, cluster=_cluster(san, stack))
                 for workload in loads:
                     run = self._run(up, workload, self._folder, {})
                     spec = placed(workload, run)
-                    looks = run.loader.look(spec, written([spec]))
+                    looks = run.loader.look(spec, written(spec))
                     found |= {(look.host, look.url): look for look in looks}
         return tuple(found.values())
 
