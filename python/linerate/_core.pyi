@@ -24,6 +24,7 @@ __all__ = [
     "__version__",
     "discover",
     "host_probe",
+    "volume_ends",
 ]
 
 __version__: str
@@ -87,6 +88,16 @@ class _Event(TypedDict):
     path: str
     message: str
     blame: str
+
+@type_check_only
+class _Ends(TypedDict):
+    volume: str
+    capacity_bytes: int
+    block_bytes: int
+    session: dict[str, Any]
+    first: bytes
+    last: bytes
+    failure: str | None
 
 @final
 class Histogram:
@@ -349,7 +360,18 @@ class BulkSource:
         """Closes its connections. A second call does nothing."""
 
 def discover(url: str, options_json: str = "{}") -> list[Mapping[str, Any]]:
-    """Targets behind `iscsi://[user%secret@]host[:port]`, with portals and LUNs."""
+    """Targets behind `iscsi://[user%secret@]host[:port]`, with portals and LUNs.
+
+    A target whose LUNs could not be listed has `failure` with `blame`, and `wrong_credentials` if it refused user or
+    secret.
+    """
+
+def volume_ends(spec_json: str, /) -> list[_Ends]:
+    """What the first and the last 2 MiB of every iSCSI volume of a RunSpec (version 1) hold; nothing is written.
+
+    LUNs are opened as the run would open them, and raise as it would. `failure` says why a part could not be read;
+    zeros stand for it then.
+    """
 
 def host_probe() -> dict[str, Any]:
     """What this host gives: drivers, allowed CPUs, TSC frequency."""

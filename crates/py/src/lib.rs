@@ -38,7 +38,7 @@ mod _core {
     #[pymodule_export]
     use super::run::{Armed, Run, Summary};
     #[pymodule_export]
-    use super::tools::{discover, host_probe};
+    use super::tools::{discover, host_probe, volume_ends};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     /// Package version; all crates share one.
