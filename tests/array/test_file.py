@@ -109,6 +109,7 @@ def test_mistakes_name_file_line_and_key(text: str, message: str) -> None:
 def test_secrets_come_from_files_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAB_SECRET", "the array's own one")
     (tmp_path / "host1.secret").write_text("a secret of host1\n", "ascii")
+    (tmp_path / "host1.secret").chmod(0o600)
     chap = '[targets.chap]\nuser = "host1"\nsecret_file = "host1.secret"\n'
     chap += 'mutual_user = "lab"\nmutual_secret_env = "LAB_SECRET"\n'
     path = tmp_path / "lab.toml"

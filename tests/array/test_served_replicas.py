@@ -245,7 +245,9 @@ def test_a_copied_identity_is_found_and_refused_on_both_sides(copied: Sites) -> 
         b.did("promote")
         with c.serving():
             said = c.does("replicate")
-            assert 'another replication named "mail"' in (said.error or "") or doubled in (said.error or ""), said
+            assert 'another replication named "mail"' in (said.error or "") or doubled in (
+                said.error or ""
+            ), said
             for one in (b, c):
                 said = one.does("replicate")
                 assert doubled in (said.error or ""), said

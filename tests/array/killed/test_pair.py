@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from linerate.array.control import ControlClient, find
+from linerate.array.control.identity import own_identity
 from linerate.errors import LinerateError
 
 from tests.array.killed.host import BLOCK_BYTES, Host
@@ -30,7 +31,8 @@ ARRAY = """\
 name = "{name}"
 portals = ["127.0.0.1:{portal}"]
 [control]
-listen = "127.0.0.1:{control}"
+identity = "{name}.identity"
+partner_listen = "127.0.0.1:{partners}"
 [[storage.disks]]
 name = "d"
 kind = "file"
@@ -50,8 +52,8 @@ name = "iqn.2026-11.lab.linerate:{name}"
 {volumes}
 [[partners]]
 name = "pair"
-secret = "a secret of two arrays"
-control = "http://127.0.0.1:{other_control}"
+certificate = "{other}.pem"
+control = "https://127.0.0.1:{other_partners}"
 portal = "127.0.0.1:{other_portal}"
 [[replications]]
 name = "mail"
@@ -71,7 +73,14 @@ class Site:
     """One of the two arrays: its file, and the process that serves it now."""
 
     def __init__(self, folder: Path, name: str, own: list[int], other: list[int], volumes: str) -> None:
-        ports = {"portal": own[0], "control": own[1], "other_portal": other[0], "other_control": other[1]}
+        """Its partner's certificate has to be in the folder."""
+        ports: dict[str, object] = {
+            "portal": own[0],
+            "partners": own[1],
+            "other_portal": other[0],
+            "other_partners": other[1],
+        }
+        ports["other"] = "b" if name == "a" else "a"
         self.name, self.portal = name, own[0]
         self.file = folder / f"{name}.toml"
         self.file.write_text(ARRAY.format(name=name, volumes=volumes, **ports), "ascii")
@@ -170,6 +179,9 @@ def wait_for_a_copy(site: Site, since: float) -> None:
 def test_replication_goes_on_and_copies_are_of_one_instant(tmp_path: Path, state: Path) -> None:
     ports = free_ports(4)
     chance = random.Random(2)
+    for name in ("a", "b"):
+        own = own_identity(tmp_path / f"{name}.identity", name)
+        (tmp_path / f"{name}.pem").write_text(own.pem, "ascii")
     with ExitStack() as stack:
         first = Site(tmp_path, "a", ports[:2], ports[2:], VOLUMES)
         stack.callback(lambda: first.kill())

@@ -72,8 +72,8 @@ pub enum ReplicaError {
     },
     /// Another group of the same name.
     #[error(
-        "the receiving array has another replication named \"{0}\"; if that one is over, end it there: linerate array forget \
-         --force, and delete its volumes"
+        "the receiving array has another replication named \"{0}\"; if that one is over, end it there: linerate array \
+         forget --force, and delete its volumes"
     )]
     OtherGroup(String),
     /// A promotion waits for the partner.

@@ -128,8 +128,8 @@ impl<S: Store + 'static> Replicator<S> {
         Ok(group)
     }
 
-    /// Forgets a group: its volumes stay, its points go. A replica has to be promoted first, unless it is `forced`: then its
-    /// volumes are left as the last transfer left them.
+    /// Forgets a group: its volumes stay, its points go. A replica has to be promoted first, unless it is `forced`: then
+    /// its volumes are left as the last transfer left them.
     pub async fn forget(&self, name: &str, forced: bool) -> Result<(), ReplicaError> {
         let group = self.group(name)?;
         let _turn = group.turn.lock().await;

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! - Before `pass` the giver may offer the token under another claim or use it itself; the earlier claim is then refused.
-//! - After `pass` it is not the giver's any more. Under the same claim `pass` says so again, because its answer may get lost.
+//! - After `pass` it is not the giver's any more. Under the same claim `pass` says so again: its answer may get lost.
 //! - A claim is made for one attempt. An array that answers to the same identity but does not know the claim gets nothing.
 //!
 //! A replica that has a token, or has just passed it, still holds what hosts wrote when it was primary: the first copy

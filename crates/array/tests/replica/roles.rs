@@ -5,7 +5,7 @@
 //! now and then its disks too. Addresses lead to any of them, also back to where they are looked up. Two rules hold:
 //!
 //! - Without force there are never two primaries of a group, and a change of sides loses nothing that hosts wrote.
-//! - Whatever came before, force included: once both partners reach each other, `promote`, `demote` and `rejoin` are
+//! - After any history, force included: once both partners reach each other, `promote`, `demote` and `rejoin` are
 //!   enough to copy again, and to change sides without force.
 
 use crate::{
@@ -45,7 +45,7 @@ struct Town {
 
 #[derive(Default)]
 struct State {
-    /// Nobody reaches the others.
+    /// No array reaches another one.
     is_cut: bool,
     /// From the first promotion by force until it is repaired.
     was_forced: bool,
@@ -76,7 +76,7 @@ enum Said {
 }
 
 #[test]
-fn there_is_one_primary_and_roles_can_be_repaired_whatever_happens() {
+fn there_is_one_primary_without_force_and_roles_can_be_repaired() {
     for_each_seed(SEEDS, |seed| {
         let mut executor = Executor::new();
         let world = World::new(executor.runtime(), seed, 4);
@@ -112,7 +112,7 @@ async fn scenario(world: Rc<World>) {
 }
 
 impl Town {
-    /// The partners' first copy, the other array's own group, and whom the double pretends to be.
+    /// The partners' first copy, the other array's own group, and which partner the double pretends to be.
     async fn found(&self) {
         let world = &self.world;
         for array in [0, OTHER] {
@@ -157,7 +157,7 @@ impl Town {
         }
     }
 
-    /// Nobody is primary; then both partners and a copy of one of them want to be.
+    /// Neither is primary; then both partners and a copy of one of them want to be.
     async fn quarrel(self: &Rc<Self>) {
         for array in PARTNERS {
             self.world.ask_group(array, |group| async move { group.demote().await }).await;
@@ -168,7 +168,7 @@ impl Town {
         self.promote_all().await;
     }
 
-    /// Both partners are promoted, and then nobody wants to have done it.
+    /// Both partners are promoted, and then both are demoted.
     async fn fall_apart(&self) {
         for array in PARTNERS {
             self.force(array).await;
@@ -198,8 +198,8 @@ impl Town {
         self.world.arrays[array].borrow_mut().leads_to = leads_to;
     }
 
-    /// The double gets copies of a partner's disks, while that one is nothing but a copy, and receives nothing: what is sent
-    /// to it later cannot be told from what was sent to the double.
+    /// The double gets copies of a partner's disks, while that one is nothing but a copy and receives nothing: what is
+    /// sent to it later cannot be told from what was sent to the double.
     fn copy_disks(&self) {
         let world = &self.world;
         let from = PARTNERS[world.range(0, 1) as usize];
@@ -258,7 +258,7 @@ impl Town {
         !self.has_pins || self.world.pair(array).partner == self.world.met(array, answers).partner
     }
 
-    /// Asks whatever the partner's address leads to. None: nobody answers, or not in time.
+    /// Asks the array that the partner's address leads to. None: no answer, or not in time.
     async fn deliver<T: 'static, F: Future<Output = Option<Result<T, ReplicaError>>> + 'static>(
         self: &Rc<Self>,
         from: usize,
@@ -387,7 +387,7 @@ impl Town {
             self.world.runtime.sleep(1_000).await;
         }
         let given = self.give_last(array, &claim).await;
-        // A process that was killed meanwhile leads nobody any more.
+        // A process that was killed meanwhile leads no promotion any more.
         self.state.borrow_mut().closed[array] = false;
         if store.is_alive() { given } else { None }
     }

@@ -103,8 +103,8 @@ impl Around {
         let login = Login { secret: self.secret(), target_secret: self.secret() };
         let name = format!("{TARGET}.{}", self.secret());
         let inventory = Inventory::new(Vec::new()).map_err(|error| refused(&error))?;
-        let chap = Some(chap(&login).map_err(|error| refused(&error))?);
-        let target = Arc::new(Target { name: name.clone(), alias: None, chap, redirect: None, inventory });
+        let chap = chap(&login).map_err(|error| refused(&error))?;
+        let target = Arc::new(Target::by_secret(name.clone(), chap, inventory));
         for (lun, gate) in (0_u16..).zip(&gates) {
             let number = shop.add(Served::Gate(Rc::clone(gate))).volume;
             let place = Place { target: Arc::clone(&target), lun, number };
@@ -197,7 +197,7 @@ impl Surroundings for Around {
             if hosts {
                 for volume in &volumes {
                     if let Err(error) = shop.show_promoted(volume).await {
-                        tracing::error!(volume, %error, "this volume cannot be shown to hosts");
+                        tracing::error!(event = "volume_not_shown", volume, %error, "this volume cannot be shown to hosts");
                     }
                 }
                 return;

@@ -76,7 +76,7 @@ fn run<D: Driver>(
         return;
     }
     if let Err(error) = serve(&mut host, inbox, &shop) {
-        tracing::error!(%error, "the I/O driver failed; the storage engine ends");
+        tracing::error!(event = "engine_failed", %error, "the I/O driver failed; the storage engine ends");
     }
 }
 

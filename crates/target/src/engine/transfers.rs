@@ -1,10 +1,10 @@
-//! Targets that are there for one transfer: what a partner writes to, under a name and secrets that nobody had before.
+//! Targets that are there for one transfer: what a partner writes to, under a name and secrets made for it.
 
 use crate::target::Target;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The targets of the transfers under way. Discovery does not list them; whoever knows the name and proves the secret may
-/// log in.
+/// The targets of the transfers under way. Discovery does not list them; an initiator that knows the name and proves the
+/// secret may log in.
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
     targets: Mutex<Vec<Arc<Target>>>,
@@ -20,7 +20,7 @@ impl Transfers {
         self.with(|targets| targets.push(target));
     }
 
-    /// Nobody can log in to it any more.
+    /// No initiator can log in to it any more.
     pub(super) fn remove(&self, name: &str) {
         self.with(|targets| targets.retain(|target| target.name != name));
     }

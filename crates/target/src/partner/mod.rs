@@ -161,12 +161,12 @@ impl Drop for PartnerLink {
 }
 
 impl Inbox {
-    /// Leaves a job; without anybody to do it, whoever waits is told why.
+    /// Leaves a job; if no one takes jobs any more, its caller is told why.
     fn post(&self, job: Job) {
         {
             let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(why) = &jobs.closed {
-                // Whoever asked may have given up.
+                // The caller may have given up.
                 let _ = job.reply.send(Err(why.clone()));
                 return;
             }

@@ -1,8 +1,8 @@
 """How many connections one server holds at a time, and which goes when another one comes.
 
 A peer that only holds connections must not keep others out, nor itself: the connection that goes is the one
-that has asked nothing for the longest time, of the peer that holds the most. Whoever has asked is served to
-the end.
+that has asked nothing for the longest time, of the peer that holds the most. A request that has
+come is answered to the end.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ BODY_BYTES_MAX = 256 << 10
 STATUS_BY_BLAME = {"user": 400, "peer": 502, "host": 503, "us": 500}
 
 Gate = Callable[[Request], "Caller | Response"]
-"""Who asks, or what is answered to somebody who may not."""
+"""Who asks, or the refusal for a caller that may not."""
 
 
 class Work(Protocol):
@@ -45,7 +45,7 @@ class Work(Protocol):
 
 
 def owner_app(service: Service, token: str | None) -> Starlette:
-    """For owners. None: whoever reaches this listener is the owner."""
+    """For owners. Without a token every caller of this listener is the owner."""
     gate = _Token(token) if token is not None else (lambda request: OWNER)
     return _app(
         Route("/v1/openapi.json", _describe, methods=["GET"]),

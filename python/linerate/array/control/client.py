@@ -149,7 +149,7 @@ def _exchange(
     headers: dict[str, str],
     check: Callable[[http.client.HTTPConnection], None] | None = None,
 ) -> tuple[int, bytes, str]:
-    """Status, body and run of the answer. Raises PeerError, and whatever `check` raises before anything is
+    """Status, body and run of the answer. Raises PeerError, and what `check` raises before anything is
     sent."""
     is_connected = False
     try:

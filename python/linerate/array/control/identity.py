@@ -1,7 +1,7 @@
 """Who an array is: a key and a certificate of its own, in a file that stays over restarts.
 
-Partners pin each other's certificate: no authority vouches for it, nobody renews it, and it says nothing but
-which key belongs to the array. An array's identity is the SHA-256 fingerprint of its certificate.
+Partners pin each other's certificate: no authority signs it, it is never renewed, and it says only which
+key belongs to the array. An array's identity is the SHA-256 fingerprint of its certificate.
 """
 
 from __future__ import annotations

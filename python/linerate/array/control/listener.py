@@ -14,7 +14,6 @@ import os
 import socket
 import ssl
 import struct
-import time
 from typing import Any
 
 import h11
@@ -28,8 +27,6 @@ ANSWER_TIMEOUT_S = 30.0
 PER_PEER, OVERALL = 16, 64
 """Connections of one peer, and of all, at a time."""
 HEADER_BYTES_MAX = 16 << 10
-QUIET_S = 10.0
-"""Refusals are logged this often at most, with their number."""
 
 _LOG = logging.getLogger("linerate")
 _CREDENTIALS = struct.Struct("3i")
@@ -49,7 +46,6 @@ class Listener(uvicorn.Server):
         self._tls = tls
         self._admission: Admission[_Connection] = Admission(PER_PEER, OVERALL)
         self._accepting: asyncio.Task[None] | None = None
-        self._refusals = _Refusals(name)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begins to accept."""
@@ -71,12 +67,14 @@ class Listener(uvicorn.Server):
             try:
                 accepted, address = await loop.sock_accept(self._listening)
             except OSError as error:  # too many open files, or a connection that is gone already
-                self._refusals.add("a connection", error.strerror or str(error))
+                _tell_refusal(self.name, "a connection", error.strerror or str(error))
                 await asyncio.sleep(0.1)
                 continue
             peer = _peer_of(accepted, address)
             if peer is None:
-                self._refusals.add("a process of another user", "the socket belongs to the array's owner")
+                _tell_refusal(
+                    self.name, "a process of another user", "the socket belongs to the array's owner"
+                )
                 accepted.close()
                 continue
             connection = _Connection(self, peer, accepted)
@@ -90,10 +88,10 @@ class Listener(uvicorn.Server):
     def _admit(self, connection: _Connection) -> bool:
         stays, leaving = self._admission.enter(connection.peer, connection)
         if leaving is not None:
-            self._refusals.add(leaving.peer, "it holds connections on which it asks nothing")
+            _tell_refusal(self.name, leaving.peer, "it holds connections on which it asks nothing")
             leaving.drop()
         if not stays:
-            self._refusals.add(connection.peer, "too many requests at a time")
+            _tell_refusal(self.name, connection.peer, "too many requests at a time")
         return stays
 
     def protocol(self, connection: _Connection) -> H11Protocol:
@@ -108,7 +106,7 @@ class Listener(uvicorn.Server):
         """A connection is over; `why` if it never came to a request."""
         self._admission.leave(connection.peer, connection)
         if why:
-            self._refusals.add(connection.peer, why)
+            _tell_refusal(self.name, connection.peer, why)
 
 
 class _Connection:
@@ -143,7 +141,7 @@ class _Connection:
         self.lost(why)
 
     def made(self, transport: asyncio.Transport) -> dict[str, Any]:
-        """The connection stands; what the application is told about it: the peer's certificate."""
+        """The connection is made; what the application is told about it: the peer's certificate."""
         self._transport = transport
         if self._dropped:
             transport.abort()
@@ -201,22 +199,10 @@ class _Http(H11Protocol):
         self._connection.lost()
 
 
-class _Refusals:
-    """Tells the log who was refused and why: a line now and then, however many there are."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._count = 0
-        self._told_at = -QUIET_S
-
-    def add(self, who: str, why: str) -> None:
-        self._count += 1
-        now = time.monotonic()
-        if now - self._told_at < QUIET_S:
-            return
-        more = f" (and {self._count - 1} more since the last line)" if self._count > 1 else ""
-        _LOG.warning("%s: %s is refused: %s%s", self._name, who, why, more)
-        self._count, self._told_at = 0, now
+def _tell_refusal(name: str, peer: str, why: str) -> None:
+    """Tells the log who was refused and why; the log limits floods."""
+    extra = {"event": "control_refused", "peer": peer}
+    _LOG.warning("%s: %s is refused: %s", name, peer, why, extra=extra)
 
 
 def _peer_of(accepted: socket.socket, address: Any) -> str | None:

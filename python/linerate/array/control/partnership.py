@@ -1,8 +1,8 @@
 """The partners of an array as its process knows them: their certificates, its own, and which process of each
 was heard.
 
-A certificate says which array speaks. Two arrays that have the same one, because somebody has copied the
-identity file, are told apart by the run: a random name that each process gives itself and sends along. A
+A certificate says which array speaks. Two arrays that have the same one, because the
+identity file was copied, are told apart by the run: a random name that each process gives itself and sends along. A
 process that starts anew has a new run, and the old one never speaks again. If it does, there are two of them:
 then nothing is exchanged with either.
 """
@@ -72,11 +72,11 @@ class Partnership:
         return self._certificates[partner].identity
 
     def server_context(self) -> ssl.SSLContext:
-        """Lets partners in, and nobody else."""
+        """Lets in partners only."""
         return tls.server_context(self._identity, self.own, self._certificates.values())
 
     def client_context(self, partner: str) -> ssl.SSLContext:
-        """Reaches a partner, and nobody else."""
+        """Reaches this partner only."""
         return tls.client_context(self._identity, self.own, self._certificates[partner])
 
     def asked_by(self, identity: str, run: str, where: str) -> str:

@@ -1,9 +1,9 @@
 """Where the verbs of `linerate array` find an array that serves on this machine.
 
 A file per array in the user's state folder, readable by its owner alone, says where the control API is;
-beside it is the owner's Unix socket, by which the verbs get in without a token, whatever happens to the TCP
-port. The array holds a lock on the file as long as it lives: what nobody holds is a remnant of one that was
-killed, and is removed.
+beside it is the owner's Unix socket, by which the verbs get in without a token, also when the TCP
+port is busy. The array holds a lock on the file as long as it lives: a file without a lock is a
+remnant of an array that was killed, and is removed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def owner_socket(path: Path) -> socket.socket:
     try:
         with short_address(path.with_suffix(SOCKET)) as address:
             listening.bind(address)
-        path.with_suffix(SOCKET).chmod(0o600)  # the folder is private, so nobody was in before
+        path.with_suffix(SOCKET).chmod(0o600)  # the folder is private, so no one else was in before
         listening.listen(128)
     except OSError as error:
         listening.close()

@@ -164,7 +164,7 @@ class Service:
             return {}
         if verb == YIELD_VERB:
             return self._replicates().yield_to(caller, fields)
-        # Who asks is what was proven, whatever the fields say.
+        # Who asks is what was proven; the fields do not count for that.
         asked = {**fields, "verb": verb, "partner": caller.partner, "pair": caller.pair}
         reply: dict[str, Any] = json.loads(self._array.manage(json.dumps(asked)))
         return reply

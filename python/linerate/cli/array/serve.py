@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from linerate import _core
     from linerate.array import ArrayConfig
     from linerate.array.control.partnership import Partnership
+    from linerate.array.log import EventLog
 
 SCHEMA = "linerate.array/1"
 
@@ -36,6 +39,14 @@ def serve(
         bool, typer.Option("--control/--no-control", help="Let the other verbs look at it and manage it.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Portals and counters as JSON lines.")] = False,
+    log_format: Annotated[
+        Literal["text", "json"],
+        typer.Option("--log-format", help="How events are written to standard error."),
+    ] = "text",
+    log_level: Annotated[
+        Literal["error", "warning", "info", "debug"],
+        typer.Option("--log-level", help="The least important events that are written."),
+    ] = "info",
 ) -> None:
     """Serve the array that FILE.toml describes until Ctrl-C or SIGTERM."""
     from linerate.array import example_text, load_array_file
@@ -47,43 +58,89 @@ def serve(
         raise UserError("array serve needs a file", "`linerate array serve --example > lab.toml` makes one")
     from linerate import _core
     from linerate.array.control.partnership import Partnership
+    from linerate.array.log import EventLog
+    from linerate.array.systemd import notify
 
+    _keep_standard_files()
     config = load_array_file(file)
     partnership = Partnership.of(config)
     ended = _ended_by_signal()
-    array = _core.Array.start(config.seam_json())
-    stats: dict[str, Any] = {}
-    try:
-        with _managed(array, config, partnership, control) as served:
-            _tell_start(config, array.portals, served, json)
-            while not ended.wait(0.2):
-                pass
-            stats = array.stats()
-    finally:
-        array.stop()
+    with EventLog(log_format, log_level) as log:
+        _warn(log, file, config)
+        array = _core.Array.start(config.seam_json())
+        stats: dict[str, Any] = {}
+        try:
+            with _managed(array, config, partnership, control, log) as served:
+                _tell_start(config, _places(array), served, json)
+                log.report(
+                    "info", "array_started", "the array serves", name=config.name, portals=_places(array)
+                )
+                if not notify(f"READY=1\nSTATUS=serving {', '.join(_places(array))}"):
+                    log.report(
+                        "warning", "notify_failed", "the service manager could not be told (NOTIFY_SOCKET)"
+                    )
+                while not ended.wait(0.2):
+                    pass
+                notify("STOPPING=1")
+                stats = array.stats()
+        finally:
+            array.stop()
+            log.report("info", "array_stopped", "the array has stopped", name=config.name)
     typer.echo(dumps({"schema": SCHEMA, "stats": stats}) if json else "stopped")
+
+
+def _keep_standard_files() -> None:
+    """Opens what this process was started without: else a disk could get the number of standard error."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+
+
+def _warn(log: EventLog, file: Path, config: ArrayConfig) -> None:
+    """Tells what the owner should know before the array serves."""
+    from linerate.array.credentials import secret_warnings
+
+    for warning in secret_warnings(file, config):
+        log.report("warning", "weak_secret", warning)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    wanted = 2 * config.limits.sessions + config.limits.half_open_connections + 256
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        message = f"this process may open {soft} files, and its limits permit connections for {wanted}"
+        log.report("warning", "few_open_files", f"{message}: raise the hard limit (ulimit -Hn, LimitNOFILE)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """Where the control API answers, and what to warn of; empty without one."""
+    """Where the control API answers; empty without one."""
 
     url: str = ""
     partner_url: str = ""
     identity: str = ""
-    warning: str = ""
 
 
 @contextlib.contextmanager
 def _managed(
-    array: _core.Array, config: ArrayConfig, partnership: Partnership | None, control: bool
+    array: _core.Array,
+    config: ArrayConfig,
+    partnership: Partnership | None,
+    control: bool,
+    log: EventLog,
 ) -> Iterator[_Served]:
-    """Replicates, and answers the control API if that is wanted."""
+    """Replicates, reports what changes, and answers the control API if that is wanted."""
     from linerate.array.control import Service
     from linerate.array.replication import Replicating
+    from linerate.array.watch import Watch
 
     identity = partnership.own.identity if partnership else None
-    with Replicating(array, config, partnership) as replicating:
+    with (
+        Replicating(array, config, partnership) as replicating,
+        Watch(array.stats, replicating.status, log.report),
+    ):
         if not control:
             yield _Served()
             return
@@ -91,13 +148,16 @@ def _managed(
 
         service = Service(array, config, replicating, identity)
         with ControlServer(service, config, partnership) as server:
-            yield _Served(server.url, server.partner_url, identity or "", server.warning)
+            if server.warning:
+                log.report("warning", "control_exposed", server.warning)
+            yield _Served(server.url, server.partner_url, identity or "")
 
 
-def _tell_start(config: ArrayConfig, portals: list[tuple[str, int]], served: _Served, json: bool) -> None:
-    places = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in portals]
-    if served.warning:
-        typer.echo(f"warning: {served.warning}", err=True)
+def _places(array: _core.Array) -> list[str]:
+    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in array.portals]
+
+
+def _tell_start(config: ArrayConfig, places: list[str], served: _Served, json: bool) -> None:
     if json:
         targets = [target.model_dump(mode="json", exclude={"chap"}) for target in config.targets]
         ways = {"control": served.url or None, "partners": served.partner_url or None}

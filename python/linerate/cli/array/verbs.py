@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from json import dumps
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -59,6 +60,17 @@ def examples(
         return
     for known in example_names():
         typer.echo(f"{known:<10}{example_text(known).splitlines()[0].removeprefix('# ')}")
+
+
+@app.command()
+def unit(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The array file.")],
+    user: Annotated[str, typer.Option("--user", help="The user that the service runs as.")] = "root",
+) -> None:
+    """Print a systemd unit that serves FILE.toml."""
+    from linerate.array.systemd import unit_text
+
+    typer.echo(unit_text(file, user), nl=False)
 
 
 @app.command()

@@ -84,8 +84,9 @@ impl Service {
         self.group_of(volume).map_or(Value::Null, |group| Value::Object(describe(&group)))
     }
 
-    /// Carries out a verb that begins with `replica_`. It ends even if nobody waits for it. `partner` in `fields` says that
-    /// this partner asks, not the owner, and `pair` which arrays that makes: it may receive, commit and take what is its own.
+    /// Carries out a verb that begins with `replica_`. It ends even if its caller no longer waits. `partner` in `fields`
+    /// says that this partner asks, not the owner, and `pair` which two arrays these are: it may receive, commit and take
+    /// what is its own.
     pub fn manage(
         self: &Rc<Self>,
         verb: &str,

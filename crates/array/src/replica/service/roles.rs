@@ -1,4 +1,4 @@
-//! The verbs about roles. Whoever drives a promotion sends, after the partner has agreed: `replica_promote` here,
+//! The verbs about roles. The lab plane, which leads a promotion, sends after the partner has agreed: `replica_promote` here,
 //! `replica_pass` to the partner, `replica_take` here. See the crate's `replica/role.rs` for why.
 
 use super::{
@@ -18,7 +18,7 @@ use std::rc::Rc;
 #[serde(deny_unknown_fields)]
 struct Promote {
     group: String,
-    /// Ask nobody.
+    /// Without asking the partner.
     #[serde(default)]
     force: bool,
     /// Without a claim: `changes` of the status before the partner was asked.
@@ -57,7 +57,7 @@ struct Asked {
 #[serde(deny_unknown_fields)]
 struct Forget {
     group: String,
-    /// Also a replica, which is no volume of any use then.
+    /// Also a replica, whose volumes may hold half a transfer.
     #[serde(default)]
     force: bool,
 }

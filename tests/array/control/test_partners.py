@@ -1,4 +1,4 @@
-"""Who is a partner: certificates that are pinned, and what is refused whoever sends it."""
+"""Who is a partner: certificates that are pinned, and what is refused from any sender."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _pump(source: socket.socket, sink: socket.socket, seen: object) -> None:
 
 
 def _send(url: str, data: bytes) -> bytes:
-    """What an array answers to bytes that somebody else has sent before."""
+    """What an array answers to bytes that another peer has sent before."""
     place = urlsplit(url)
     said = b""
     address = (place.hostname or "", place.port or 0)
@@ -203,7 +203,7 @@ def test_what_an_array_sends_is_nothing_to_the_array_itself(arrays: tuple[Array,
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_without_a_certificate_nobody_gets_in(
+def test_no_one_gets_in_without_a_certificate(
     arrays: tuple[Array, Array, Array], version: ssl.TLSVersion
 ) -> None:
     a, b, _ = arrays

@@ -89,13 +89,13 @@ def _is_closed(one: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize(("count", "sources"), [(64, 1), (1000, 1), (1000, 400)])
-def test_idle_connections_keep_nobody_out(
+def test_idle_connections_do_not_lock_the_owner_out(
     tmp_path: Path, address: tuple[str, int], many_files: None, count: int, sources: int
 ) -> None:
     with held(address, count, sources) as sockets:
         _owner_gets_in(tmp_path)
         time.sleep(listener.REQUEST_TIMEOUT_S + 1)
-        assert all(_is_closed(one) for one in sockets), "nobody holds a connection without asking"
+        assert all(_is_closed(one) for one in sockets), "a connection without a request ends"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_the_owners_socket_is_not_exhausted_by_its_owner(tmp_path: Path, address
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_the_owners_socket_is_for_its_owner(address: tuple[str, int]) -> None:
-    """Also if somebody loosens its mode: the array asks the kernel who is there."""
+    """Also if its mode is loosened: the array asks the kernel who is there."""
     path = Path(find("lab").socket)
     for folder in [path, *path.parents]:
         if folder.is_relative_to("/tmp") and folder != Path("/tmp"):
@@ -188,7 +188,7 @@ except ConnectionError:
 HALF_OPEN = """
 import os, socket, struct, subprocess, sys, threading, time
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-# Answers to these sources go where nobody is, so the handshakes never end.
+# No host has these source addresses, so the handshakes never end.
 subprocess.run(["ip", "link", "add", "nowhere", "type", "veth", "peer", "name", "end"], check=True)
 subprocess.run(["ip", "link", "set", "end", "up"], check=True)
 subprocess.run(["ip", "address", "add", "192.0.2.1/24", "dev", "nowhere"], check=True)
