@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from linerate.array.config import ArrayConfig
 
-SECRET_KEYS = ("secret", "mutual_secret", "chap_secret")
+SECRET_KEYS = ("secret", "mutual_secret")
 """Keys of an array file that hold a secret; with `_file` or `_env` behind them they say where it is."""
 
 CHAP_BYTES_MIN = 12

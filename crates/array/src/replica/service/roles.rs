@@ -1,5 +1,5 @@
-//! The verbs about roles. The lab plane, which leads a promotion, sends after the partner has agreed: `replica_promote` here,
-//! `replica_pass` to the partner, `replica_take` here. See the crate's `replica/role.rs` for why.
+//! The verbs about roles. The lab plane, which leads a promotion, sends after the partner has agreed:
+//! `replica_promote` here, `replica_pass` to the partner, `replica_take` here. See the crate's `replica/role.rs` for why.
 
 use super::{
     Fields, Service, fields,
