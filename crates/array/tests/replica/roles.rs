@@ -475,7 +475,7 @@ impl Town {
         for array in PARTNERS {
             let mut here = world.arrays[array].borrow_mut();
             here.leads_to = 1 - array;
-            here.partner = world.arrays[1 - array].borrow().identity.clone();
+            here.partner.clone_from(&world.arrays[1 - array].borrow().identity);
         }
         for array in PARTNERS {
             let pair = world.pair(array);

@@ -95,7 +95,7 @@ impl Shop {
 impl Around {
     /// A target for one transfer, with a name and secrets of its own: only the array that is told them gets in, and only
     /// this array passes its check.
-    fn show_all(&self, group: &str, gates: Vec<Rc<Gate>>) -> Result<Access, LinkError> {
+    fn show_all(&self, group: &str, gates: &[Rc<Gate>]) -> Result<Access, LinkError> {
         let gone = || LinkError::Setup("the array does not serve yet".into());
         let shop = self.shop.upgrade().ok_or_else(gone)?;
         let stage = shop.stage.get().ok_or_else(gone)?;
@@ -105,7 +105,7 @@ impl Around {
         let inventory = Inventory::new(Vec::new()).map_err(|error| refused(&error))?;
         let chap = chap(&login).map_err(|error| refused(&error))?;
         let target = Arc::new(Target::by_secret(name.clone(), chap, inventory));
-        for (lun, gate) in (0_u16..).zip(&gates) {
+        for (lun, gate) in (0_u16..).zip(gates) {
             let number = shop.add(Served::Gate(Rc::clone(gate))).volume;
             let place = Place { target: Arc::clone(&target), lun, number };
             // Noted one by one, so that what was shown is withdrawn also if the next cannot be.
@@ -171,7 +171,7 @@ impl Surroundings for Around {
         group: &str,
         gates: Vec<Rc<Gate>>,
     ) -> LocalBoxFuture<'static, Result<Access, ReplicaError>> {
-        let shown = self.show_all(group, gates).map_err(ReplicaError::Link);
+        let shown = self.show_all(group, &gates).map_err(ReplicaError::Link);
         async move { shown }.boxed_local()
     }
 
