@@ -28,7 +28,11 @@ class Host:
     def __init__(self, port: int, target: str) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), _TIMEOUT_S)
         self._tag = self._command = self._expected = 0
-        self._log_in(target)
+        try:
+            self._log_in(target)
+        except BaseException:
+            self._socket.close()
+            raise
 
     def __enter__(self) -> Host:
         return self
