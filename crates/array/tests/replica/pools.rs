@@ -243,6 +243,10 @@ fn a_partner_receives_its_own_and_does_nothing_else() {
         let prepare = json!({"group": "g", "volumes": ["v0"]});
         transfer(&from, &to, prepare, &runtime).await.unwrap();
         let offer = from.ask("replica_prepare", json!({"group": "g", "pair": from.pair(&to)})).await.unwrap();
+        let itself = json!({"here": "a", "partner": "a"});
+        let alone = json!({"group": "alone", "volumes": ["v0"], "pair": itself});
+        let refused = from.ask("replica_prepare", alone).await;
+        assert!(matches!(refused, Err(ReplicaError::Itself(_))), "{refused:?}");
         let stranger = json!({"here": "b", "partner": "stranger"});
         let refused = to.ask("replica_begin", json!({"offer": offer, "pair": stranger})).await;
         assert!(matches!(refused, Err(ReplicaError::NotMeant { .. })), "{refused:?}");
