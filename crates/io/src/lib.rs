@@ -30,6 +30,7 @@ mod outgoing;
 mod pool;
 mod region;
 mod slots;
+pub mod space;
 pub mod system;
 mod uring;
 pub mod vector;

@@ -5,7 +5,7 @@ use crate::{
     tools::loaded,
     wait::interruptible,
 };
-use linerate_array::controller::{Command, Reply};
+use linerate_array::controller::{Command, Reply, inspect};
 use linerate_load::Blame;
 use linerate_target::{ArrayChange, ArrayConfig};
 use pyo3::prelude::*;
@@ -57,6 +57,17 @@ impl Array {
         let array = interruptible(py, || linerate_target::Array::start(config))?
             .map_err(|error| array_error(&error))?;
         Ok(Self { running: Mutex::new(Some(Arc::new(array))) })
+    }
+
+    /// Looks at the storage of an `ArrayConfig` as a start would find it; changes nothing.
+    #[staticmethod]
+    #[pyo3(signature = (config_json, /))]
+    fn inspect<'py>(py: Python<'py>, config_json: &str) -> PyResult<Bound<'py, PyAny>> {
+        let config: ArrayConfig =
+            serde_json::from_str(config_json).map_err(|error| refused_json("array", &error))?;
+        let found = interruptible(py, || inspect(config.storage, config.driver.into()))?
+            .map_err(|error| storage_error(&error))?;
+        loaded(py, &found)
     }
 
     /// Addresses and ports that it listens on now, as the kernel chose them; none once stopped.

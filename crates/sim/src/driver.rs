@@ -225,6 +225,10 @@ impl Driver for SimDriver {
         self.refuse_file(file, tag);
     }
 
+    fn allocate(&mut self, file: Handle, tag: u64, _offset: u64, _len: u64) {
+        self.refuse_file(file, tag);
+    }
+
     fn close(&mut self, handle: Handle) {
         let Some(object) = self.object(handle) else { return };
         let entry = &mut self.objects[handle.index() as usize];

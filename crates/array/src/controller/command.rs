@@ -80,6 +80,9 @@ pub enum Command {
         disk: String,
         /// The one that comes.
         new: DiskSpec,
+        /// Although it holds something.
+        #[serde(default)]
+        overwrite: bool,
     },
     /// Reads a RAID set through and mends what does not agree, in the background.
     Scrub {

@@ -57,6 +57,7 @@ impl Shop {
         match letter {
             Letter::Io(requests) => requests.into_iter().for_each(|request| self.serve(request)),
             Letter::Introduce(workers, stage) => {
+                self.controller.begin();
                 self.outbox.introduce(workers);
                 // Said once per array.
                 let _ = self.stage.set(stage);
