@@ -65,7 +65,7 @@ impl Array {
     fn inspect<'py>(py: Python<'py>, config_json: &str) -> PyResult<Bound<'py, PyAny>> {
         let config: ArrayConfig =
             serde_json::from_str(config_json).map_err(|error| refused_json("array", &error))?;
-        let found = interruptible(py, || inspect(config.storage, config.driver.into()))?
+        let found = interruptible(py, move || inspect(config.storage, config.driver.into()))?
             .map_err(|error| storage_error(&error))?;
         loaded(py, &found)
     }
