@@ -19,8 +19,10 @@ from pathlib import Path
 
 from tests.mutants import ROOT, Mutant, mutants
 
-MODEL, REPLICA = "model", "replica"
-"""Test programs of the array that run seeds."""
+STORAGE = ("linerate-array", ("model",))
+REPLICAS = ("linerate-array", ("model", "replica"))
+SESSIONS = ("linerate-sim", ("pair",))
+"""Crates, and their test programs that run seeds."""
 TIMEOUT_S = 900.0
 """A run that takes longer does not end, which is noticed too."""
 # Compiling takes longer than most mutants live.
@@ -50,9 +52,16 @@ def copy_tree(into: Path) -> None:
             shutil.copyfile(ROOT / name, into / name)
 
 
-def run_models(root: Path, models: tuple[str, ...]) -> Outcome:
+def models_of(mutant: Mutant) -> tuple[str, tuple[str, ...]]:
+    """The models that a guard is for."""
+    if not mutant.file.startswith("crates/array/"):
+        return SESSIONS
+    return REPLICAS if "/replica/" in mutant.file else STORAGE
+
+
+def run_models(root: Path, crate: str, models: tuple[str, ...]) -> Outcome:
     """Runs them until a seed fails or all have passed. Raises CalledProcessError if they do not compile."""
-    cargo = ["cargo", "test", "--locked", "--config", _QUICKLY, "-p", "linerate-array"]
+    cargo = ["cargo", "test", "--locked", "--config", _QUICKLY, "-p", crate]
     cargo += [f"--test={model}" for model in models]
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target" / "mutants")}
     for name in ("LINERATE_SIM_SEED", "LINERATE_SIM_RUNS"):
@@ -96,7 +105,7 @@ def judge(mutant: Mutant, root: Path) -> bool:
     """Whether the models did as the table expects; tells it."""
     mutant.spoil(root)
     try:
-        outcome = run_models(root, (MODEL, REPLICA) if "/replica/" in mutant.file else (MODEL,))
+        outcome = run_models(root, *models_of(mutant))
     except subprocess.CalledProcessError as error:
         print(f"BROKEN    {mutant.name}\n{error.stdout.decode()[-2000:]}", flush=True)
         return False
@@ -118,11 +127,12 @@ def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="linerate-mutants-") as folder:
         root = Path(folder)
         copy_tree(root)
-        untouched = run_models(root, (MODEL, REPLICA))
-        if untouched.noticed is not None:
-            print(f"the models fail as they are: {untouched.noticed}", flush=True)
-            return 1
-        print(f"untouched: all seeds pass ({untouched.took_s:.0f} s)", flush=True)
+        for crate, models in sorted({models_of(mutant) for mutant in chosen}):
+            untouched = run_models(root, crate, models)
+            if untouched.noticed is not None:
+                print(f"the models fail as they are: {untouched.noticed}", flush=True)
+                return 1
+            print(f"untouched {crate}: all seeds pass ({untouched.took_s:.0f} s)", flush=True)
         as_expected = [judge(mutant, root) for mutant in chosen]
     print(f"{sum(as_expected)} of {len(as_expected)} guards: as expected", flush=True)
     return 0 if all(as_expected) else 1

@@ -165,6 +165,10 @@ pub trait Driver {
     /// Receives at least one byte into `direct` (in order) and then a buffer as long as `buffer`: perhaps another one, so
     /// that streams served in turn share memory that the core's cache holds. One receive per stream at a time.
     fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer);
+    /// Takes the direct segments of a receive back that has found nothing yet: what comes goes to its buffer only, and the
+    /// driver touches the segments no more. False: no receive of this stream waits. One that has just finished may have
+    /// filled them; its completion says how far. The receive must have a buffer.
+    fn retract(&mut self, stream: Handle) -> bool;
     /// Sends the whole list, resuming after short sends. One send per stream at a time. The bytes are on their way at
     /// the next [`Driver::poll`] at the latest.
     fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>);

@@ -70,6 +70,11 @@ impl Outgoing {
         self.len_bytes
     }
 
+    /// Bytes of it that the list has copied; the rest is referred to.
+    pub fn copied_bytes(&self) -> usize {
+        self.arena.len()
+    }
+
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.len_bytes == 0

@@ -33,6 +33,7 @@ use on;
 suite! {
     echoes_over_ipv4_and_ipv6,
     receives_into_segments_first,
+    a_retracted_receive_fills_its_buffer_only,
     sends_from_regions_and_resumes_short_sends,
     short_lists_fill_a_socket_and_keep_their_order,
     a_long_send_goes_with_the_next_poll_whatever_that_brings,

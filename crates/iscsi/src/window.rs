@@ -69,6 +69,12 @@ impl CommandWindow {
         before(self.exp_cmd_sn, cmd_sn) && !before(self.max_cmd_sn, cmd_sn)
     }
 
+    /// The same of an immediate request, whose number is that of the next command: perhaps the first that there is no room
+    /// for (RFC 7143 section 4.2.2.1).
+    pub fn is_early_immediate(&self, cmd_sn: u32) -> bool {
+        before(self.exp_cmd_sn, cmd_sn) && !before(self.max_cmd_sn.wrapping_add(1), cmd_sn)
+    }
+
     /// A command slot is free again: the initiator may send one more.
     pub fn release(&mut self) {
         self.max_cmd_sn = self.max_cmd_sn.wrapping_add(1);

@@ -71,6 +71,9 @@ pub struct Reply {
     pub data_in: Vec<u8>,
     /// Data-out bytes that the CDB asked for, for the residual of commands that write.
     pub asked_out_bytes: u32,
+    /// The command has ended tasks of other nexuses (PREEMPT AND ABORT): it is answered when nothing of them is under way
+    /// any more. What it ended, [`crate::Nexus::abort_epoch`] tells.
+    pub ended_tasks: bool,
 }
 
 /// The difference between what the initiator expected and what the command moves (RFC 7143 11.4.5).
@@ -98,7 +101,13 @@ impl Residual {
 impl Reply {
     /// GOOD without data.
     pub fn good() -> Self {
-        Self { status: Status::Good, sense: Vec::new(), data_in: Vec::new(), asked_out_bytes: 0 }
+        Self {
+            status: Status::Good,
+            sense: Vec::new(),
+            data_in: Vec::new(),
+            asked_out_bytes: 0,
+            ended_tasks: false,
+        }
     }
 
     /// GOOD with data-in, already cut to the allocation length.

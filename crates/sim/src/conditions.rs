@@ -24,6 +24,8 @@ pub struct Conditions {
     pub life_ns: Nanos,
     /// How many of the lost connections go silently: bytes vanish and nobody is told.
     pub silent_percent: u32,
+    /// Longest time of most operations on a file; one in twenty takes up to ten times as long.
+    pub file_ns: Nanos,
 }
 
 impl Conditions {
@@ -39,6 +41,7 @@ impl Conditions {
             refuse_percent: 0,
             life_ns: 0,
             silent_percent: 0,
+            file_ns: 100_000,
         }
     }
 
@@ -58,6 +61,7 @@ impl Conditions {
             refuse_percent: if lossy { choose(&[0, 0, 30]) as u32 } else { 0 },
             life_ns: if lossy { life_ns } else { 0 },
             silent_percent: choose(&[0, 20]) as u32,
+            file_ns: choose(&[20_000, 500_000, 20_000_000]),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The driver trait on a simulated network.
 
+use crate::files::{FileOperation, FileWork};
 use crate::link::{Recv, Send, Side};
 use crate::world::{Event, SimNetwork, World};
 use linerate_io::{
@@ -57,6 +58,7 @@ struct Entry {
 enum Object {
     Listener(SocketAddr),
     Stream(usize, Side),
+    File(usize),
 }
 
 impl SimDriver {
@@ -82,7 +84,7 @@ impl SimDriver {
     fn stream(&self, handle: Handle) -> Option<(usize, Side)> {
         match self.object(handle)? {
             Object::Stream(link, side) => Some((link, side)),
-            Object::Listener(_) => None,
+            Object::Listener(_) | Object::File(_) => None,
         }
     }
 
@@ -136,6 +138,7 @@ impl Driver for SimDriver {
         match self.object(handle).ok_or(ErrorKind::NotConnected)? {
             Object::Listener(addr) => Ok(addr),
             Object::Stream(link, side) => Ok(self.network.lock().links[link].end(side).addr),
+            Object::File(_) => Err(ErrorKind::NotConnected.into()),
         }
     }
 
@@ -181,6 +184,15 @@ impl Driver for SimDriver {
         world.deliver(link, side);
     }
 
+    fn retract(&mut self, stream: Handle) -> bool {
+        let Some((link, side)) = self.stream(stream) else { return false };
+        let mut world = self.network.lock();
+        let Some(recv) = &mut world.links[link].end(side).recv else { return false };
+        recv.direct.clear();
+        assert!(recv.room() > 0, "the receive needs a buffer");
+        true
+    }
+
     fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
         assert!(!outgoing.is_empty(), "a send needs bytes");
         let mut world = self.network.lock();
@@ -201,28 +213,32 @@ impl Driver for SimDriver {
         }
     }
 
-    fn open(&mut self, _path: &Path, _options: &FileOptions) -> io::Result<Handle> {
-        Err(io::Error::new(ErrorKind::Unsupported, "the simulated driver has no files"))
+    fn open(&mut self, path: &Path, options: &FileOptions) -> io::Result<Handle> {
+        let file = self.network.lock().open_file(path, options)?;
+        Ok(self.insert(Object::File(file)))
     }
 
-    fn file_size(&self, _file: Handle) -> io::Result<u64> {
-        Err(ErrorKind::Unsupported.into())
+    fn file_size(&self, file: Handle) -> io::Result<u64> {
+        match self.object(file) {
+            Some(Object::File(index)) => Ok(self.network.lock().file_bytes(index)),
+            _ => Err(ErrorKind::NotFound.into()),
+        }
     }
 
-    fn read_at(&mut self, file: Handle, tag: u64, _segs: &[Seg], _offset: u64) {
-        self.refuse_file(file, tag);
+    fn read_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64) {
+        self.file_operation(file, tag, FileWork::Read { segs: segs.to_vec(), offset });
     }
 
-    fn write_at(&mut self, file: Handle, tag: u64, _segs: &[Seg], _offset: u64, _durable: bool) {
-        self.refuse_file(file, tag);
+    fn write_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64, _durable: bool) {
+        self.file_operation(file, tag, FileWork::Write { segs: segs.to_vec(), offset });
     }
 
     fn sync(&mut self, file: Handle, tag: u64) {
-        self.refuse_file(file, tag);
+        self.file_operation(file, tag, FileWork::Sync);
     }
 
-    fn discard(&mut self, file: Handle, tag: u64, _offset: u64, _len: u64) {
-        self.refuse_file(file, tag);
+    fn discard(&mut self, file: Handle, tag: u64, offset: u64, len: u64) {
+        self.file_operation(file, tag, FileWork::Discard { offset, len });
     }
 
     fn allocate(&mut self, file: Handle, tag: u64, _offset: u64, _len: u64) {
@@ -239,6 +255,7 @@ impl Driver for SimDriver {
         match object {
             Object::Listener(addr) => drop(world.listeners.remove(&addr)),
             Object::Stream(link, side) => world.close(link, side),
+            Object::File(_) => {}
         }
     }
 
@@ -259,8 +276,13 @@ impl Driver for SimDriver {
 }
 
 impl SimDriver {
-    fn refuse_file(&mut self, file: Handle, tag: u64) {
-        let result = Err(ErrorKind::Unsupported.into());
-        Self::ready(&mut self.network.lock(), self.station, Completion::File { file, tag, result });
+    fn file_operation(&mut self, handle: Handle, tag: u64, work: FileWork) {
+        let mut world = self.network.lock();
+        let Some(Object::File(file)) = self.object(handle) else {
+            let result = Err(ErrorKind::NotFound.into());
+            return Self::ready(&mut world, self.station, Completion::File { file: handle, tag, result });
+        };
+        let station = self.station;
+        world.begin_file_operation(FileOperation { station, handle, file, tag, work });
     }
 }

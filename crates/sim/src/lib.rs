@@ -11,13 +11,13 @@
 //!
 //! - `world.rs`: clock, event queue, and the way of bytes from one end of a connection to the other;
 //! - `wires.rs`: what lies between clients and one address of a server, for faults of one path of several;
+//! - `files.rs`: files in memory whose operations take their time;
 //! - `driver.rs`: the driver trait on top of it;
 //! - `conditions.rs`, `rng.rs`, `seeds.rs`: what may happen, chance, replay.
-//!
-//! Files are not simulated: [`linerate_io::Driver::open`] fails with `Unsupported`.
 
 mod conditions;
 mod driver;
+mod files;
 mod link;
 mod rng;
 mod seeds;

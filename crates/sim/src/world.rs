@@ -1,6 +1,7 @@
 //! The world that drivers share: clock, events, connections.
 
 use crate::driver::{SimDriver, SimSocket};
+use crate::files::{FileOperation, SimFile};
 use crate::link::{Link, Piece, Side};
 use crate::wires::{ATTEMPT_NS, Wire};
 use crate::{Conditions, Rng};
@@ -32,6 +33,7 @@ impl SimNetwork {
             listeners: BTreeMap::new(),
             wires: BTreeMap::new(),
             stations: Vec::new(),
+            files: Vec::new(),
             orphans: Arc::default(),
             next_port: 40_000,
         };
@@ -127,6 +129,8 @@ pub(crate) enum Event {
     GiveUp { link: usize, side: Side },
     /// The connection is lost.
     Lose { link: usize },
+    /// A file operation is done.
+    File(FileOperation),
     /// The end learns that it is lost.
     Kill { link: usize, side: Side, error: ErrorKind },
 }
@@ -143,6 +147,7 @@ pub(crate) struct World {
     /// By the server's address; one that is missing is whole.
     pub(crate) wires: BTreeMap<IpAddr, Wire>,
     pub(crate) stations: Vec<Station>,
+    pub(crate) files: Vec<SimFile>,
     /// Accepted connections whose socket was dropped before a driver took it.
     pub(crate) orphans: Arc<Mutex<Vec<usize>>>,
     pub(crate) next_port: u16,
@@ -186,6 +191,7 @@ impl World {
                 let silent = self.rng.chance(silent);
                 self.cut(link, silent);
             }
+            Event::File(operation) => self.finish_file_operation(operation),
             Event::Kill { link, side, error } => self.kill(link, side, error),
         }
     }

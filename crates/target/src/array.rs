@@ -2,7 +2,7 @@
 
 use crate::{
     change::{ChangeError, change},
-    config::{AluaState, ArrayChange, ArrayConfig, WaitMode},
+    config::{AluaState, ArrayChange, ArrayConfig, Limits, WaitMode},
     engine::{Deliver, Engine, Stage},
     portals::{self, ListenOn, Portal},
     service::{Mailbox, Message, Service},
@@ -24,6 +24,9 @@ use std::{
 };
 
 type Socket = TcpStream;
+
+/// Least memory of a worker: the largest command (8 MiB) finds room beside others.
+const MEMORY_PER_WORKER_BYTES_MIN: u64 = 16 << 20;
 
 /// A running array. Stops when dropped.
 pub struct Array {
@@ -74,16 +77,17 @@ impl Array {
     pub fn start(config: ArrayConfig) -> Result<Self, ArrayError> {
         let portals = Portal::all(&config)?;
         let watch = watch(&portals)?;
-        let mut driver = EpollDriver::new().map_err(OpenDriverError::Epoll)?;
-        let engine = open_engine(&config)?;
-        let (targets, volumes) = open_targets(&config, &mut driver, engine.as_ref())?;
-        let door = engine.as_ref().map(Engine::door);
-        let service = Arc::new(Service::new(&config, targets, volumes, door));
-        drop(driver);
         let workers = match config.workers {
             0 => system::allowed_cpus().map_err(ArrayError::Host)?.len(),
             count => count,
         };
+        check_memory(&config.limits, workers)?;
+        let mut driver = EpollDriver::new().map_err(OpenDriverError::Epoll)?;
+        let engine = open_engine(&config)?;
+        let (targets, volumes) = open_targets(&config, &mut driver, engine.as_ref())?;
+        let door = engine.as_ref().map(Engine::door);
+        let service = Arc::new(Service::new(&config, workers, targets, volumes, door));
+        drop(driver);
         let addresses = watch.as_ref().map(addresses_of).unwrap_or_default();
         service.portals().learn_all(addresses.clone());
         let mut array = Self { service, engine, threads: Vec::new(), driver: "", network: None };
@@ -377,14 +381,25 @@ fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {
         ("nop_interval_s", limits.nop_interval_s),
         ("nop_timeout_s", limits.nop_timeout_s),
         ("stall_timeout_s", limits.stall_timeout_s),
+        ("pressed_stall_timeout_s", limits.pressed_stall_timeout_s),
     ];
-    if limits.stall_timeout_s == 0.0 {
-        return wrong("stall_timeout_s", "more than 0: others may wait for what a stalled peer holds");
+    for (key, time) in &times[4..] {
+        if *time == 0.0 {
+            return wrong(key, "more than 0: others may wait for what a stalled peer holds");
+        }
     }
     match times.iter().find(|(_, time)| !(0.0..=1e6).contains(time)) {
         Some((key, _)) => wrong(key, "0 to 1000000 seconds"),
         None => Ok(()),
     }
+}
+
+/// Whether each worker gets enough memory for the largest command beside others.
+fn check_memory(limits: &Limits, workers: usize) -> Result<(), ArrayError> {
+    if limits.memory_bytes / (workers.max(1) as u64) < MEMORY_PER_WORKER_BYTES_MIN {
+        return Err(ArrayError::Limit { key: "memory_bytes", rule: "at least 16777216 (16 MiB) per worker" });
+    }
+    Ok(())
 }
 
 /// Why an array cannot start. [`ArrayError::blame`] says whose fault it is.

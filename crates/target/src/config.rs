@@ -220,6 +220,11 @@ pub struct Limits {
     /// A peer that owes us something for this long loses its session: all data of a write, or room for our answers. Others
     /// may wait for what it holds, so this is more than 0.
     pub stall_timeout_s: f64,
+    /// The same while others wait for memory that it holds. More than 0.
+    pub pressed_stall_timeout_s: f64,
+    /// Memory for the I/O buffers and answers of all sessions together, at least 16 MiB per worker. One session may hold up
+    /// to a fifth of it; what is free is shared.
+    pub memory_bytes: u64,
     /// Commands that a session may have outstanding, over all its connections.
     pub commands_per_session: u32,
     /// Connections that a session may have (`MaxConnections`); 1 = every session has one.
@@ -244,6 +249,8 @@ impl Default for Limits {
             nop_interval_s: 0.0,
             nop_timeout_s: 30.0,
             stall_timeout_s: 60.0,
+            pressed_stall_timeout_s: 2.0,
+            memory_bytes: 256 << 20,
             commands_per_session: 128,
             connections_per_session: 8,
             max_recv_data_segment_bytes: 262_144,

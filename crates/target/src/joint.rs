@@ -9,10 +9,11 @@
 //! here if that is all of it, otherwise where it was received, and its connection is not read meanwhile. So what a peer
 //! can make us hold is one header per place in the window.
 
+use crate::hold::Hold;
 use linerate_io::Nanos;
 use linerate_iscsi::{
     params::SessionParams,
-    pdu::{ScsiCommand, TaskFunction},
+    pdu::ScsiCommand,
     window::{CommandWindow, before},
 };
 use std::collections::VecDeque;
@@ -35,25 +36,24 @@ pub(crate) enum Victims {
 }
 
 /// What a connection wants of the other connections of its session, and who is told when it is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) from: Place,
-    /// Tag of the request.
-    pub(crate) itt: u32,
     pub(crate) what: What,
 }
 
 /// See [`Order`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// A task management function ends tasks.
-    Abort { function: TaskFunction, victims: Victims },
-    /// The connection with this ID is logged out over another one.
-    LogOut { cid: u16 },
+    /// A task management function ends tasks. `due`: number of its answer at the connection that ordered it, which `hold`
+    /// keeps back.
+    Abort { victims: Victims, due: usize, hold: Hold },
+    /// The connection with this ID is logged out over another one. `itt`: tag of the request.
+    LogOut { itt: u32, cid: u16 },
 }
 
 /// What the worker has to do next.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Work {
     /// The session is over: close this connection.
     Close(Place),

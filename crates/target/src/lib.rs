@@ -17,11 +17,15 @@
 //! arrived together is answered by one send.
 
 mod array;
+mod budget;
 mod change;
 mod config;
 mod connection;
+mod context;
 mod engine;
+mod hold;
 mod joint;
+mod operation;
 mod pages;
 mod partner;
 mod pool;

@@ -1,71 +1,146 @@
-//! I/O buffers of a worker: chunks of attached regions, lent to file volumes' commands and taken back.
+//! I/O buffers of a worker: chunks of attached regions, lent to commands and taken back.
+//!
+//! [`Chunks`] are owned by one place at a time: by a task, by the receive or the volume operation that works on them, or by
+//! the answers that are being sent from them. They cannot be copied, so what another place owns cannot be given back.
 
-use linerate_io::{Driver, Region, Seg};
+use crate::{
+    budget::{Budget, Share},
+    pages::Part,
+};
+use linerate_io::{Driver, Region, RegionId, Seg};
+use linerate_iscsi::digest::Crc32c;
 use std::{io, sync::Arc};
 
 /// Size of one chunk: a small I/O takes one, a large one takes several.
 pub(crate) const CHUNK_BYTES: u32 = 32 * 1024;
 /// Chunks of one region.
 const CHUNKS_PER_REGION: u32 = 256;
-/// Most regions: 64 MiB, several times the largest command.
-const REGIONS_MAX: usize = 8;
-const CHUNKS_MAX: usize = REGIONS_MAX * CHUNKS_PER_REGION as usize;
+/// Lists of segments kept for reuse.
+const SPARE_LISTS: usize = 1024;
 
-/// Chunks of memory that a driver can read into and send from. Grows when needed, up to a limit.
+/// I/O buffers in order, owned by their holder. They go back by [`ChunkPool::give_back`].
 #[derive(Debug, Default)]
+pub(crate) struct Chunks(Vec<Seg>);
+
+impl Chunks {
+    pub(crate) const NONE: Self = Self(Vec::new());
+
+    pub(crate) fn segs(&self) -> &[Seg] {
+        &self.0
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.0.iter().map(|seg| seg.len as usize).sum()
+    }
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        debug_assert!(self.0.is_empty() || std::thread::panicking(), "chunks go back to their pool");
+    }
+}
+
+/// Chunks of memory that a driver can read into and send from. Grows when needed, up to its budget.
+#[derive(Debug)]
 pub(crate) struct ChunkPool {
-    regions: Vec<(linerate_io::RegionId, Arc<Region>)>,
+    budget: Budget,
+    /// By index of the region at the driver.
+    regions: Vec<Option<Arc<Region>>>,
     free: Vec<Seg>,
-    lent: usize,
+    lists: Vec<Vec<Seg>>,
+    /// Counts what came back, for those that wait for memory.
+    returns: u64,
 }
 
 impl ChunkPool {
-    /// What one connection may hold when chunks are short: 8 MiB, the largest command.
-    pub(crate) const SHARE_CHUNKS: usize = CHUNKS_MAX / 8;
+    pub(crate) fn new(limit_bytes: u64) -> Self {
+        let budget = Budget::new(limit_bytes);
+        Self { budget, regions: Vec::new(), free: Vec::new(), lists: Vec::new(), returns: 0 }
+    }
 
-    /// Lends chunks for `len` bytes; the last one is cut to what is needed. `Ok(false)`: not enough free now.
-    pub(crate) fn take<D: Driver>(
-        &mut self,
-        driver: &mut D,
-        len: u32,
-        into: &mut Vec<Seg>,
-    ) -> io::Result<bool> {
+    /// Lends chunks for `len` bytes; the last one is cut to what is needed. None: the connection has to wait, or the host
+    /// has no memory.
+    pub(crate) fn take<D: Driver>(&mut self, driver: &mut D, share: &mut Share, len: u32) -> Option<Chunks> {
+        if !self.may_take(share, len) {
+            return None;
+        }
         let wanted = len.div_ceil(CHUNK_BYTES) as usize;
         while self.free.len() < wanted {
-            if self.regions.len() == REGIONS_MAX {
-                return Ok(false);
+            if let Err(error) = self.grow(driver) {
+                tracing::warn!(%error, "the host has no memory for I/O buffers");
+                return None;
             }
-            self.grow(driver)?;
         }
+        self.budget.take(share, chunked_bytes(len));
+        let mut list = self.lists.pop().unwrap_or_default();
         let mut left = len;
         for seg in self.free.drain(self.free.len() - wanted..) {
             let piece = left.min(CHUNK_BYTES);
-            into.push(Seg { len: piece, ..seg });
+            list.push(Seg { len: piece, ..seg });
             left -= piece;
         }
-        self.lent += wanted;
-        Ok(true)
+        Some(Chunks(list))
     }
 
-    /// Whether chunks for `len` bytes are free or can still be made.
-    pub(crate) fn has(&self, len: u32) -> bool {
-        CHUNKS_MAX - self.lent >= len.div_ceil(CHUNK_BYTES) as usize
-    }
-
-    /// Whether so much is lent that connections have to share.
-    pub(crate) fn is_short(&self) -> bool {
-        self.lent >= CHUNKS_MAX / 4
+    /// Whether a connection may take so much.
+    pub(crate) fn may_take(&self, share: &Share, len: u32) -> bool {
+        self.budget.allows(share, chunked_bytes(len))
     }
 
     /// Takes chunks back.
-    pub(crate) fn give_back(&mut self, segs: &mut Vec<Seg>) {
-        self.lent -= segs.len();
-        self.free.extend(segs.drain(..).map(|seg| Seg { len: CHUNK_BYTES, ..seg }));
+    pub(crate) fn give_back(&mut self, share: &mut Share, mut chunks: Chunks) {
+        let mut list = std::mem::take(&mut chunks.0);
+        if list.capacity() == 0 {
+            return;
+        }
+        if !list.is_empty() {
+            self.returns += 1;
+            self.budget.give_back(share, list.len() as u64 * u64::from(CHUNK_BYTES));
+            self.free.extend(list.drain(..).map(|seg| Seg { len: CHUNK_BYTES, ..seg }));
+        }
+        if self.lists.len() < SPARE_LISTS {
+            self.lists.push(list);
+        }
     }
 
-    /// Bytes that are lent.
+    /// Moves chunks to the end of others.
+    pub(crate) fn append(&mut self, to: &mut Chunks, mut chunks: Chunks) {
+        if to.0.capacity() == 0 {
+            return *to = chunks;
+        }
+        let mut list = std::mem::take(&mut chunks.0);
+        to.0.append(&mut list);
+        self.lists.push(list);
+    }
+
+    /// Counts memory elsewhere as a part of this one. None: the connection has to do without.
+    pub(crate) fn charge(&mut self, share: &mut Share, bytes: u32) -> Option<Charge> {
+        self.budget.allows(share, bytes.into()).then(|| {
+            self.budget.take(share, bytes.into());
+            Charge(bytes)
+        })
+    }
+
+    /// Memory that was charged is free again.
+    pub(crate) fn discharge(&mut self, share: &mut Share, mut charge: Charge) {
+        if charge.0 > 0 {
+            self.returns += 1;
+            self.budget.give_back(share, std::mem::take(&mut charge.0).into());
+        }
+    }
+
+    /// Changes whenever something came back.
+    pub(crate) fn returns(&self) -> u64 {
+        self.returns
+    }
+
+    /// Bytes that are lent or charged.
     pub(crate) fn lent_bytes(&self) -> u64 {
-        self.lent as u64 * u64::from(CHUNK_BYTES)
+        self.budget.used_bytes()
     }
 
     /// Copies `bytes` into lent chunks, `at` bytes from their beginning. What does not fit is left out.
@@ -86,6 +161,17 @@ impl ChunkPool {
         }
     }
 
+    /// Copies parts of a volume in memory into lent chunks, which are as long.
+    pub(crate) fn copy_from<'a>(&self, segs: &[Seg], parts: impl Iterator<Item = Part<'a>>) {
+        let mut at = 0;
+        for part in parts {
+            part.region.for_each_chunk(part.offset, part.len, |bytes| {
+                self.write(segs, at, bytes);
+                at += bytes.len() as u32;
+            });
+        }
+    }
+
     /// Repeats `pattern` over all of the chunks. Chunks hold whole patterns, whose length is a power of two.
     pub(crate) fn fill(&self, segs: &[Seg], pattern: &[u8]) {
         for &seg in segs {
@@ -93,16 +179,25 @@ impl ChunkPool {
         }
     }
 
-    /// The memory that a chunk lies in.
+    /// The memory that a chunk is a part of.
     pub(crate) fn region(&self, seg: Seg) -> &Arc<Region> {
-        let held = self.regions.iter().find(|(id, _)| *id == seg.region);
-        &held.expect("a chunk comes from a region of this pool").1
+        let region = self.regions.get(seg.region.index() as usize).and_then(Option::as_ref);
+        region.expect("a chunk comes from a region of this pool")
+    }
+
+    /// Continues a checksum over `len` bytes of lent chunks from byte `at` on.
+    pub(crate) fn digest(&self, segs: &[Seg], at: u32, len: u32, mut crc: Crc32c) -> Crc32c {
+        for (seg, start, len) in pieces(segs, at, len) {
+            let offset = seg.offset + u64::from(start);
+            self.region(seg).for_each_chunk(offset, u64::from(len), |chunk| crc = crc.update(chunk));
+        }
+        crc
     }
 
     fn grow<D: Driver>(&mut self, driver: &mut D) -> io::Result<()> {
         let region = Region::anonymous(u64::from(CHUNK_BYTES * CHUNKS_PER_REGION))?;
         let id = driver.attach(Arc::clone(&region));
-        self.regions.push((id, region));
+        self.remember(id, region);
         self.free.reserve(CHUNKS_PER_REGION as usize);
         for chunk in (0..CHUNKS_PER_REGION).rev() {
             let offset = u64::from(chunk * CHUNK_BYTES);
@@ -110,9 +205,36 @@ impl ChunkPool {
         }
         Ok(())
     }
+
+    fn remember(&mut self, id: RegionId, region: Arc<Region>) {
+        let index = id.index() as usize;
+        if self.regions.len() <= index {
+            self.regions.resize(index + 1, None);
+        }
+        self.regions[index] = Some(region);
+    }
 }
 
-/// The parts of `segs` that lie in `len` bytes from byte `at`: segment, start within it, length.
+/// Bytes of the chunks that `len` bytes need.
+fn chunked_bytes(len: u32) -> u64 {
+    u64::from(len.div_ceil(CHUNK_BYTES)) * u64::from(CHUNK_BYTES)
+}
+
+/// Bytes that a task keeps outside the pool, counted as a part of it.
+#[derive(Debug, Default)]
+pub(crate) struct Charge(u32);
+
+impl Charge {
+    pub(crate) const NONE: Self = Self(0);
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        debug_assert!(self.0 == 0 || std::thread::panicking(), "a charge goes back to its pool");
+    }
+}
+
+/// The parts of `segs` that are in `len` bytes from byte `at`: segment, start within it, length.
 pub(crate) fn pieces(segs: &[Seg], at: u32, len: u32) -> impl Iterator<Item = (Seg, u32, u32)> {
     let (mut skip, mut left) = (at, len);
     segs.iter().filter_map(move |&seg| {
@@ -129,35 +251,44 @@ pub(crate) fn pieces(segs: &[Seg], at: u32, len: u32) -> impl Iterator<Item = (S
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK_BYTES, ChunkPool, pieces};
+    use super::{CHUNK_BYTES, ChunkPool, Chunks, pieces};
+    use crate::budget::Share;
     use linerate_io::{EpollDriver, RegionId, Seg};
 
     #[test]
     fn chunks_are_lent_cut_and_taken_back() {
-        let (mut pool, mut driver) = (ChunkPool::default(), EpollDriver::new().unwrap());
-        let mut segs = Vec::new();
-        assert!(pool.take(&mut driver, 3 * CHUNK_BYTES + 512, &mut segs).unwrap());
-        assert_eq!(segs.iter().map(|seg| seg.len).sum::<u32>(), 3 * CHUNK_BYTES + 512);
+        let (mut pool, mut driver) = (ChunkPool::new(64 << 20), EpollDriver::new().unwrap());
+        let mut share = Share::default();
+        let chunks = pool.take(&mut driver, &mut share, 3 * CHUNK_BYTES + 512).unwrap();
+        assert_eq!(chunks.len_bytes(), 3 * CHUNK_BYTES as usize + 512);
         let bytes: Vec<u8> = (0..=255).cycle().take(CHUNK_BYTES as usize).collect();
-        pool.write(&segs, CHUNK_BYTES - 100, &bytes);
+        pool.write(chunks.segs(), CHUNK_BYTES - 100, &bytes);
         let mut back = vec![0; bytes.len()];
-        pool.read(&segs, CHUNK_BYTES - 100, &mut back);
+        pool.read(chunks.segs(), CHUNK_BYTES - 100, &mut back);
         assert_eq!(back, bytes);
-        pool.give_back(&mut segs);
-        assert_eq!(pool.lent_bytes(), 0);
+        pool.give_back(&mut share, chunks);
+        assert_eq!((pool.lent_bytes(), share.bytes()), (0, 0));
     }
 
     #[test]
-    fn a_full_pool_says_so_and_keeps_nothing() {
-        let (mut pool, mut driver) = (ChunkPool::default(), EpollDriver::new().unwrap());
-        let mut held = Vec::new();
-        while pool.take(&mut driver, 8 << 20, &mut held).unwrap() {}
-        let lent = pool.lent_bytes();
-        assert!(lent <= 64 << 20);
-        assert!(!pool.take(&mut driver, 8 << 20, &mut held).unwrap());
-        assert_eq!(pool.lent_bytes(), lent);
-        pool.give_back(&mut held);
-        assert!(pool.take(&mut driver, 8 << 20, &mut held).unwrap());
+    fn what_is_lent_stays_below_the_limit() {
+        let (mut pool, mut driver) = (ChunkPool::new(64 << 20), EpollDriver::new().unwrap());
+        let mut held: Vec<(Share, Vec<Chunks>)> = Vec::new();
+        for _ in 0..100 {
+            let (mut share, mut chunks) = (Share::default(), Vec::new());
+            while let Some(more) = pool.take(&mut driver, &mut share, 1 << 20) {
+                chunks.push(more);
+            }
+            held.push((share, chunks));
+        }
+        assert!(pool.lent_bytes() <= 64 << 20);
+        for (share, chunks) in &mut held {
+            chunks.drain(..).for_each(|chunks| pool.give_back(share, chunks));
+        }
+        assert_eq!(pool.lent_bytes(), 0);
+        let mut share = Share::default();
+        let again = pool.take(&mut driver, &mut share, 8 << 20).unwrap();
+        pool.give_back(&mut share, again);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use crate::{
     config::{ArrayConfig, Limits},
     engine::{EngineDoor, Finished},
+    hold::Hold,
     portals::PortalTable,
     stats::{ArrayStats, LiveSession, SessionStats, SharedCounters},
     target::Target,
@@ -58,6 +59,10 @@ pub(crate) enum Message<S> {
     Close(ConnectionKey),
     /// A session that this connection's login waits for has left nothing behind.
     Proceed(ConnectionKey),
+    /// Nothing holds an answer of this connection back any more.
+    Due { connection: ConnectionKey, number: usize },
+    /// End the tasks that something has ended at their units.
+    EndOutdated(Hold),
     /// The engine is done with requests of this worker.
     Answers(Vec<Finished>),
     /// Ask the initiators to log out, then close everything.
@@ -127,6 +132,8 @@ struct Sessions {
 /// The shared part of an array. `S` is the driver's socket type.
 pub(crate) struct Service<S> {
     pub(crate) limits: Limits,
+    /// A worker's part of [`Limits::memory_bytes`].
+    pub(crate) memory_per_worker_bytes: u64,
     pub(crate) targets: Vec<Arc<Target>>,
     pub(crate) volumes: Vec<Volume>,
     /// Where operations on managed volumes are asked for, if there are any.
@@ -138,14 +145,17 @@ pub(crate) struct Service<S> {
 }
 
 impl<S> Service<S> {
+    /// `workers`: how many there will be.
     pub(crate) fn new(
         config: &ArrayConfig,
+        workers: usize,
         targets: Vec<Arc<Target>>,
         volumes: Vec<Volume>,
         engine: Option<EngineDoor>,
     ) -> Self {
         Self {
             limits: config.limits.clone(),
+            memory_per_worker_bytes: config.limits.memory_bytes / workers.max(1) as u64,
             targets,
             volumes,
             engine,
@@ -422,7 +432,7 @@ mod tests {
     #[test]
     fn new_connections_go_to_the_least_loaded_worker() {
         let config = serde_json::from_str(r#"{"targets": []}"#).unwrap();
-        let service = Service::<()>::new(&config, Vec::new(), Vec::new(), None);
+        let service = Service::<()>::new(&config, 1, Vec::new(), Vec::new(), None);
         service.introduce((0..3).map(|_| Arc::new(Mailbox::new(Box::new(|| ())))).collect());
         let loads =
             || service.mailboxes().iter().map(|mailbox| mailbox.load.load(Relaxed)).collect::<Vec<_>>();

@@ -8,19 +8,17 @@ mod several;
 use crate::{
     array::{ArrayError, open_targets},
     change::{ChangeError, change},
-    config::{ArrayChange, ArrayConfig, Limits},
-    connection::{Connection, Ends, SpareLists},
-    engine::{Answer, Fault, Finished, Operation, Outcome, Piece, Request},
-    joint::Joints,
-    pool::ChunkPool,
+    config::{ArrayChange, ArrayConfig},
+    connection::{Connection, Ends},
+    context::Core,
+    engine::{Answer, Fault, Finished, Outcome},
+    operation::{InFlight, Origin},
     portals::{ListenOn, Portal, can_serve},
     service::{Arrival, ConnectionKey, Mailbox, Message, Service},
-    stats::{ArrayStats, Counters, SessionStats},
-    volume::Media,
+    stats::{ArrayStats, SessionStats},
 };
-use linerate_io::{Buffer, Completion, Driver, Handle, Nanos, Seg, SocketOptions, Wait, net::NetEvent};
+use linerate_io::{Completion, Driver, Handle, Nanos, SocketOptions, Wait, net::NetEvent};
 use std::{
-    collections::VecDeque,
     io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
@@ -28,94 +26,14 @@ use std::{
 
 /// How often timeouts are looked at.
 const TICK_NS: Nanos = 100_000_000;
-/// How long tasks that wait for other tasks rest before they are tried again.
+/// How long tasks that wait for other tasks rest before they are tried again: at first, and at most while none of them
+/// gets on.
 const RETRY_NS: Nanos = 50_000;
+const RETRY_NS_MAX: Nanos = 5_000_000;
+/// How long connections wait for memory before others that hold it are looked at.
+const PRESSED_NS: Nanos = 100_000_000;
 /// How long initiators have to log out when the array stops.
 const GRACE_NS: Nanos = 500_000_000;
-/// Receive buffers of each size that a worker keeps for reuse.
-const SPARE_BUFFERS: usize = 64;
-/// Staging buffers that a worker keeps for reuse; each is as long as the largest data segment at most.
-const SPARE_STAGING: usize = 8;
-
-/// Fills a slice with bytes that peers cannot predict.
-pub(crate) type Random = dyn FnMut(&mut [u8]) + Send;
-
-/// What connections need from their worker.
-pub(crate) struct Core<D: Driver> {
-    pub(crate) driver: D,
-    /// Where others leave messages, and find the counters.
-    mailbox: Arc<Mailbox<D::Socket>>,
-    pub(crate) service: Arc<Service<D::Socket>>,
-    pub(crate) limits: Limits,
-    pub(crate) index: usize,
-    pub(crate) media: Media,
-    /// Requests to the engine, sent at the end of a turn.
-    requests: Vec<Request>,
-    pub(crate) pool: ChunkPool,
-    /// Receive buffers for reuse.
-    pub(crate) small_buffers: Vec<Buffer>,
-    pub(crate) large_buffers: Vec<Buffer>,
-    /// Memory for payload that waits for its digest, for reuse: sessions that rest keep none.
-    staging: Vec<Vec<u8>>,
-    pub(crate) spare_lists: SpareLists,
-    pub(crate) counters: Counters,
-    /// Time of the last poll.
-    pub(crate) now: Nanos,
-    /// Connections whose parsing waits for I/O buffers.
-    pub(crate) starved: VecDeque<u32>,
-    /// Tasks that wait for others: connection and task slot.
-    pub(crate) waiting: Vec<(u32, u32)>,
-    /// Sessions that may have several connections.
-    pub(crate) joints: Joints,
-    /// For challenges.
-    pub(crate) random: Box<Random>,
-}
-
-impl<D: Driver> Core<D> {
-    /// Asks the engine for an operation, whose bytes are or go where `segs` say; the answer comes by mail.
-    pub(crate) fn ask_engine(&mut self, volume: u32, operation: Operation, segs: &[Seg], tag: u64) {
-        let piece = |seg: &Seg| Piece {
-            region: Arc::clone(self.pool.region(*seg)),
-            offset: seg.offset,
-            len: seg.len,
-        };
-        let memory = segs.iter().map(piece).collect();
-        self.requests.push(Request { volume, operation, memory, worker: self.index, tag });
-    }
-
-    /// Shows the counters to others.
-    pub(crate) fn publish(&mut self) {
-        self.counters.pool_bytes = self.pool.lent_bytes();
-        self.mailbox.counters.publish(&self.counters);
-    }
-
-    /// Takes a receive buffer back for reuse.
-    pub(crate) fn keep_buffer(&mut self, buffer: Buffer, large: bool) {
-        let spare = if large { &mut self.large_buffers } else { &mut self.small_buffers };
-        if spare.len() < SPARE_BUFFERS {
-            spare.push(buffer);
-        }
-    }
-
-    /// Adds payload to what waits for the end of its data segment.
-    pub(crate) fn stage(&mut self, staged: &mut Vec<u8>, payload: &[u8]) {
-        if staged.capacity() == 0
-            && let Some(spare) = self.staging.pop()
-        {
-            *staged = spare;
-        }
-        staged.extend_from_slice(payload);
-    }
-
-    /// Takes memory of [`Core::stage`] back for reuse.
-    pub(crate) fn keep_staging(&mut self, mut staged: Vec<u8>) {
-        if staged.capacity() > 0 && self.staging.len() < SPARE_STAGING {
-            staged.clear();
-            self.staging.push(staged);
-        }
-    }
-}
-
 /// A connection's place in the worker's table.
 struct Place {
     generation: u32,
@@ -144,6 +62,11 @@ pub struct Worker<D: Driver> {
     completions: Vec<Completion<D::Socket>>,
     messages: Vec<Message<D::Socket>>,
     next_tick: Nanos,
+    /// How long tasks that wait for others rest next time, and when they are tried again.
+    retry_ns: Nanos,
+    retry_at: Nanos,
+    /// What had come back when connections that wait for memory were looked at last.
+    returns_seen: u64,
     /// Set when the array stops: when the connections that are left are closed.
     stopping: Option<Nanos>,
 }
@@ -158,7 +81,7 @@ impl<D: Driver> Worker<D> {
     ) -> Result<Self, ArrayError> {
         let portals = Portal::all(config)?;
         let (targets, volumes) = open_targets(config, &mut driver, None)?;
-        let service = Arc::new(Service::new(config, targets, volumes, None));
+        let service = Arc::new(Service::new(config, 1, targets, volumes, None));
         let mut worker = Self::new(driver, Arc::clone(&service), 0).map_err(ArrayError::Host)?;
         worker.core.random = Box::new(random);
         service.introduce(vec![worker.mailbox()]);
@@ -169,33 +92,13 @@ impl<D: Driver> Worker<D> {
     }
 
     /// A worker that serves `service`'s volumes through `driver`.
-    pub(crate) fn new(mut driver: D, service: Arc<Service<D::Socket>>, index: usize) -> io::Result<Self> {
-        let waker = driver.waker();
-        let mailbox = Arc::new(Mailbox::new(Box::new(move || D::wake(&waker))));
-        let media = Media::attach(&service.volumes, &mut driver)?;
-        let core = Core {
-            now: driver.now(),
-            driver,
-            mailbox,
-            limits: service.limits.clone(),
-            service,
-            index,
-            media,
-            requests: Vec::new(),
-            pool: ChunkPool::default(),
-            small_buffers: Vec::new(),
-            large_buffers: Vec::new(),
-            staging: Vec::new(),
-            spare_lists: SpareLists::default(),
-            counters: Counters::default(),
-            starved: VecDeque::new(),
-            waiting: Vec::new(),
-            joints: Joints::default(),
-            // Without random bytes no challenge is safe. The host has them from its first seconds on.
-            random: Box::new(|bytes| getrandom::fill(bytes).expect("the host gives random bytes")),
-        };
+    pub(crate) fn new(driver: D, service: Arc<Service<D::Socket>>, index: usize) -> io::Result<Self> {
+        let core = Core::new(driver, service, index)?;
         Ok(Self {
             next_tick: core.now + TICK_NS,
+            retry_ns: RETRY_NS,
+            retry_at: 0,
+            returns_seen: 0,
             core,
             places: Vec::new(),
             free: Vec::new(),
@@ -331,7 +234,7 @@ impl<D: Driver> Worker<D> {
     pub fn turn(&mut self, wait: Wait) -> io::Result<()> {
         let mut until = self.next_tick;
         if !self.core.waiting.is_empty() {
-            until = until.min(self.core.now + RETRY_NS);
+            until = until.min(self.retry_at);
         }
         let wait = match wait {
             Wait::Never => Wait::Never,
@@ -345,6 +248,7 @@ impl<D: Driver> Worker<D> {
             self.complete(completion);
         }
         self.completions = completions;
+        self.end_outdated();
         self.retry_waiting();
         self.feed_starved();
         if self.core.now >= self.next_tick {
@@ -364,7 +268,7 @@ impl<D: Driver> Worker<D> {
                 self.with_stream(stream, |connection, core| connection.sent(core, &result, outgoing));
             }
             Completion::File { tag, result, .. } => {
-                self.medium_done(tag, Outcome(result.map(Answer::Moved).map_err(Fault::Host)));
+                self.operation_done(tag, Outcome(result.map(Answer::Moved).map_err(Fault::Host)));
             }
             Completion::Accepted { listener, result: Ok((socket, peer)) } => {
                 // Without its portal it was accepted too late: the address is gone.
@@ -381,13 +285,15 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// A volume operation is over, whoever did it.
-    fn medium_done(&mut self, tag: u64, outcome: Outcome) {
-        let (place, slot) = ((tag >> 32) as u32, tag as u32);
+    /// A volume operation is over.
+    fn operation_done(&mut self, tag: u64, outcome: Outcome) {
         if outcome.0.is_err() {
             self.core.counters.medium_errors += 1;
         }
-        self.with_place(place, |connection, core| connection.medium_done(core, slot, outcome));
+        let InFlight { origin, chunks } = self.core.operations.remove(tag as usize);
+        self.with_place(origin.connection.index, |connection, core| {
+            connection.medium_done(core, origin.task, chunks, outcome);
+        });
     }
 
     /// Sends what the engine was asked for in this turn.
@@ -401,7 +307,7 @@ impl<D: Driver> Worker<D> {
             None => requests,
         };
         for request in unanswered {
-            self.medium_done(request.tag, Outcome(Err(Fault::Gone)));
+            self.operation_done(request.tag, Outcome(Err(Fault::Gone)));
         }
     }
 
@@ -465,6 +371,14 @@ impl<D: Driver> Worker<D> {
         }
     }
 
+    fn with_connection(&mut self, key: ConnectionKey, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
+        self.with_place(key.index, |connection, core| {
+            if connection.key() == key {
+                act(connection, core);
+            }
+        });
+    }
+
     fn with_place(&mut self, index: u32, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
         self.act_on(index, act);
         if self.core.joints.is_unsettled() {
@@ -480,7 +394,7 @@ impl<D: Driver> Worker<D> {
         connection.begin_gathering(&mut self.core.spare_lists);
         act(connection, &mut self.core);
         connection.end_turn(&mut self.core.joints);
-        connection.end_gathering(&mut self.core.spare_lists);
+        connection.end_gathering(&mut self.core.spare_lists, &mut self.core.answers);
         if let Some(worker) = connection.moves_to() {
             return self.hand_over(index, worker);
         }
@@ -501,21 +415,19 @@ impl<D: Driver> Worker<D> {
             match message {
                 Message::Adopt(arrival) => self.adopt(arrival),
                 Message::Network(event) => self.follow(&event),
-                Message::Proceed(key) => self.with_place(key.index, |connection, core| {
-                    if connection.key() == key {
-                        connection.proceed(core);
-                    }
-                }),
-                Message::Close(key) => self.with_place(key.index, |connection, core| {
-                    if connection.key() == key {
-                        connection.close(core);
-                    }
-                }),
+                Message::Proceed(key) => self.with_connection(key, Connection::proceed),
+                Message::Close(key) => self.with_connection(key, Connection::close),
                 Message::Answers(answers) => {
                     for Finished { tag, outcome } in answers {
-                        self.medium_done(tag, outcome);
+                        self.operation_done(tag, outcome);
                     }
                 }
+                Message::Due { connection, number } => {
+                    self.with_connection(connection, |connection, core| {
+                        connection.answer_due(core, number);
+                    });
+                }
+                Message::EndOutdated(hold) => self.core.outdated.push(hold),
                 Message::Stop => self.stop(),
             }
         }
@@ -533,27 +445,77 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Tries again what waited for other commands.
-    fn retry_waiting(&mut self) {
-        if self.core.waiting.is_empty() {
+    /// Ends the tasks that something has ended at their units.
+    fn end_outdated(&mut self) {
+        if self.core.outdated.is_empty() {
             return;
         }
-        for (place, slot) in std::mem::take(&mut self.core.waiting) {
-            self.with_place(place, |connection, core| connection.resume_task(core, slot));
+        let holds = std::mem::take(&mut self.core.outdated);
+        for index in 0..self.places.len() as u32 {
+            self.with_place(index, |connection, core| connection.abort_outdated(core, &holds));
         }
     }
 
-    /// Lets connections go on that waited for I/O buffers, first come first served.
-    fn feed_starved(&mut self) {
-        for _ in 0..self.core.starved.len() {
-            let Some(place) = self.core.starved.pop_front() else { return };
-            self.with_place(place, Connection::feed);
+    /// Tries again what waited for other commands.
+    fn retry_waiting(&mut self) {
+        if self.core.waiting.is_empty() || self.core.now < self.retry_at {
+            return;
         }
+        let waiting = std::mem::take(&mut self.core.waiting);
+        let before = waiting.len();
+        for Origin { connection, task } in waiting {
+            self.with_connection(connection, |connection, core| connection.resume_task(core, task));
+        }
+        let gets_on = self.core.waiting.len() < before;
+        self.retry_ns = if gets_on { RETRY_NS } else { (self.retry_ns * 2).min(RETRY_NS_MAX) };
+        self.retry_at = self.core.now + self.retry_ns;
+    }
+
+    /// Lets connections go on that wait for memory, in turn, if some has come back.
+    fn feed_starved(&mut self) {
+        if self.core.starved.is_empty() || self.returns_seen == self.core.pool.returns() {
+            return;
+        }
+        self.returns_seen = self.core.pool.returns();
+        for _ in 0..self.core.starved.len() {
+            let Some(key) = self.core.starved.pop_front() else { return };
+            self.with_connection(key, Connection::feed);
+        }
+    }
+
+    /// When connections have waited for memory for a while: drops the one that holds most of it for a peer that owes us
+    /// something, and has done so for longer than is allowed then.
+    fn relieve(&mut self) {
+        let Self { core, places, .. } = self;
+        let connection = |key: &ConnectionKey| places.get(key.index as usize)?.connection.as_ref();
+        let starved_since = core.starved.iter().filter_map(|key| connection(key)?.starved_since()).min();
+        if starved_since.is_none_or(|since| core.now < since + PRESSED_NS) {
+            return;
+        }
+        let limit_ns = (core.limits.pressed_stall_timeout_s * 1e9) as Nanos;
+        let hoarders = (0..).zip(places).filter_map(|(index, place)| {
+            let connection = place.connection.as_ref()?;
+            let stalled = connection.owed_since().is_some_and(|since| core.now >= since + limit_ns);
+            (stalled && connection.held_bytes() > 0).then(|| (connection.held_bytes(), index))
+        });
+        let Some((held_bytes, index)) = hoarders.max() else { return };
+        self.core.counters.timeouts += 1;
+        self.with_place(index, |connection, core| {
+            tracing::warn!(
+                peer = %connection.peer(),
+                held_bytes,
+                "closing a connection: it holds I/O memory that others wait for, and its peer does not go on"
+            );
+            connection.close(core);
+        });
     }
 
     fn tick(&mut self) {
         self.next_tick = self.core.now + TICK_NS;
         self.look_for_gaps();
+        self.relieve();
+        // The host may have memory again.
+        self.returns_seen = u64::MAX;
         let over = self.stopping.is_some_and(|time| self.core.now >= time);
         for index in 0..self.places.len() as u32 {
             self.with_place(index, |connection, core| {

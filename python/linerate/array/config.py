@@ -183,6 +183,10 @@ class Limits(Frozen):
     """An unanswered ping closes the session after this time."""
     stall_timeout_s: PositiveFloat = 60.0
     """A peer loses its session that owes all data of a write, or room for answers, for this long."""
+    pressed_stall_timeout_s: PositiveFloat = 2.0
+    """The same while other sessions wait for memory that it holds."""
+    memory_bytes: PositiveInt = 256 << 20
+    """I/O buffers and answers of all sessions together; at least 16 MiB per worker. One session may hold a fifth of it."""
     commands_per_session: PositiveInt = 128
     """Command window (MaxCmdSN - ExpCmdSN + 1), over all connections of a session."""
     connections_per_session: Annotated[int, Field(ge=1, le=64)] = 8

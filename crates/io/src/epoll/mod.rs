@@ -384,6 +384,10 @@ impl Driver for EpollDriver {
         }
     }
 
+    fn retract(&mut self, stream: Handle) -> bool {
+        self.stream_mut(stream).is_some_and(Stream::retract)
+    }
+
     fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
         let Some(Object::Stream(object)) = self.objects.get_mut(stream) else {
             return self.ready.push(Completion::Sent { stream, result: Err(stale()), outgoing });

@@ -98,6 +98,15 @@ impl Stream {
         Ok(())
     }
 
+    /// What the waiting receive gets goes into its buffer only. False: none waits.
+    pub(super) fn retract(&mut self) -> bool {
+        let Some(buffer) = &mut self.recv else { return false };
+        self.recv_pieces.clear();
+        push_buffer(buffer, &mut self.recv_pieces);
+        debug_assert!(!self.recv_pieces.is_empty(), "the receive needs a buffer");
+        true
+    }
+
     pub(super) fn try_recv(&mut self, handle: Handle, ready: &mut Ready) {
         if !self.wants_recv() {
             return;

@@ -448,6 +448,10 @@ impl Driver for UringDriver {
         self.begin_recv(stream, direct, buffer);
     }
 
+    fn retract(&mut self, stream: Handle) -> bool {
+        self.retract_recv(stream)
+    }
+
     fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
         self.begin_send(stream, outgoing);
     }

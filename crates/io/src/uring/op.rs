@@ -85,6 +85,12 @@ impl Ops {
         self.in_flight
     }
 
+    /// The receive of a stream that waits for bytes.
+    pub(super) fn receive_of(&self, stream: Handle) -> Option<u32> {
+        let is_it = |op: &Op| op.handle == stream && matches!(op.kind, Some(Kind::Recv { .. }));
+        self.slots.iter().position(|op| is_it(op)).map(|index| index as u32)
+    }
+
     /// Operations of one object that can be cancelled; file operations run to their end.
     pub(super) fn cancellable(&self, handle: Handle) -> impl Iterator<Item = u32> {
         let is_it = move |op: &Op| {

@@ -58,6 +58,14 @@ impl UringDriver {
         }
     }
 
+    /// What the waiting receive gets goes into its buffer only. False: none waits.
+    pub(super) fn retract_recv(&mut self, stream: Handle) -> bool {
+        let Some(index) = self.ops.receive_of(stream) else { return false };
+        // The ring itself knows nothing of the pieces: they are filled by a call of their own.
+        self.ops.get(index).pieces.clear();
+        true
+    }
+
     /// The ring says that there is something, or why there will be nothing.
     pub(super) fn finish_await(
         &mut self,

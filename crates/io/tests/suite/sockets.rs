@@ -45,6 +45,33 @@ pub(crate) fn receives_into_segments_first<D: Driver<Socket = TcpStream>>(mut be
     assert_eq!(&buffer.as_slice()[..3], b"789");
 }
 
+pub(crate) fn a_retracted_receive_fills_its_buffer_only<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {
+    let (stream, mut peer) = bench.pair();
+    let region = Region::anonymous(4096).unwrap();
+    let segs = [Seg { region: bench.driver.attach(region.clone()), offset: 0, len: 4 }];
+    assert!(!bench.driver.retract(stream), "no receive waits");
+    for round in 0..3 {
+        bench.driver.recv(stream, &segs, Buffer::new(16));
+        bench.expect_nothing();
+        assert!(bench.driver.retract(stream) && bench.driver.retract(stream), "again changes nothing");
+        peer.write_all(b"0123456789").unwrap();
+        let (result, buffer) = bench.received(stream);
+        assert_eq!((result.unwrap(), &buffer.as_slice()[..10]), (10, &b"0123456789"[..]), "round {round}");
+        assert_eq!(region.compare(0, &[0; 16]), None, "the segments are left alone");
+    }
+    // The next receive has segments again, and one that has found something keeps them.
+    peer.write_all(b"abcdef").unwrap();
+    thread::sleep(std::time::Duration::from_millis(50));
+    bench.driver.recv(stream, &segs, Buffer::new(16));
+    let retracted = bench.driver.retract(stream);
+    let (result, buffer) = bench.received(stream);
+    assert_eq!(result.unwrap(), 6);
+    let (placed, rest) = if retracted { ([0; 4], &b"abcdef"[..]) } else { (*b"abcd", &b"ef"[..]) };
+    assert_eq!((region.compare(0, &placed), &buffer.as_slice()[..rest.len()]), (None, rest));
+    bench.driver.close(stream);
+    assert!(!bench.driver.retract(stream), "a closed stream has none");
+}
+
 pub(crate) fn sends_from_regions_and_resumes_short_sends<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {
     const LEN: u32 = 8 << 20;
     let (stream, mut peer) = bench.pair();

@@ -122,6 +122,10 @@ impl Driver for AheadDriver {
         self.done.borrow_mut().completions.push(failed);
     }
 
+    fn retract(&mut self, _: Handle) -> bool {
+        false
+    }
+
     fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
         let failed = Completion::Sent { stream, result: Err(no_sockets()), outgoing };
         self.done.borrow_mut().completions.push(failed);

@@ -115,15 +115,19 @@ impl Steps for ReserveOut {
             Event::Start => Ok(TaskStep::DataOut { len_bytes: self.len_bytes }),
             Event::Bytes(list) => Ok(match self.apply(itl, &list)? {
                 Some(op) => TaskStep::Medium { lun: itl.lun(), op },
-                None => TaskStep::Done(Reply::good()),
+                None => self.done(),
             }),
-            Event::Done => Ok(TaskStep::Done(Reply::good())),
+            Event::Done => Ok(self.done()),
             _ => out_of_turn(),
         }
     }
 }
 
 impl ReserveOut {
+    fn done(&self) -> TaskStep {
+        TaskStep::Done(Reply { ended_tasks: self.action == PREEMPT_AND_ABORT, ..Reply::good() })
+    }
+
     /// Reservation type, which must have logical unit scope.
     fn kind(&self) -> Result<Kind, Sense> {
         Kind::from_code(self.scope_and_type).ok_or(Sense::cdb(2))

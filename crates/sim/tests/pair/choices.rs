@@ -6,6 +6,8 @@ use linerate_target::ArrayConfig;
 use serde_json::{Value, json};
 
 pub(crate) const TARGET: &str = "iqn.2026-11.lab.linerate:sim";
+/// The target of the rude initiator.
+pub(crate) const ROGUE: &str = "iqn.2026-11.lab.linerate:rogue";
 pub(crate) const BLOCK: u64 = 512;
 /// Blocks of each LUN.
 pub(crate) const BLOCKS: u64 = 128;
@@ -41,13 +43,19 @@ impl Choices {
 }
 
 fn array(rng: &mut Rng, luns: usize, chap: &Value) -> ArrayConfig {
+    let in_files = rng.chance(50);
     let volume = |lun: &u16| {
-        json!({ "lun": lun, "name": format!("v{lun}"), "kind": "memory", "size_bytes": BLOCKS * BLOCK,
-                "sector_bytes": BLOCK })
+        let (kind, path) =
+            if in_files { ("file", json!(format!("/sim/v{lun}"))) } else { ("memory", Value::Null) };
+        json!({ "lun": lun, "name": format!("v{lun}"), "kind": kind, "path": path,
+                "size_bytes": BLOCKS * BLOCK, "sector_bytes": BLOCK })
     };
     // FirstBurstLength may not exceed MaxBurstLength (RFC 7143 13.14).
     let (first, burst) = one_of(rng, &[(512, 1024), (512, 65_536), (3000, 8192), (65_536, 65_536)]);
     let volumes: Vec<Value> = LUNS[..luns].iter().map(volume).collect();
+    let mut rogue = volume(&0);
+    (rogue["name"], rogue["path"]) =
+        (json!("rogue"), if in_files { json!("/sim/rogue") } else { Value::Null });
     serde_json::from_value(json!({
         "name": "sim",
         "portals": ["127.0.0.1:3260"],
@@ -59,7 +67,10 @@ fn array(rng: &mut Rng, luns: usize, chap: &Value) -> ArrayConfig {
             "first_burst_bytes": first,
             "connections_per_session": one_of(rng, &[1, 2, 8]),
         },
-        "targets": [{ "name": TARGET, "chap": chap, "volumes": volumes }],
+        "targets": [
+            { "name": TARGET, "chap": chap, "volumes": volumes },
+            { "name": ROGUE, "volumes": [rogue] },
+        ],
     }))
     .unwrap()
 }

@@ -8,6 +8,7 @@
 
 mod choices;
 mod rig;
+mod rogue;
 
 use linerate_io::Nanos;
 use linerate_sim::{Conditions, for_each_seed};
@@ -55,6 +56,33 @@ fn impatient(seed: u64) -> (u64, u64, Nanos) {
     (pair.acknowledged, pair.heard.timeouts, pair.network.now())
 }
 
+/// A rude initiator works beside: it may cost time, and nothing else.
+fn rude(seed: u64) -> (u64, u64, u64, Nanos) {
+    let mut pair = Pair::new(seed, false);
+    pair.open();
+    pair.add_rogue();
+    pair.work(60);
+    pair.verify();
+    assert_eq!((pair.failed, &pair.heard.lost[..], pair.heard.timeouts), (0, &[][..], 0));
+    let rogue = pair.rogue.as_ref().unwrap();
+    (pair.acknowledged, rogue.answered, rogue.poisoned, pair.network.now())
+}
+
+#[test]
+fn neighbours_of_a_rude_initiator_lose_nothing() {
+    let (mut answered, mut poisoned) = (0, 0);
+    for_each_seed(500, |seed| {
+        let (_, more_answered, more_poisoned, _) = rude(seed);
+        (answered, poisoned) = (answered + more_answered, poisoned + more_poisoned);
+    });
+    if std::env::var_os("LINERATE_SIM_SEED").is_none() {
+        assert!(
+            answered > 1000 && poisoned > 200,
+            "only {answered} tasks were ended, {poisoned} were poisoned"
+        );
+    }
+}
+
 #[test]
 fn every_acknowledged_write_is_read_back() {
     for_each_seed(500, |seed| _ = calm(seed));
@@ -79,5 +107,6 @@ fn a_seed_replays_exactly() {
     for_each_seed(20, |seed| {
         assert_eq!(lossy(seed), lossy(seed));
         assert_eq!(impatient(seed), impatient(seed));
+        assert_eq!(rude(seed), rude(seed));
     });
 }

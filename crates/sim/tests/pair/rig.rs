@@ -1,9 +1,12 @@
 //! One target, one initiator, a model of what every block must hold, and the jobs that are under way.
 
-use crate::choices::{BLOCK, BLOCKS, Choices, LUNS, TARGET};
+use crate::{
+    choices::{BLOCK, BLOCKS, Choices, LUNS, ROGUE, TARGET},
+    rogue::{POISON, Rogue},
+};
 use linerate_initiator::{
-    DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoError, IoOp, IoRequest, IoSink, LunAddress,
-    PortalAddress, ReadInto, SessionId, Sharing,
+    Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoError, IoOp, IoRequest,
+    IoSink, LunAddress, PortalAddress, ReadInto, SessionId, SessionOptions, Sharing,
 };
 use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
 use linerate_sim::{Conditions, Rng, SimDriver, SimNetwork};
@@ -118,6 +121,9 @@ pub(crate) struct Pair {
     pub(crate) acknowledged: u64,
     pub(crate) failed: u64,
     pub(crate) heard: Heard,
+    options: SessionOptions,
+    /// An initiator beside, which behaves badly.
+    pub(crate) rogue: Option<Rogue>,
 }
 
 impl Pair {
@@ -158,7 +164,29 @@ impl Pair {
             acknowledged: 0,
             failed: 0,
             heard: Heard { shown, ..Heard::default() },
+            options: choices.options,
+            rogue: None,
         }
+    }
+
+    /// From now on a rude initiator works beside.
+    pub(crate) fn add_rogue(&mut self) {
+        let seed = self.rng.next_u64();
+        self.rogue = Some(Rogue::new(self.network.driver(), Rng::new(seed)));
+    }
+
+    /// Ends the rude initiator; what its volume holds is looked at with the others'.
+    fn end_rogue(&mut self) {
+        let Some(rogue) = &mut self.rogue else { return };
+        rogue.stop();
+        let portal = PortalAddress { host: "127.0.0.1".into(), port: 3260 };
+        let address = LunAddress { portal, target: ROGUE.into(), lun: 0 };
+        let credentials = Credentials::default();
+        let opened =
+            self.initiator.open(&mut self.driver, &address, &self.options, &credentials, Sharing::Own);
+        self.devices.push(opened.unwrap());
+        self.model.push([None; BLOCKS as usize]);
+        self.open();
     }
 
     /// Waits until every device can be used.
@@ -174,6 +202,9 @@ impl Pair {
         // Twice: what the first turn did may change until when the target wants to wait.
         self.worker.turn(Wait::Forever).unwrap();
         self.worker.turn(Wait::Forever).unwrap();
+        if let Some(rogue) = &mut self.rogue {
+            rogue.turn();
+        }
         let mut completions = Vec::new();
         loop {
             self.initiator.flush(&mut self.driver);
@@ -344,10 +375,32 @@ impl Pair {
         }
     }
 
+    /// What the rude initiator has written last must be there. Its volume was the last one that was read.
+    fn check_rogue(&self) {
+        let Some(rogue) = &self.rogue else { return };
+        for (block, fill) in rogue.expected().enumerate() {
+            let Some(fill) = fill else { continue };
+            let mut found = [0; BLOCK as usize];
+            let (slot, at) = (block as u64 / BLOCKS_MAX, block as u64 % BLOCKS_MAX);
+            self.memory.read(slot * SLOT_BYTES + at * BLOCK, &mut found);
+            let differs = found.chunks_exact(8).position(|word| word != fill.to_le_bytes());
+            assert_eq!(differs, None, "block {block} of the rude initiator was {fill:#x}");
+        }
+    }
+
+    /// Nothing that was sent for a task after its end was answered may be anywhere.
+    fn look_for_poison(&self) {
+        let mut bytes = vec![0; (SLOTS as u64 * SLOT_BYTES) as usize];
+        self.memory.read(0, &mut bytes);
+        let found = bytes.chunks_exact(8).position(|word| word == POISON.to_le_bytes());
+        assert_eq!(found, None, "data of a task that is over reached a volume");
+    }
+
     /// Reads every LUN back.
     pub(crate) fn verify(&mut self) {
         let idle = |pair: &Pair| pair.jobs.iter().all(Option::is_none);
         self.wait_until("draining", idle);
+        self.end_rogue();
         for lun in 0..self.devices.len() {
             for (slot, first) in (0..BLOCKS).step_by(BLOCKS_MAX as usize).enumerate() {
                 let blocks = BLOCKS_MAX.min(BLOCKS - first);
@@ -355,7 +408,11 @@ impl Pair {
                 assert!(self.submit(slot, job));
             }
             self.wait_until("verifying", idle);
+            self.look_for_poison();
         }
-        assert_eq!(self.worker.stats().tasks, 0, "a task has been forgotten");
+        self.check_rogue();
+        let forgotten = |pair: &Self| (pair.worker.stats().tasks, pair.worker.stats().pool_bytes);
+        self.wait_until("giving back", |pair| forgotten(pair) == (0, 0) || pair.rogue.is_none());
+        assert_eq!(forgotten(self), (0, 0), "tasks and buffers have been forgotten");
     }
 }

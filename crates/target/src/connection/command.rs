@@ -4,15 +4,14 @@ use super::{
     Connection,
     inbound::Sink,
     reply::{Answers, Asked},
-    tasks::{Entry, Steps, Work},
+    tasks::{Buffers, NewEntry, Steps, TaskId, Work},
 };
 use crate::{
+    context::Core,
     engine::Operation,
-    joint::Joint,
+    operation::{self, Origin},
     pages::Moved,
-    pool::ChunkPool,
     volume::{Medium, VolumeId},
-    worker::Core,
 };
 use linerate_io::Driver;
 use linerate_iscsi::{
@@ -62,7 +61,7 @@ impl Connection {
         let volume = command.lun.number().and_then(|number| device.target.volume(number));
         match device.nexus.begin(lun, &command.cdb, expected) {
             Plan::Read(extent) => match core.media.of(volume) {
-                Some(Medium::Memory(pages)) => {
+                Some(Medium::Memory(pages)) if !session.digests_data() => {
                     pages.count(Moved::Read, extent.offset_bytes, u64::from(extent.len_bytes));
                     core.counters.reads += 1;
                     core.counters.read_bytes += u64::from(extent.len_bytes);
@@ -70,7 +69,7 @@ impl Connection {
                     session.counters.read_bytes += u64::from(extent.len_bytes);
                     Answers { out: &mut self.outbound, session }.read_memory(asked, &extent, pages);
                 }
-                Some(Medium::File(_) | Medium::Managed(_)) => {
+                Some(_) => {
                     let begun = Begun { nexus: Arc::clone(&device.nexus), volume, asked, lun };
                     self.read_buffered(core, &begun, extent);
                 }
@@ -102,9 +101,10 @@ impl Connection {
                     let reply = begun.nexus.medium_failed(begun.lun, MediumError::Hardware);
                     return self.reply_after_data(core, command, begun, reply);
                 };
+                // Nothing may reach a volume before its digest was found right.
                 let work = match medium {
-                    Medium::Memory(_) => Work::MemoryWrite(extent),
-                    Medium::File(_) | Medium::Managed(_) => Work::BufferedWrite(extent),
+                    Medium::Memory(_) if !self.digests_data() => Work::MemoryWrite(extent),
+                    _ => Work::BufferedWrite(extent),
                 };
                 self.begin_write(core, command, begun, extent.len_bytes, work);
             }
@@ -136,7 +136,9 @@ impl Connection {
         wanted: u32,
         work: Work,
     ) {
+        let data_follows = command.data_len > 0 || !command.final_pdu;
         if let Work::BufferedWrite(extent) = &work
+            && data_follows
             && self.must_not_wait(core, wanted)
         {
             begun.nexus.end_write(begun.lun, extent);
@@ -158,23 +160,26 @@ impl Connection {
                 return;
             }
         };
-        let needs_buffers = matches!(work, Work::BufferedWrite(_)).then_some(wanted);
-        let entry = Self::entry(core, begun, work, Some(write));
-        self.tasks.insert(entry);
-        core.counters.tasks += 1;
+        let needs_buffers = matches!(work, Work::BufferedWrite(_)) && wanted > 0;
+        let task = self.begin_task(core, begun, work, Some(write));
         if command.data_len > 0 {
-            self.sink = Sink::Task { slot, base: 0 };
+            self.sink = Sink::Task { task, base: 0 };
         }
-        if let Some(wanted) = needs_buffers
-            && !self.take_buffers(core, slot, wanted)
-        {
+        if needs_buffers && !self.take_buffers(core, task, wanted, data_follows) {
             return;
         }
-        self.go_on_writing(core, slot, command.data_len > 0);
+        self.go_on_writing(core, task, command.data_len > 0);
     }
 
-    fn entry<D: Driver>(core: &Core<D>, begun: &Begun, work: Work, write: Option<TargetWrite>) -> Entry {
-        Entry {
+    fn begin_task<D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        begun: &Begun,
+        work: Work,
+        write: Option<TargetWrite>,
+    ) -> TaskId {
+        core.counters.tasks += 1;
+        self.tasks.insert(NewEntry {
             itt: begun.asked.itt,
             immediate: begun.asked.immediate,
             lun: begun.lun,
@@ -183,62 +188,9 @@ impl Connection {
             expected_out: begun.asked.expected_out,
             work,
             write,
-            segs: Vec::new(),
             epoch: begun.nexus.abort_epoch(begun.lun),
             since: core.now,
-            operating: false,
-            aborted: false,
-        }
-    }
-
-    /// Whether waiting for `len` bytes of I/O buffers could be for ever: a connection that waits parses nothing, so the
-    /// data of its writes that hold buffers would never be taken in. Such a command is answered TASK SET FULL.
-    ///
-    /// So is one whose session has a connection that waits for this one, with buffers perhaps.
-    fn must_not_wait<D: Driver>(&self, core: &Core<D>, len: u32) -> bool {
-        let is_waited_for = || self.joint.and_then(|id| core.joints.get(id)).is_some_and(Joint::is_stalled);
-        !self.may_take(core, len) && (self.tasks.holds_for_peer() || is_waited_for())
-    }
-
-    /// Whether I/O buffers may be taken now. Once they run short, a connection that holds its share waits, so that one
-    /// slow peer does not stop the others.
-    fn may_take<D: Driver>(&self, core: &Core<D>, len: u32) -> bool {
-        let has_share = || self.tasks.chunks() + self.outbound.chunks() >= ChunkPool::SHARE_CHUNKS;
-        core.pool.has(len) && !(core.pool.is_short() && has_share())
-    }
-
-    /// Takes I/O buffers for a task. If none are free, the connection waits for them and parses nothing more.
-    fn take_buffers<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, len: u32) -> bool {
-        let may_take = self.may_take(core, len);
-        let Some(entry) = self.tasks.get_mut(slot) else { return false };
-        if may_take && matches!(core.pool.take(&mut core.driver, len, &mut entry.segs), Ok(true)) {
-            return true;
-        }
-        self.starved = Some(slot);
-        core.starved.push_back(self.key.index);
-        false
-    }
-
-    /// I/O buffers may be free again: tries to go on with the command that waits for them.
-    pub(crate) fn feed<D: Driver>(&mut self, core: &mut Core<D>) {
-        let Some(slot) = self.starved.take() else { return };
-        let Some(entry) = self.tasks.live(slot) else { return self.resume(core) };
-        let data_comes = self.sink == Sink::Task { slot, base: 0 };
-        let (extent, writes) = match entry.work {
-            Work::BufferedRead(extent) => (extent, false),
-            Work::BufferedWrite(extent) => (extent, true),
-            _ => return self.resume(core),
-        };
-        if self.take_buffers(core, slot, extent.len_bytes) {
-            // Nothing was read from the peer meanwhile: its time begins anew.
-            self.tasks.entries_mut().for_each(|entry| entry.since = core.now);
-            if writes {
-                self.go_on_writing(core, slot, data_comes);
-            } else {
-                self.start_read(core, slot, extent);
-            }
-        }
-        self.resume(core);
+        })
     }
 
     fn read_buffered<D: Driver>(&mut self, core: &mut Core<D>, begun: &Begun, extent: Extent) {
@@ -249,30 +201,31 @@ impl Connection {
                 &Reply { asked_out_bytes: extent.asked_bytes, ..Reply::good() },
             );
         }
-        if self.must_not_wait(core, extent.len_bytes) {
-            return self.reply(core, begun.asked, &Reply::status(Status::TaskSetFull));
-        }
-        let slot = self.tasks.insert(Self::entry(core, begun, Work::BufferedRead(extent), None));
-        core.counters.tasks += 1;
-        if self.take_buffers(core, slot, extent.len_bytes) {
-            self.start_read(core, slot, extent);
+        let task = self.begin_task(core, begun, Work::BufferedRead(extent), None);
+        if self.take_buffers(core, task, extent.len_bytes, false) {
+            self.start_read(core, task, extent);
         }
     }
 
-    fn start_read<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, extent: Extent) {
-        let tag = self.tag(slot);
-        let Some(entry) = self.tasks.get_mut(slot) else { return };
-        entry.operating = true;
-        self.operations += 1;
-        match core.media.of(entry.volume) {
-            Some(Medium::File(file)) => core.driver.read_at(file, tag, &entry.segs, extent.offset_bytes),
-            Some(Medium::Managed(volume)) => {
-                let operation = Operation::Read { offset_bytes: extent.offset_bytes };
-                core.ask_engine(volume, operation, &entry.segs, tag);
+    /// Reads into the buffers that the task has.
+    pub(super) fn start_read<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, extent: Extent) {
+        let origin = self.origin(task);
+        let Some(entry) = self.tasks.get_mut(task) else { return };
+        let medium = match core.media.of(entry.volume) {
+            Some(Medium::File(file)) => operation::Medium::File(file),
+            Some(Medium::Managed(volume)) => operation::Medium::Engine(volume),
+            // Others may write there before it is sent: only a copy still matches its digest.
+            Some(Medium::Memory(pages)) => {
+                core.pool.copy_from(entry.segs(), pages.parts(extent.offset_bytes, extent.len_bytes.into()));
+                pages.count(Moved::Read, extent.offset_bytes, extent.len_bytes.into());
+                return self.buffered_read_done(core, task, &extent, None);
             }
-            // Its bytes need no buffers.
-            Some(Medium::Memory(_)) | None => {}
-        }
+            None => return self.buffered_read_done(core, task, &extent, Some(MediumError::Hardware)),
+        };
+        let chunks = entry.lend(Buffers::Operation);
+        self.operations += 1;
+        let operation = Operation::Read { offset_bytes: extent.offset_bytes };
+        core.begin_operation(origin, chunks, medium, operation);
     }
 
     fn begin_steps<D: Driver>(
@@ -282,11 +235,9 @@ impl Connection {
         begun: &Begun,
         task: Box<Task>,
     ) {
-        let steps = Steps { task, data: Vec::new(), operation: None };
-        let slot = self.tasks.next_slot();
-        self.tasks.insert(Self::entry(core, begun, Work::Steps(Box::new(steps)), None));
-        core.counters.tasks += 1;
-        self.drive(core, slot, Input::Start, Some(command));
+        let steps = Steps { task, data: Vec::new(), collects: false, operation: None };
+        let task = self.begin_task(core, begun, Work::Steps(Box::new(steps)), None);
+        self.drive(core, task, Input::Start, Some(command));
     }
 
     /// Answers with what the unit said.
@@ -299,14 +250,14 @@ impl Connection {
         }
     }
 
-    /// What a volume operation of a task is tagged with, so that its completion finds the task.
-    pub(super) fn tag(&self, slot: u32) -> u64 {
-        u64::from(self.key.index) << 32 | u64::from(slot)
+    /// What a volume operation of a task is for.
+    pub(super) fn origin(&self, task: TaskId) -> Origin {
+        Origin { connection: self.key, task }
     }
 
     /// Frees a task's slot.
-    pub(super) fn end_task<D: Driver>(&mut self, core: &mut Core<D>, slot: u32) {
-        self.tasks.remove(slot, &mut core.pool);
+    pub(super) fn end_task<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
+        self.tasks.remove(task, &mut core.pool, &mut self.share);
         core.counters.tasks -= 1;
     }
 }

@@ -1,20 +1,16 @@
-//! Full feature phase apart from SCSI commands: pings, text, task management, logout, rejects, and the clock.
+//! Full feature phase apart from SCSI commands: pings, text, logout, rejects, and the clock.
 
-use super::{Connection, Phase, inbound::Sink, reply::Asked, tasks::Work};
-use crate::{
-    joint::{Victims, What},
-    worker::Core,
-};
+use super::{Connection, Phase, inbound::Sink};
+use crate::{context::Core, joint::What};
 use linerate_io::{Driver, Nanos};
 use linerate_iscsi::{
     pdu::{
         AsyncEvent, AsyncMessage, BHS_BYTES, LogoutReason, LogoutRequest, LogoutResult, Lun, NopIn, NopOut,
-        RESERVED_TAG, Reject, RejectReason, Request, TaskFunction, TaskManagement, TaskResult, TextRequest,
+        RESERVED_TAG, Reject, RejectReason, Request, TextRequest,
     },
     send_targets::write_targets,
     window::Admission,
 };
-use linerate_scsi::{TaskManagement as Function, TaskManagementResponse as Outcome};
 
 /// Largest ping that is echoed; a longer one is cut (RFC 7143 section 11.18.3 lets the target do so).
 const PING_BYTES_MAX: u32 = 8192;
@@ -55,20 +51,25 @@ impl Connection {
         complete: bool,
     ) {
         match (self.sink, self.phase) {
-            (Sink::Task { slot, base }, _) => {
-                self.task_payload(core, (slot, base), payload, offset, complete);
+            (Sink::Task { task, base }, _) => {
+                self.task_payload(core, task, base + offset, payload, complete);
             }
             (Sink::Whole, Phase::Login) => self.login_payload(core, payload, complete),
             (Sink::Whole, _) => {
-                if let Some(session) = &mut self.session {
-                    core.stage(&mut session.staged, payload);
-                }
+                self.stage(core, payload);
                 if complete {
                     self.whole_pdu(core);
                 }
             }
             (Sink::Discard, _) => {}
         }
+    }
+
+    /// Collects the data of a ping or a text request, as much of it as is used.
+    fn stage<D: Driver>(&mut self, core: &mut Core<D>, payload: &[u8]) {
+        let Some(session) = &mut self.session else { return };
+        let room = core.limits.text_bytes.max(PING_BYTES_MAX as usize).saturating_sub(session.staged.len());
+        core.stage(&mut session.staged, &payload[..payload.len().min(room)]);
     }
 
     /// A ping or a text request is here with all its data.
@@ -84,7 +85,7 @@ impl Connection {
     }
 
     /// Whether a request other than a SCSI command may run now. It is over at once, so its place is free again.
-    fn admit<D: Driver>(&mut self, core: &mut Core<D>, cmd_sn: u32, immediate: bool) -> bool {
+    pub(super) fn admit<D: Driver>(&mut self, core: &mut Core<D>, cmd_sn: u32, immediate: bool) -> bool {
         let Some(session) = &mut self.session else { return false };
         match session.window.admit(cmd_sn, immediate) {
             Admission::Run => {
@@ -172,7 +173,7 @@ impl Connection {
                 if self.has_too_many_orders(core) {
                     return self.reject(core, RejectReason::TooManyImmediate);
                 }
-                if self.order_others(core, request.itt, What::LogOut { cid: request.cid }) {
+                if self.order_others(core, What::LogOut { itt: request.itt, cid: request.cid }) {
                     return;
                 }
                 LogoutResult::NoSuchCid
@@ -182,103 +183,6 @@ impl Connection {
         self.answer_logout(request.itt, result);
         if result == LogoutResult::Closed {
             self.say_farewell();
-        }
-    }
-
-    fn task_management<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) {
-        if !self.admit(core, request.cmd_sn, request.immediate) {
-            return;
-        }
-        if self.has_too_many_orders(core) {
-            return self.reject(core, RejectReason::TooManyImmediate);
-        }
-        core.counters.task_managements += 1;
-        if let Some(result) = self.manage(core, request) {
-            self.answer_management(core, request.function, request.itt, result);
-        }
-    }
-
-    /// Runs a function. The tasks that it ends are gone before its response is written, as SAM-5 7 asks. None: other
-    /// connections of the session have to end theirs first; the answer follows.
-    fn manage<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) -> Option<TaskResult> {
-        let Some(device) = self.session.as_ref().and_then(|session| session.device.as_ref()) else {
-            return Some(TaskResult::Rejected);
-        };
-        let lun = request.lun.0.to_be_bytes();
-        let (function, ends_all) = match request.function {
-            TaskFunction::AbortTask => (Function::AbortTask, false),
-            TaskFunction::AbortTaskSet => (Function::AbortTaskSet, true),
-            TaskFunction::ClearTaskSet => (Function::ClearTaskSet, true),
-            TaskFunction::ClearAca => (Function::ClearAca, false),
-            TaskFunction::LogicalUnitReset => (Function::LogicalUnitReset, true),
-            TaskFunction::TargetWarmReset | TaskFunction::TargetColdReset => (Function::TargetReset, true),
-            TaskFunction::TaskReassign => return Some(TaskResult::ReassignNotSupported),
-            TaskFunction::Other(_) => return Some(TaskResult::NotSupported),
-        };
-        match device.nexus.manage(lun, function) {
-            Outcome::NoSuchLun => return Some(TaskResult::NoSuchLun),
-            Outcome::NotSupported => return Some(TaskResult::NotSupported),
-            Outcome::Complete => {}
-        }
-        if request.function == TaskFunction::AbortTask {
-            return self.abort_one(core, request);
-        }
-        if ends_all {
-            let everywhere = function == Function::TargetReset;
-            let victims = if everywhere { Victims::All } else { Victims::OnLun(lun) };
-            self.abort_all(core, victims);
-            if self.order_others(core, request.itt, What::Abort { function: request.function, victims }) {
-                return None;
-            }
-        }
-        Some(TaskResult::Complete)
-    }
-
-    fn abort_one<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) -> Option<TaskResult> {
-        let itt = request.referenced_itt;
-        if let Some(slot) = self.tasks.find(itt) {
-            self.abort(core, slot);
-            return Some(TaskResult::Complete);
-        }
-        if self.abort_elsewhere(core, request) {
-            return Some(TaskResult::Complete);
-        }
-        let what = What::Abort { function: request.function, victims: Victims::One(itt) };
-        if self.order_others(core, request.itt, what) { None } else { Some(TaskResult::NoSuchTask) }
-    }
-
-    /// Ends tasks without an answer.
-    pub(super) fn abort_all<D: Driver>(&mut self, core: &mut Core<D>, victims: Victims) {
-        for slot in self.tasks.slots() {
-            let is_one = self.tasks.get_mut(slot).is_some_and(|entry| match victims {
-                Victims::One(itt) => entry.itt == itt,
-                Victims::OnLun(lun) => entry.lun == lun,
-                Victims::All => true,
-            });
-            if is_one {
-                self.abort(core, slot);
-            }
-        }
-    }
-
-    /// Ends a task without an answer. One whose volume operation is under way keeps its slot until that is back.
-    pub(super) fn abort<D: Driver>(&mut self, core: &mut Core<D>, slot: u32) {
-        let Some(entry) = self.tasks.live(slot) else { return };
-        let asked = Asked::from(&*entry);
-        let operating = entry.operating;
-        if operating {
-            entry.aborted = true;
-        } else {
-            if matches!(entry.work, Work::MemoryWrite(_) | Work::BufferedWrite(_)) {
-                self.end_write(slot);
-            }
-            self.end_task(core, slot);
-        }
-        if self.starved == Some(slot) {
-            self.starved = None;
-        }
-        if let Some(mut answers) = self.answers() {
-            answers.forget(asked);
         }
     }
 
@@ -295,9 +199,7 @@ impl Connection {
     /// Looks at the clock: logins that take too long, silent initiators, pings, stalled peers.
     pub(crate) fn check_time<D: Driver>(&mut self, core: &mut Core<D>) {
         let limits = &core.limits;
-        // While we wait for I/O buffers we read nothing, and the peer owes no data.
-        let unsent = self.starved.is_none().then(|| self.tasks.oldest_write()).flatten();
-        let owed = unsent.into_iter().chain(self.outbound.sending_since()).min();
+        let owed = self.owed_since();
         let over = |since: Nanos, limit_s: f64| {
             limit_s > 0.0 && core.now.saturating_sub(since) as f64 > limit_s * 1e9
         };

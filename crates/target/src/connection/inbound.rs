@@ -1,6 +1,7 @@
 //! Where received bytes go: a receive buffer that is small while little arrives, and payload's own place.
 
-use crate::worker::Core;
+use super::tasks::TaskId;
+use crate::{context::Core, pool::Chunks};
 use linerate_io::{Buffer, Driver, Handle, Seg};
 use std::ops::Range;
 
@@ -20,11 +21,23 @@ pub(super) enum Sink {
     Whole,
     /// A write command's data.
     Task {
-        /// The task's slot.
-        slot: u32,
+        /// The task, which may have ended meanwhile.
+        task: TaskId,
         /// Where the segment begins within the command's data.
         base: u32,
     },
+}
+
+/// The part of a receive that goes straight to its place: I/O buffers, which it owns until it is over, or the pages of a
+/// memory volume.
+#[derive(Debug)]
+pub(super) struct Direct {
+    pub(super) task: TaskId,
+    pub(super) chunks: Chunks,
+    /// Where the payload begins within the command's data.
+    pub(super) at: u32,
+    /// Bytes that fit there.
+    pub(super) len: u32,
 }
 
 /// Receive state of one connection.
@@ -33,9 +46,7 @@ pub(super) struct Inbound {
     /// Bytes of the buffer that were not parsed yet.
     bytes: Range<usize>,
     receiving: bool,
-    /// Segments of the receive under way, and their length.
-    direct: Vec<Seg>,
-    direct_len: u32,
+    direct: Option<Direct>,
     /// The last receive filled the buffer.
     filled: bool,
 }
@@ -46,8 +57,7 @@ impl Inbound {
             buffer: Some(Buffer::new(SMALL_BYTES)),
             bytes: 0..0,
             receiving: false,
-            direct: Vec::new(),
-            direct_len: 0,
+            direct: None,
             filled: false,
         }
     }
@@ -65,9 +75,21 @@ impl Inbound {
         self.receiving
     }
 
-    /// Payload may be on its way into the place of a task.
-    pub(super) fn is_receiving_direct(&self) -> bool {
-        self.receiving && self.direct_len > 0
+    /// The task whose place the receive under way goes to.
+    pub(super) fn direct_task(&self) -> Option<TaskId> {
+        self.direct.as_ref().map(|direct| direct.task)
+    }
+
+    /// Takes back what the receive owns of a task, so that nothing more goes there. None: it owns nothing of it, or it has
+    /// just finished and will give it back by itself.
+    pub(super) fn retract<D: Driver>(
+        &mut self,
+        stream: Handle,
+        task: TaskId,
+        driver: &mut D,
+    ) -> Option<Chunks> {
+        let direct = self.direct.take_if(|direct| direct.task == task && driver.retract(stream))?;
+        Some(direct.chunks)
     }
 
     /// Everything that arrived has been parsed.
@@ -88,21 +110,15 @@ impl Inbound {
         self.bytes = bytes;
     }
 
-    /// A list to fill with segments for the next receive.
-    pub(super) fn direct_list(&mut self) -> Vec<Seg> {
-        let mut list = std::mem::take(&mut self.direct);
-        list.clear();
-        list
-    }
-
-    /// Starts to receive: payload into `direct`, the rest into the buffer. Only a peer that has just filled
+    /// Starts to receive: payload into `segs`, which are those of `direct`, the rest into the buffer. Only a peer that has just filled
     /// the buffer, or did so and has yet to send the rest (`expects_more`), gets a large one, because what is
     /// handed out here stays out while the peer rests.
     pub(super) fn receive<D: Driver>(
         &mut self,
         stream: Handle,
         core: &mut Core<D>,
-        direct: Vec<Seg>,
+        direct: Option<Direct>,
+        segs: &[Seg],
         expects_more: impl FnOnce() -> bool,
     ) {
         let Some(mut buffer) = self.buffer.take() else { return };
@@ -116,21 +132,21 @@ impl Inbound {
             let other = spare.unwrap_or_else(|| Buffer::new(wanted));
             core.keep_buffer(std::mem::replace(&mut buffer, other), !wants_large);
         }
-        self.direct_len = direct.iter().map(|seg| seg.len).sum();
         self.direct = direct;
         self.receiving = true;
-        core.driver.recv(stream, &self.direct, buffer);
+        core.driver.recv(stream, segs, buffer);
     }
 
-    /// Takes over a finished receive of `count` bytes. Returns how many of them went straight to their place.
-    pub(super) fn received(&mut self, buffer: Buffer, count: usize) -> u32 {
-        let direct = (self.direct_len as usize).min(count);
-        let buffered = count - direct;
+    /// Takes over a finished receive of `count` bytes. Returns what went straight to its place, and how many bytes that
+    /// were.
+    pub(super) fn received(&mut self, buffer: Buffer, count: usize) -> (Option<Direct>, u32) {
+        let direct = self.direct.take();
+        let placed = direct.as_ref().map_or(0, |direct| direct.len as usize).min(count);
+        let buffered = count - placed;
         self.receiving = false;
-        self.direct_len = 0;
         self.filled = buffered == buffer.len();
         self.bytes = 0..buffered;
         self.buffer = Some(buffer);
-        direct as u32
+        (direct, placed as u32)
     }
 }

@@ -6,9 +6,9 @@ use super::{
     session::{Device, Session},
 };
 use crate::{
+    context::{Core, Random},
     joint::{Joint, Joints},
     service::{ConnectionKey, Service},
-    worker::{Core, Random},
 };
 use linerate_io::Driver;
 use linerate_iscsi::{

@@ -4,8 +4,9 @@
 //! once (`command.rs`, `data_out.rs`, `control.rs`, `login.rs`) and leaves its answer in the gathering list (`reply.rs`)
 //! -> `flush` sends everything that gathered with one operation. While a send is under way, answers go to a second list.
 //!
-//! What bounds memory: parsing stops while too many bytes of answers have gathered or no I/O buffer is free, and goes on
-//! when the send or the volume is done; nothing is received meanwhile, so TCP slows the peer down.
+//! What bounds memory: parsing stops while too many bytes of answers have gathered, and goes on when the send is done;
+//! nothing is received meanwhile, so TCP slows the peer down. Commands that need I/O buffers which their connection may not
+//! take now wait in a queue (`memory.rs`) while parsing goes on.
 //!
 //! What is different for one of several connections of a session is in `several.rs`.
 
@@ -14,6 +15,8 @@ mod control;
 mod data_out;
 mod inbound;
 mod login;
+mod management;
+mod memory;
 mod outbound;
 mod reply;
 mod session;
@@ -21,21 +24,28 @@ mod several;
 mod steps;
 mod tasks;
 
-use crate::{service::ConnectionKey, worker::Core};
-use inbound::{Inbound, Sink};
+use crate::{
+    budget::{Budget, Share},
+    context::Core,
+    service::ConnectionKey,
+};
+
+use inbound::{Direct, Inbound, Sink};
 use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing};
 use linerate_iscsi::{
     frame::{Event, FrameError, Receiver},
     login::LOGIN_DATA_BYTES_MAX,
-    params::DigestKind,
     pdu::RejectReason,
 };
 use login::Login;
+use management::Due;
 use outbound::Outbound;
 pub(crate) use outbound::SpareLists;
 use reply::Answers;
 use session::Session;
-use std::{io, net::SocketAddr};
+use slab::Slab;
+use std::{collections::VecDeque, io, net::SocketAddr};
+pub(crate) use tasks::TaskId;
 use tasks::Tasks;
 
 /// What a connection is doing.
@@ -87,8 +97,16 @@ pub(crate) struct Connection {
     outbound: Outbound,
     sink: Sink,
     tasks: Tasks,
-    /// The task that waits for I/O buffers; nothing after it is parsed.
-    starved: Option<u32>,
+    /// I/O memory that it holds.
+    share: Share,
+    /// Tasks that wait for I/O memory.
+    awaiting: VecDeque<TaskId>,
+    /// One of them whose data comes next, for which there is no place yet: nothing more is parsed.
+    blocked: Option<TaskId>,
+    /// The worker knows that tasks wait.
+    queued: bool,
+    /// Answers that are held back.
+    due: Slab<Due>,
     /// Volume operations in flight.
     operations: u32,
     opened: Nanos,
@@ -120,7 +138,11 @@ impl Connection {
             outbound: Outbound::new(),
             sink: Sink::Discard,
             tasks: Tasks::new(),
-            starved: None,
+            share: Share::default(),
+            awaiting: VecDeque::new(),
+            blocked: None,
+            queued: false,
+            due: Slab::new(),
             operations: 0,
             opened: core.now,
             heard: core.now,
@@ -188,9 +210,12 @@ impl Connection {
         buffer: Buffer,
     ) {
         let count = *result.as_ref().unwrap_or(&0);
-        let direct = self.inbound.received(buffer, count);
+        let (direct, placed) = self.inbound.received(buffer, count);
+        if let Some(direct) = direct {
+            self.end_direct(core, direct, placed);
+        }
         if self.phase == Phase::Closed {
-            return self.end_late_write(core);
+            return;
         }
         if count == 0 {
             return self.close(core);
@@ -198,9 +223,6 @@ impl Connection {
         core.counters.receives += 1;
         core.counters.bytes_received += count as u64;
         self.heard = core.now;
-        if direct > 0 {
-            self.received_direct(direct);
-        }
         self.resume(core);
     }
 
@@ -211,7 +233,7 @@ impl Connection {
         result: &io::Result<()>,
         outgoing: Box<Outgoing>,
     ) {
-        self.outbound.sent(outgoing, core);
+        self.outbound.sent(outgoing, core, &mut self.share);
         if result.is_err() {
             return self.close(core);
         }
@@ -227,7 +249,7 @@ impl Connection {
 
     fn parse<D: Driver>(&mut self, core: &mut Core<D>) {
         let Some((buffer, mut bytes)) = self.inbound.take() else { return };
-        while self.may_parse() {
+        while self.may_parse(core) {
             match self.receiver.next(&buffer.as_slice()[bytes.clone()]) {
                 Ok(step) => {
                     let input = &buffer.as_slice()[bytes.clone()];
@@ -249,12 +271,12 @@ impl Connection {
         self.inbound.put_back(buffer, bytes);
     }
 
-    fn may_parse(&self) -> bool {
-        self.starved.is_none()
+    fn may_parse<D: Driver>(&self, core: &Core<D>) -> bool {
+        self.blocked.is_none()
             && self.waits == 0
             && !self.stalled
             && self.moves_to.is_none()
-            && !self.outbound.is_full()
+            && !self.outbound.is_full(core.answers.share_bytes())
             && matches!(self.phase, Phase::Login | Phase::Full)
     }
 
@@ -317,11 +339,14 @@ impl Connection {
     }
 
     fn receive_more<D: Driver>(&mut self, core: &mut Core<D>) {
-        if self.may_parse() && self.inbound.is_drained() {
-            let direct = self.direct_target(core);
+        if self.may_parse(core) && self.inbound.is_drained() {
+            let mut segs = std::mem::take(&mut core.segs);
+            let direct = self.direct_target(core, &mut segs);
             let (receiver, tasks) = (&self.receiver, &self.tasks);
             let expects_more = || !receiver.at_boundary() || tasks.expects_data();
-            self.inbound.receive(self.stream, core, direct, expects_more);
+            self.inbound.receive(self.stream, core, direct, &segs, expects_more);
+            segs.clear();
+            core.segs = segs;
         }
     }
 
@@ -334,30 +359,34 @@ impl Connection {
             Phase::Full | Phase::Farewell => {}
         }
         self.moves_to = None;
-        // What the kernel may still write to must not be given to others before the receive is back.
-        if self.inbound.is_receiving_direct()
-            && let Sink::Task { slot, .. } = self.sink
-            && let Some(entry) = self.tasks.get_mut(slot)
-        {
-            entry.operating = true;
-        }
+        self.retract_all(core);
+        self.awaiting.clear();
+        self.blocked = None;
+        self.due.clear();
         if let Some(session) = &self.session {
             session.end(&mut self.tasks);
             let tsih = session.tsih();
             self.leave_session(core, tsih);
         }
         core.driver.close(self.stream);
-        core.counters.tasks -= self.tasks.clear(&mut core.pool);
-        self.outbound.drop_gathered(&mut core.pool);
+        core.counters.tasks -= self.tasks.clear(&mut core.pool, &mut self.share);
+        self.outbound.drop_gathered(&mut core.pool, &mut self.share);
     }
 
-    /// The receive that outlived its connection is back: the write that it belonged to is over.
-    fn end_late_write<D: Driver>(&mut self, core: &mut Core<D>) {
-        if let Sink::Task { slot, .. } = std::mem::replace(&mut self.sink, Sink::Discard)
-            && self.tasks.get_mut(slot).is_some_and(|entry| entry.operating && entry.write.is_some())
-        {
-            self.end_write(slot);
-            self.end_task(core, slot);
+    /// A receive straight into the place of a task is over: the task has its buffers again.
+    fn end_direct<D: Driver>(&mut self, core: &mut Core<D>, direct: Direct, placed: u32) {
+        let Direct { task, chunks, at, .. } = direct;
+        if placed > 0 && self.phase != Phase::Closed {
+            self.receiver.advance_direct(placed, |crc| core.pool.digest(chunks.segs(), at, placed, crc));
+        }
+        let Some(entry) = self.tasks.get_mut(task) else {
+            debug_assert!(false, "a task stays until its receive is over");
+            return core.pool.give_back(&mut self.share, chunks);
+        };
+        entry.take_back(chunks);
+        if entry.aborted {
+            self.end_write(task);
+            self.end_task(core, task);
         }
     }
 
@@ -375,8 +404,8 @@ impl Connection {
 
     /// Gives it back if it is not in use.
     #[inline]
-    pub(crate) fn end_gathering(&mut self, spare: &mut SpareLists) {
-        self.outbound.end_turn(spare);
+    pub(crate) fn end_gathering(&mut self, spare: &mut SpareLists, answers: &mut Budget) {
+        self.outbound.end_turn(spare, answers);
     }
 
     /// The answering side of full feature phase.
@@ -386,6 +415,6 @@ impl Connection {
     }
 
     fn digests_data(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.params.data_digest == DigestKind::Crc32c)
+        self.session.as_ref().is_some_and(|session| session.digests_data())
     }
 }

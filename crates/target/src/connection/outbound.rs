@@ -1,7 +1,11 @@
 //! Answers on their way out: one list is being sent while the next one gathers.
 
-use crate::{pool::ChunkPool, worker::Core};
-use linerate_io::{Driver, Handle, Nanos, Outgoing, Seg};
+use crate::{
+    budget::{Budget, Share},
+    context::Core,
+    pool::{ChunkPool, Chunks},
+};
+use linerate_io::{Driver, Handle, Nanos, Outgoing};
 
 /// Answers that may gather before parsing stops.
 const GATHERED_BYTES_MAX: usize = 2 << 20;
@@ -26,29 +30,38 @@ impl SpareLists {
     }
 }
 
+/// A send that is under way.
+struct Sending {
+    since: Nanos,
+    /// I/O buffers that are being sent from.
+    chunks: Chunks,
+    /// Bytes of its list that are copies.
+    copied_bytes: usize,
+}
+
 /// Send state of one connection.
 pub(super) struct Outbound {
     /// Answers that gather.
     pub(super) list: Box<Outgoing>,
     /// I/O buffers that `list` refers to.
-    pub(super) held: Vec<Seg>,
+    pub(super) chunks: Chunks,
     /// PDUs in `list`.
     pub(super) pdus: u64,
     spare: Option<Box<Outgoing>>,
-    /// Since when a send is under way.
-    sending: Option<Nanos>,
-    sending_held: Vec<Seg>,
+    sending: Option<Sending>,
+    /// What the copies in both lists were counted as when the connection acted last.
+    copies: Share,
 }
 
 impl Outbound {
     pub(super) fn new() -> Self {
         Self {
             list: Box::default(),
-            held: Vec::new(),
+            chunks: Chunks::NONE,
             pdus: 0,
             spare: None,
             sending: None,
-            sending_held: Vec::new(),
+            copies: Share::default(),
         }
     }
 
@@ -56,19 +69,19 @@ impl Outbound {
         self.sending.is_some()
     }
 
-    /// I/O buffers that wait to be sent.
-    pub(super) fn chunks(&self) -> usize {
-        self.held.len() + self.sending_held.len()
-    }
-
     /// Since when the peer has been taking what was sent last.
     pub(super) fn sending_since(&self) -> Option<Nanos> {
-        self.sending
+        self.sending.as_ref().map(|sending| sending.since)
     }
 
-    /// Enough has gathered: no more commands for now.
-    pub(super) fn is_full(&self) -> bool {
-        self.list.len_bytes() >= GATHERED_BYTES_MAX
+    fn copied_bytes(&self) -> usize {
+        self.list.copied_bytes() + self.sending.as_ref().map_or(0, |sending| sending.copied_bytes)
+    }
+
+    /// Enough has gathered: no more commands for now. `share_bytes` is what the copies of one connection may take.
+    pub(super) fn is_full(&self, share_bytes: u64) -> bool {
+        let gathered = self.list.len_bytes();
+        gathered > 0 && (gathered >= GATHERED_BYTES_MAX || self.copied_bytes() as u64 >= share_bytes)
     }
 
     /// Sends what has gathered unless a send is under way. Returns whether a send was started.
@@ -81,8 +94,8 @@ impl Outbound {
         core.counters.bytes_sent += self.list.len_bytes() as u64;
         let next = self.spare.take().unwrap_or_default();
         let list = std::mem::replace(&mut self.list, next);
-        std::mem::swap(&mut self.held, &mut self.sending_held);
-        self.sending = Some(core.now);
+        let chunks = std::mem::take(&mut self.chunks);
+        self.sending = Some(Sending { since: core.now, chunks, copied_bytes: list.copied_bytes() });
         // Whoever has the answer finds it counted.
         core.publish();
         core.driver.send(stream, list);
@@ -99,26 +112,34 @@ impl Outbound {
         }
     }
 
-    /// Takes it back if nothing gathered.
+    /// Takes it back if nothing gathered, and counts the memory of what did.
     #[inline]
-    pub(super) fn end_turn(&mut self, spare: &mut SpareLists) {
+    pub(super) fn end_turn(&mut self, spare: &mut SpareLists, answers: &mut Budget) {
         if self.list.is_empty() {
             spare.keep(&mut self.list);
+        }
+        let copied = self.copied_bytes() as u64;
+        let counted = self.copies.bytes();
+        if copied > counted {
+            answers.take(&mut self.copies, copied - counted);
+        } else if copied < counted {
+            answers.give_back(&mut self.copies, counted - copied);
         }
     }
 
     /// A send has come back.
-    pub(super) fn sent<D: Driver>(&mut self, mut list: Box<Outgoing>, core: &mut Core<D>) {
-        self.sending = None;
-        core.pool.give_back(&mut self.sending_held);
+    pub(super) fn sent<D: Driver>(&mut self, mut list: Box<Outgoing>, core: &mut Core<D>, share: &mut Share) {
+        if let Some(sending) = self.sending.take() {
+            core.pool.give_back(share, sending.chunks);
+        }
         list.clear();
         core.spare_lists.keep(&mut list);
         self.spare = Some(list);
     }
 
     /// The connection is closed: what gathered will never be sent.
-    pub(super) fn drop_gathered(&mut self, pool: &mut ChunkPool) {
+    pub(super) fn drop_gathered(&mut self, pool: &mut ChunkPool, share: &mut Share) {
         self.list.clear();
-        pool.give_back(&mut self.held);
+        pool.give_back(share, std::mem::take(&mut self.chunks));
     }
 }

@@ -1,7 +1,10 @@
 //! Answers as PDUs: headers straight into the gathering list, payload by reference where it lies.
 
 use super::{outbound::Outbound, session::Session, tasks::Entry};
-use crate::{pages::Pages, pool::pieces};
+use crate::{
+    pages::Pages,
+    pool::{ChunkPool, Chunks, pieces},
+};
 use linerate_io::Seg;
 use linerate_iscsi::{
     digest::Crc32c,
@@ -75,7 +78,7 @@ impl Answers<'_> {
         self.release(asked.immediate);
     }
 
-    /// Answers a read whose data lies in memory that keeps it: no copy, unless a digest must match what is sent.
+    /// Answers a read of a memory volume, without a copy. Not for sessions with data digests.
     pub(super) fn read_memory(&mut self, asked: Asked, extent: &Extent, pages: &Pages) {
         self.release(asked.immediate);
         let residual = Residual::of(asked.expected_in, u64::from(extent.asked_bytes));
@@ -85,47 +88,31 @@ impl Answers<'_> {
         for piece in DataInSplit::new(extent.len_bytes, &self.session.params) {
             self.data_in_header(asked.itt, &piece, Some(residual));
             let offset = extent.offset_bytes + u64::from(piece.buffer_offset);
-            let parts = pages.parts(offset, u64::from(piece.len));
-            if self.session.framer.data_digest == DigestKind::None {
-                parts.for_each(|part| self.out.list.push_seg(part.seg()));
-                self.padding(piece.len);
-            } else {
-                // Others may write here before the kernel reads it: only a copy still matches its digest.
-                let mut crc = Crc32c::EMPTY;
-                for part in parts {
-                    let copy = self.out.list.push_with(part.len as usize);
-                    part.region.read(part.offset, copy);
-                    crc = crc.update(copy);
-                }
-                self.out.list.push_bytes(&self.session.framer.trailer(piece.len, || crc));
-            }
+            pages.parts(offset, u64::from(piece.len)).for_each(|part| self.out.list.push_seg(part.seg()));
+            self.padding(piece.len);
         }
     }
 
-    /// Answers a read whose data lies in I/O buffers; they are held until it has been sent.
+    /// Answers a read whose data is in I/O buffers, which stay until it has been sent.
     pub(super) fn read_buffers(
         &mut self,
         asked: Asked,
         extent: &Extent,
-        segs: &mut Vec<Seg>,
-        crc: impl Fn(Crc32c, Seg) -> Crc32c,
+        chunks: Chunks,
+        pool: &mut ChunkPool,
     ) {
         self.release(asked.immediate);
         let residual = Residual::of(asked.expected_in, u64::from(extent.asked_bytes));
+        let segs = chunks.segs();
         for piece in DataInSplit::new(extent.len_bytes, &self.session.params) {
             self.data_in_header(asked.itt, &piece, Some(residual));
-            let parts = || {
-                pieces(segs, piece.buffer_offset, piece.len).map(|(seg, start, len)| Seg {
-                    offset: seg.offset + u64::from(start),
-                    len,
-                    ..seg
-                })
-            };
-            parts().for_each(|part| self.out.list.push_seg(part));
-            let digest = || parts().fold(Crc32c::EMPTY, &crc);
+            for (seg, start, len) in pieces(segs, piece.buffer_offset, piece.len) {
+                self.out.list.push_seg(Seg { offset: seg.offset + u64::from(start), len, ..seg });
+            }
+            let digest = || pool.digest(segs, piece.buffer_offset, piece.len, Crc32c::EMPTY);
             self.out.list.push_bytes(&self.session.framer.trailer(piece.len, digest));
         }
-        self.out.held.append(segs);
+        pool.append(&mut self.out.chunks, chunks);
     }
 
     /// Answers a command whose data-in, if any, is in `reply`.

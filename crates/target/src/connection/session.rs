@@ -7,7 +7,11 @@ use crate::{
     target::Target,
 };
 use linerate_iscsi::{
-    frame::Framer, login::Established, params::SessionParams, send_targets::TargetText, window::TargetWindow,
+    frame::Framer,
+    login::Established,
+    params::{DigestKind, SessionParams},
+    send_targets::TargetText,
+    window::TargetWindow,
 };
 use linerate_scsi::Nexus;
 use std::sync::Arc;
@@ -63,6 +67,10 @@ impl Session {
         }
     }
 
+    pub(super) fn digests_data(&self) -> bool {
+        self.params.data_digest == DigestKind::Crc32c
+    }
+
     pub(super) fn tsih(&self) -> u16 {
         self.tsih
     }
@@ -70,7 +78,7 @@ impl Session {
     /// Tells the units that writes which will never finish are over.
     pub(super) fn end(&self, tasks: &mut Tasks) {
         let Some(device) = &self.device else { return };
-        for entry in tasks.entries_mut().filter(|entry| !entry.operating) {
+        for entry in tasks.entries_mut().filter(|entry| !entry.is_busy()) {
             if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &entry.work {
                 device.nexus.end_write(entry.lun, extent);
                 entry.work = Work::Drain(linerate_scsi::Reply::good());

@@ -2,14 +2,15 @@
 
 use super::{Connection, Phase, inbound::Sink};
 use crate::{
+    budget::Budget,
+    context::Core,
     joint::{Joints, Order, Victims, What},
-    worker::Core,
 };
 use linerate_io::Driver;
 use linerate_iscsi::{
     pdu::{
         Bhs, LogoutRequest, LogoutResponse, LogoutResult, Request, ScsiCommand, TaskFunction, TaskManagement,
-        TaskManagementResponse, TaskResult, data_len,
+        data_len,
     },
     window::before,
 };
@@ -45,8 +46,8 @@ impl Connection {
     }
 
     /// Whether a command that another one made wait may run now.
-    pub(crate) fn may_run(&self) -> bool {
-        self.starved.is_none() && self.waits == 0 && !self.outbound.is_full() && self.phase == Phase::Full
+    pub(crate) fn may_run(&self, answers: &Budget) -> bool {
+        self.waits == 0 && self.phase == Phase::Full && !self.outbound.is_full(answers.share_bytes())
     }
 
     /// Whether a request has to wait for commands on other connections. Then it is kept, or left where it is.
@@ -58,16 +59,15 @@ impl Connection {
     ) -> bool {
         self.acknowledged = exp_stat_sn(self.receiver.bhs());
         let (Some(session), Some(joint)) = (&self.session, core.joints.get_mut(id)) else { return false };
-        // A function that ends many tasks ends all those that were sent before it (RFC 7143 section 4.2.3.2).
-        let number = match request {
+        let window = session.window.commands();
+        let early = match request {
+            // A function that ends many tasks ends all those that were sent before it (RFC 7143 section 4.2.3.2).
             Request::TaskManagement(request) if request.function != TaskFunction::AbortTask => {
-                Some(request.cmd_sn)
+                Some(request.cmd_sn).filter(|number| window.is_early_immediate(*number))
             }
-            request => request.cmd_sn(),
+            request => request.cmd_sn().filter(|number| window.is_early(*number)),
         };
-        let Some(cmd_sn) = number.filter(|number| session.window.commands().is_early(*number)) else {
-            return false;
-        };
+        let Some(cmd_sn) = early else { return false };
         match request {
             Request::ScsiCommand(command) if command.data_len == 0 && command.final_pdu => {
                 joint.keep(self.key.index, command);
@@ -97,12 +97,12 @@ impl Connection {
     }
 
     /// Leaves an order for the other connections, if there are any. The answer follows when they have obeyed.
-    pub(super) fn order_others<D: Driver>(&mut self, core: &mut Core<D>, itt: u32, what: What) -> bool {
+    pub(super) fn order_others<D: Driver>(&mut self, core: &mut Core<D>, what: What) -> bool {
         let Some(joint) = self.joint.and_then(|id| core.joints.get_mut(id)) else { return false };
         if joint.others(self.key.index).next().is_none() {
             return false;
         }
-        joint.order(Order { from: self.key.index, itt, what });
+        joint.order(Order { from: self.key.index, what });
         true
     }
 
@@ -130,20 +130,20 @@ impl Connection {
     /// Does what another connection of the session has ordered. Returns whether there was anything to do, and the status
     /// that the initiator has yet to acknowledge before the order may be answered.
     pub(crate) fn obey<D: Driver>(&mut self, core: &mut Core<D>, order: &Order) -> (bool, Option<u32>) {
-        match order.what {
-            What::Abort { victims: Victims::One(itt), .. } => {
-                let slot = self.tasks.find(itt);
-                if let Some(slot) = slot {
-                    self.abort(core, slot);
+        match &order.what {
+            What::Abort { victims: Victims::One(itt), hold, .. } => {
+                let task = self.tasks.find(*itt);
+                if let Some(task) = task {
+                    self.abort(core, task, [hold]);
                 }
-                (slot.is_some(), None)
+                (task.is_some(), None)
             }
-            What::Abort { victims, .. } => {
-                self.abort_all(core, victims);
+            What::Abort { victims, hold, .. } => {
+                self.abort_all(core, *victims, hold);
                 (true, self.ask_for_acknowledgement(core))
             }
-            What::LogOut { cid } => {
-                let is_it = self.session.as_ref().is_some_and(|session| session.cid == cid);
+            What::LogOut { cid, .. } => {
+                let is_it = self.session.as_ref().is_some_and(|session| session.cid == *cid);
                 if is_it {
                     self.take_leave(core);
                     self.close(core);
@@ -165,39 +165,17 @@ impl Connection {
         Some(due)
     }
 
-    /// An order has been obeyed by all.
+    /// An order has been obeyed by all. What it holds back is due when the worker drops it.
     pub(crate) fn answer_order<D: Driver>(&mut self, core: &mut Core<D>, order: &Order, found: bool) {
         match order.what {
-            What::Abort { function, victims } => {
-                let unknown = matches!(victims, Victims::One(_)) && !found;
-                let result = if unknown { TaskResult::NoSuchTask } else { TaskResult::Complete };
-                self.answer_management(core, function, order.itt, result);
-            }
-            What::LogOut { .. } => {
+            What::Abort { victims: Victims::One(_), due, .. } if found => self.task_was_found(due),
+            What::Abort { .. } => {}
+            What::LogOut { itt, .. } => {
                 let result = if found { LogoutResult::Closed } else { LogoutResult::NoSuchCid };
-                self.answer_logout(order.itt, result);
+                self.answer_logout(itt, result);
             }
         }
         self.resume(core);
-    }
-
-    pub(super) fn answer_management<D: Driver>(
-        &mut self,
-        core: &mut Core<D>,
-        function: TaskFunction,
-        itt: u32,
-        result: TaskResult,
-    ) {
-        let Some(mut answers) = self.answers() else { return };
-        let pdu = TaskManagementResponse { result, itt, sn: answers.status_numbers() };
-        answers.header(|bhs| pdu.emit(bhs));
-        if function == TaskFunction::TargetColdReset
-            && result == TaskResult::Complete
-            && let Some(device) = &answers.session.device
-        {
-            core.service.close_sessions_of(&device.target.name);
-            self.say_farewell();
-        }
     }
 
     pub(super) fn answer_logout(&mut self, itt: u32, result: LogoutResult) {
@@ -224,7 +202,7 @@ impl Connection {
 
     /// Ends the connection's tasks, so that their places in the window are free for the others.
     fn take_leave<D: Driver>(&mut self, core: &mut Core<D>) {
-        self.abort_all(core, Victims::All);
+        self.abort_where(core, &[], |_| true);
         self.departs = true;
     }
 

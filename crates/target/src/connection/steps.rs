@@ -1,14 +1,22 @@
 //! Commands of several steps, and volume operations that have come back.
 
-use super::{Connection, inbound::Sink, reply::Asked, tasks::Work};
-use crate::{
-    engine::{Answer, Operation, Outcome},
-    volume::{Medium, VolumeId},
-    worker::Core,
+use super::{
+    Connection,
+    inbound::Sink,
+    management::Due,
+    reply::Asked,
+    tasks::{Buffers, TaskId, Work},
 };
-use linerate_io::{Driver, Handle, Seg};
+use crate::{
+    context::Core,
+    engine::{Answer, Operation, Outcome},
+    operation,
+    pool::Chunks,
+    volume::{Medium, VolumeId},
+};
+use linerate_io::Driver;
 use linerate_iscsi::{pdu::ScsiCommand, transfer::TargetWrite};
-use linerate_scsi::{Input, MediumError, MediumOp, MediumResult, Reply, TaskStep};
+use linerate_scsi::{Input, MediumError, MediumOp, MediumResult, Reply, Status, TaskStep};
 
 /// What became of starting a volume operation.
 enum Started {
@@ -16,7 +24,7 @@ enum Started {
     Done(Result<MediumResult, MediumError>),
     /// It is under way.
     InFlight,
-    /// No I/O buffers are free; here it is back.
+    /// No I/O buffers may be taken now; here it is back.
     Later(MediumOp),
 }
 
@@ -25,17 +33,18 @@ impl Connection {
     pub(super) fn drive<D: Driver>(
         &mut self,
         core: &mut Core<D>,
-        slot: u32,
+        task: TaskId,
         mut input: Input,
         mut command: Option<&ScsiCommand>,
     ) {
         loop {
-            let Some(entry) = self.tasks.live(slot) else { return };
+            let Some(entry) = self.tasks.live(task) else { return };
             let Work::Steps(steps) = &mut entry.work else { return };
             match steps.task.next(input) {
                 TaskStep::DataOut { len_bytes } => {
                     if let Some(command) = command.take() {
-                        return self.collect(core, slot, command, len_bytes);
+                        steps.collects = true;
+                        return self.collect(core, task, command, len_bytes);
                     }
                     input = Input::DataOut(Vec::new());
                 }
@@ -44,45 +53,49 @@ impl Connection {
                         input = Input::Medium(Err(MediumError::Hardware));
                         continue;
                     };
-                    match self.start_operation(core, slot, volume, op) {
+                    match self.start_operation(core, task, volume, op) {
                         Started::Done(result) => input = Input::Medium(result),
-                        Started::InFlight => return self.drain(core, slot, command),
+                        Started::InFlight => return self.drain(core, task, command),
                         Started::Later(op) => {
-                            self.remember(slot, Some((volume, op)));
-                            core.waiting.push((self.key.index, slot));
-                            return self.drain(core, slot, command);
+                            self.remember(task, Some((volume, op)));
+                            core.wait_for_others(self.origin(task));
+                            return self.drain(core, task, command);
                         }
                     }
                 }
                 TaskStep::Wait => {
-                    core.waiting.push((self.key.index, slot));
-                    return self.drain(core, slot, command);
+                    core.wait_for_others(self.origin(task));
+                    return self.drain(core, task, command);
                 }
-                TaskStep::Done(reply) => return self.task_is_done(core, slot, reply, command),
+                TaskStep::Done(reply) => return self.task_is_done(core, task, reply, command),
                 TaskStep::Aborted => {
-                    let asked = self.tasks.live(slot).map(|entry| Asked::from(&*entry));
+                    let asked = self.tasks.live(task).map(|entry| Asked::from(&*entry));
                     if let (Some(asked), Some(mut answers)) = (asked, self.answers()) {
                         answers.forget(asked);
                     }
-                    return self.end_task(core, slot);
+                    return self.end_task(core, task);
                 }
             }
         }
     }
 
     /// Begins to collect the data-out that a task asks for.
-    fn collect<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, command: &ScsiCommand, wanted: u32) {
+    fn collect<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, command: &ScsiCommand, wanted: u32) {
         let Some(session) = self.session.as_ref() else { return };
         let wanted = wanted.min(command.expected_len);
-        let begun = TargetWrite::begin(command, wanted, &session.params, slot);
-        let Some(entry) = self.tasks.live(slot) else { return };
+        let Some(charge) = core.pool.charge(&mut self.share, wanted) else {
+            return self.refuse_data(core, task, command);
+        };
+        let begun = TargetWrite::begin(command, wanted, &session.params, task.slot);
+        let Some(entry) = self.tasks.live(task) else { return core.pool.discharge(&mut self.share, charge) };
+        core.pool.discharge(&mut self.share, std::mem::replace(&mut entry.charge, charge));
         match begun {
             Ok(write) => {
                 entry.write = Some(write);
                 if command.data_len > 0 {
-                    self.sink = Sink::Task { slot, base: 0 };
+                    self.sink = Sink::Task { task, base: 0 };
                 }
-                self.go_on_writing(core, slot, command.data_len > 0);
+                self.go_on_writing(core, task, command.data_len > 0);
             }
             Err(error) => {
                 let asked = Asked::from(&*entry);
@@ -90,26 +103,31 @@ impl Connection {
                 if let Some(mut answers) = self.answers() {
                     answers.abort_command(asked, error.sense());
                 }
-                self.end_task(core, slot);
+                self.end_task(core, task);
             }
         }
     }
 
+    /// There is no memory for a task's data: the task ends when what the initiator sends unasked has come.
+    fn refuse_data<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, command: &ScsiCommand) {
+        self.task_is_done(core, task, Reply::status(Status::TaskSetFull), Some(command));
+    }
+
     /// A task that asked for no data: what the initiator sends all the same is taken in and dropped.
-    fn drain<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, command: Option<&ScsiCommand>) {
+    fn drain<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, command: Option<&ScsiCommand>) {
         if let Some(command) = command.filter(|command| command.data_len > 0 || !command.final_pdu) {
-            self.collect(core, slot, command, 0);
+            self.collect(core, task, command, 0);
         }
     }
 
     fn task_is_done<D: Driver>(
         &mut self,
         core: &mut Core<D>,
-        slot: u32,
+        task: TaskId,
         mut reply: Reply,
         command: Option<&ScsiCommand>,
     ) {
-        let Some(entry) = self.tasks.live(slot) else { return };
+        let Some(entry) = self.tasks.live(task) else { return };
         if let Work::Steps(steps) = &entry.work {
             reply.asked_out_bytes = reply.asked_out_bytes.max(steps.task.asked_out_bytes());
         }
@@ -118,25 +136,29 @@ impl Connection {
         let unfinished = entry.write.as_ref().is_some_and(|write| !write.is_complete());
         if data_comes || unfinished {
             entry.work = Work::Drain(reply);
-            return self.drain(core, slot, command);
+            return self.drain(core, task, command);
         }
         let asked = Asked::from(&*entry);
-        self.end_task(core, slot);
+        self.end_task(core, task);
+        if reply.ended_tasks {
+            let (_, hold) = self.hold(core, Due::Reply { asked, reply });
+            return core.end_outdated_tasks(hold);
+        }
         self.reply(core, asked, &reply);
     }
 
-    /// Tries a task again that waited: for other commands, or for I/O buffers.
-    pub(crate) fn resume_task<D: Driver>(&mut self, core: &mut Core<D>, slot: u32) {
-        let Some(entry) = self.tasks.live(slot) else { return };
+    /// Tries a task again that waited for other commands or for I/O buffers.
+    pub(crate) fn resume_task<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
+        let Some(entry) = self.tasks.live(task) else { return };
         let Work::Steps(steps) = &mut entry.work else { return };
         match steps.operation.take() {
-            None => self.drive(core, slot, Input::Resume, None),
-            Some((volume, op)) => match self.start_operation(core, slot, volume, op) {
-                Started::Done(result) => self.drive(core, slot, Input::Medium(result), None),
+            None => self.drive(core, task, Input::Resume, None),
+            Some((volume, op)) => match self.start_operation(core, task, volume, op) {
+                Started::Done(result) => self.drive(core, task, Input::Medium(result), None),
                 Started::InFlight => {}
                 Started::Later(op) => {
-                    self.remember(slot, Some((volume, op)));
-                    core.waiting.push((self.key.index, slot));
+                    self.remember(task, Some((volume, op)));
+                    core.wait_for_others(self.origin(task));
                 }
             },
         }
@@ -147,8 +169,8 @@ impl Connection {
         self.session.as_ref()?.device.as_ref()?.target.volume(lun)
     }
 
-    fn remember(&mut self, slot: u32, operation: Option<(VolumeId, MediumOp)>) {
-        if let Some(entry) = self.tasks.get_mut(slot)
+    fn remember(&mut self, task: TaskId, operation: Option<(VolumeId, MediumOp)>) {
+        if let Some(entry) = self.tasks.get_mut(task)
             && let Work::Steps(steps) = &mut entry.work
         {
             steps.operation = operation;
@@ -158,41 +180,45 @@ impl Connection {
     fn start_operation<D: Driver>(
         &mut self,
         core: &mut Core<D>,
-        slot: u32,
+        task: TaskId,
         volume: VolumeId,
         op: MediumOp,
     ) -> Started {
         let medium = match core.media.of(Some(volume)) {
             Some(Medium::Memory(pages)) => return Started::Done(Ok(pages.perform(op))),
-            Some(Medium::File(file)) => On::File(file),
-            Some(Medium::Managed(volume)) => On::Engine(volume),
+            Some(Medium::File(file)) => match known_of_file(&op) {
+                Some(result) => return Started::Done(Ok(result)),
+                None => operation::Medium::File(file),
+            },
+            Some(Medium::Managed(volume)) => operation::Medium::Engine(volume),
             None => return Started::Done(Err(MediumError::Hardware)),
         };
-        let tag = self.tag(slot);
-        let Some(entry) = self.tasks.get_mut(slot) else { return Started::InFlight };
         let buffered = match &op {
             MediumOp::Read { len_bytes, .. } | MediumOp::Fill { len_bytes, .. } => *len_bytes,
             MediumOp::Write { data, .. } => data.len() as u32,
             _ => 0,
         };
-        if buffered > 0 && !matches!(core.pool.take(&mut core.driver, buffered, &mut entry.segs), Ok(true)) {
-            return Started::Later(op);
-        }
+        let chunks = match buffered {
+            0 => Chunks::NONE,
+            len => match core.pool.take(&mut core.driver, &mut self.share, len) {
+                Some(chunks) => chunks,
+                None => return Started::Later(op),
+            },
+        };
         match &op {
-            MediumOp::Write { data, .. } => core.pool.write(&entry.segs, 0, data),
-            MediumOp::Fill { pattern, .. } => core.pool.fill(&entry.segs, pattern),
+            MediumOp::Write { data, .. } => core.pool.write(chunks.segs(), 0, data),
+            MediumOp::Fill { pattern, .. } => core.pool.fill(chunks.segs(), pattern),
             _ => {}
         }
-        match medium {
-            On::Engine(volume) => core.ask_engine(volume, operation(&op), &entry.segs, tag),
-            On::File(file) => {
-                if let Some(result) = start_on_file(&mut core.driver, file, tag, &entry.segs, &op) {
-                    return Started::Done(Ok(result));
-                }
-            }
-        }
-        entry.operating = true;
+        let origin = self.origin(task);
+        let Some(entry) = self.tasks.get_mut(task) else {
+            core.pool.give_back(&mut self.share, chunks);
+            return Started::InFlight;
+        };
+        let none = entry.lend(Buffers::Operation);
+        debug_assert!(none.is_empty(), "a step has no buffers before its operation");
         self.operations += 1;
+        core.begin_operation(origin, chunks, medium, operation_of(&op));
         // The bytes of a write are in I/O buffers now; what is kept says how to read the result.
         let kept = match op {
             MediumOp::Write { offset_bytes, durable, .. } => {
@@ -200,31 +226,40 @@ impl Connection {
             }
             other => other,
         };
-        self.remember(slot, Some((volume, kept)));
+        self.remember(task, Some((volume, kept)));
         Started::InFlight
     }
 
-    /// A volume operation of a task has come back.
-    pub(crate) fn medium_done<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, result: Outcome) {
+    /// A volume operation of a task has come back, and with it the buffers that it worked on.
+    pub(crate) fn medium_done<D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        task: TaskId,
+        chunks: Chunks,
+        result: Outcome,
+    ) {
         self.operations -= 1;
-        let Some(entry) = self.tasks.get_mut(slot) else { return };
-        entry.operating = false;
-        let wanted: usize = entry.segs.iter().map(|seg| seg.len as usize).sum();
+        let wanted = chunks.len_bytes();
+        let Some(entry) = self.tasks.get_mut(task) else {
+            debug_assert!(false, "a task stays until its operation is over");
+            return core.pool.give_back(&mut self.share, chunks);
+        };
+        entry.take_back(chunks);
         if entry.aborted || self.session.is_none() {
-            self.end_write(slot);
-            return self.end_task(core, slot);
+            self.end_write(task);
+            return self.end_task(core, task);
         }
         match &mut entry.work {
             Work::BufferedRead(extent) => {
                 let extent = *extent;
                 let failed = result.moved(wanted).err().map(|fault| fault.on_read());
-                self.buffered_read_done(core, slot, &extent, failed);
+                self.buffered_read_done(core, task, &extent, failed);
             }
             Work::BufferedWrite(extent) => {
                 let extent = *extent;
                 match result.moved(wanted) {
-                    Ok(()) => self.write_is_done(core, slot, &extent),
-                    Err(fault) => self.write_failed(core, slot, fault.on_write()),
+                    Ok(()) => self.write_is_done(core, task, &extent),
+                    Err(fault) => self.write_failed(core, task, fault.on_write()),
                 }
             }
             Work::Steps(steps) => {
@@ -236,7 +271,7 @@ impl Connection {
                     (Some((_, MediumOp::Read { .. })), result) => {
                         result.moved(wanted).map_err(|fault| fault.on_read()).map(|()| {
                             let mut data = vec![0; wanted];
-                            core.pool.read(&entry.segs, 0, &mut data);
+                            core.pool.read(entry.segs(), 0, &mut data);
                             MediumResult::Data(data)
                         })
                     }
@@ -244,65 +279,60 @@ impl Connection {
                         result.moved(wanted).map_err(|fault| fault.on_write()).map(|()| MediumResult::Done)
                     }
                 };
-                core.pool.give_back(&mut entry.segs);
-                self.drive(core, slot, Input::Medium(result), None);
+                let chunks = std::mem::replace(&mut entry.buffers, Buffers::NONE);
+                if let Buffers::Task(chunks) = chunks {
+                    core.pool.give_back(&mut self.share, chunks);
+                }
+                self.drive(core, task, Input::Medium(result), None);
             }
             Work::MemoryWrite(_) | Work::Drain(_) | Work::Free => {}
         }
         self.resume(core);
     }
 
-    fn buffered_read_done<D: Driver>(
+    /// A read has its bytes in its buffers, or has failed.
+    pub(super) fn buffered_read_done<D: Driver>(
         &mut self,
         core: &mut Core<D>,
-        slot: u32,
+        task: TaskId,
         extent: &linerate_scsi::Extent,
         error: Option<MediumError>,
     ) {
-        let silent = self.end_write(slot);
-        let Some(entry) = self.tasks.get_mut(slot) else { return };
+        let silent = self.end_write(task);
+        let Some(entry) = self.tasks.get_mut(task) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
-        let mut segs = std::mem::take(&mut entry.segs);
-        let pool = &core.pool;
-        let crc = |crc: linerate_iscsi::digest::Crc32c, seg: Seg| {
-            let mut crc = crc;
-            pool.region(seg).for_each_chunk(seg.offset, u64::from(seg.len), |chunk| crc = crc.update(chunk));
-            crc
-        };
-        let failed = match self.answers() {
-            Some(mut answers) if silent => {
-                answers.forget(asked);
-                None
-            }
-            Some(mut answers) if error.is_none() => {
-                answers.read_buffers(asked, extent, &mut segs, crc);
-                answers.session.counters.reads += 1;
-                answers.session.counters.read_bytes += u64::from(extent.len_bytes);
-                core.counters.reads += 1;
-                core.counters.read_bytes += u64::from(extent.len_bytes);
-                None
-            }
-            Some(answers) => {
-                let device = answers.session.device.as_ref();
-                device.zip(error).map(|(device, error)| device.nexus.medium_failed(lun, error))
-            }
-            None => None,
-        };
-        // Whatever was not handed to the answer goes back with the slot; the vector keeps its memory there.
-        if let Some(entry) = self.tasks.get_mut(slot) {
-            entry.segs = segs;
+        if let Some(error) = error.filter(|_| !silent) {
+            let session = self.session.as_ref();
+            let device = session.and_then(|session| session.device.as_ref());
+            let reply = device.map(|device| device.nexus.medium_failed(lun, error));
+            self.end_task(core, task);
+            return reply.iter().for_each(|reply| self.reply(core, asked, reply));
         }
-        self.end_task(core, slot);
-        if let Some(reply) = failed {
-            self.reply(core, asked, &reply);
+        let buffers = std::mem::replace(&mut entry.buffers, Buffers::NONE);
+        if let Buffers::Task(chunks) = buffers {
+            match self.answers() {
+                Some(mut answers) if silent => {
+                    answers.forget(asked);
+                    core.pool.give_back(&mut self.share, chunks);
+                }
+                Some(mut answers) => {
+                    answers.read_buffers(asked, extent, chunks, &mut core.pool);
+                    answers.session.counters.reads += 1;
+                    answers.session.counters.read_bytes += u64::from(extent.len_bytes);
+                    core.counters.reads += 1;
+                    core.counters.read_bytes += u64::from(extent.len_bytes);
+                }
+                None => core.pool.give_back(&mut self.share, chunks),
+            }
         }
+        self.end_task(core, task);
     }
 
-    pub(super) fn write_failed<D: Driver>(&mut self, core: &mut Core<D>, slot: u32, error: MediumError) {
-        let silent = self.end_write(slot);
-        let Some(entry) = self.tasks.get_mut(slot) else { return };
+    pub(super) fn write_failed<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, error: MediumError) {
+        let silent = self.end_write(task);
+        let Some(entry) = self.tasks.get_mut(task) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
-        self.end_task(core, slot);
+        self.end_task(core, task);
         let Some(mut answers) = self.answers() else { return };
         if silent {
             return answers.forget(asked);
@@ -314,14 +344,8 @@ impl Connection {
     }
 }
 
-/// Where an operation that takes its time is done.
-enum On {
-    File(Handle),
-    Engine(u32),
-}
-
-/// An operation as the engine is asked for it. The bytes are in I/O buffers.
-fn operation(op: &MediumOp) -> Operation {
+/// An operation as it is asked for. The bytes are in I/O buffers.
+fn operation_of(op: &MediumOp) -> Operation {
     match *op {
         MediumOp::Keep { number, ref reservations } => {
             Operation::Keep { number, reservations: reservations.clone() }
@@ -336,24 +360,12 @@ fn operation(op: &MediumOp) -> Operation {
     }
 }
 
-/// Starts an operation on a file, unless its result is known at once.
-fn start_on_file<D: Driver>(
-    driver: &mut D,
-    file: Handle,
-    tag: u64,
-    segs: &[Seg],
-    op: &MediumOp,
-) -> Option<MediumResult> {
+/// The result of an operation on a volume in a file, where it is known without one.
+fn known_of_file(op: &MediumOp) -> Option<MediumResult> {
     match *op {
-        MediumOp::Read { offset_bytes, .. } => driver.read_at(file, tag, segs, offset_bytes),
-        MediumOp::Write { offset_bytes, durable, .. } | MediumOp::Fill { offset_bytes, durable, .. } => {
-            driver.write_at(file, tag, segs, offset_bytes, durable);
-        }
-        MediumOp::Discard { offset_bytes, len_bytes } => driver.discard(file, tag, offset_bytes, len_bytes),
-        MediumOp::Sync { .. } => driver.sync(file, tag),
-        MediumOp::Mapped { len_bytes, .. } => return Some(MediumResult::Mapped { mapped: true, len_bytes }),
-        // A volume in a file keeps none, and says so.
-        MediumOp::Keep { .. } => return Some(MediumResult::Done),
+        MediumOp::Mapped { len_bytes, .. } => Some(MediumResult::Mapped { mapped: true, len_bytes }),
+        // It keeps no reservations, and says so.
+        MediumOp::Keep { .. } => Some(MediumResult::Done),
+        _ => None,
     }
-    None
 }

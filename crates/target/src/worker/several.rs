@@ -39,7 +39,10 @@ impl<D: Driver> Worker<D> {
                 let mut runs = false;
                 if let Some(joint) = self.core.joints.get_mut(id)
                     && self.places.get(place as usize).is_some_and(|place| {
-                        place.connection.as_ref().is_some_and(|connection| connection.may_run())
+                        place
+                            .connection
+                            .as_ref()
+                            .is_some_and(|connection| connection.may_run(&self.core.answers))
                     })
                 {
                     joint.begin(command.cmd_sn);

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test program uses its part
 
+pub(crate) mod raw;
+
 use linerate_iscsi::{
     digest::digest,
     frame::Framer,
@@ -348,7 +350,7 @@ impl Client {
         String::from_utf8(client.receive().expect("a text response").data).unwrap()
     }
 
-    pub(crate) fn ping(&mut self, data: &[u8]) -> Pdu {
+    pub(crate) fn send_ping(&mut self, data: &[u8]) {
         let request = NopOut {
             immediate: true,
             lun: Lun(0),
@@ -359,6 +361,10 @@ impl Client {
             data_len: data.len() as u32,
         };
         self.send(|bhs| request.emit(bhs), data);
+    }
+
+    pub(crate) fn ping(&mut self, data: &[u8]) -> Pdu {
+        self.send_ping(data);
         self.receive().expect("a NOP-In")
     }
 

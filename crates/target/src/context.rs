@@ -1,0 +1,149 @@
+//! What connections need from the worker that serves them.
+
+use crate::{
+    budget::Budget,
+    config::Limits,
+    connection::SpareLists,
+    engine::Request,
+    hold::Hold,
+    joint::Joints,
+    operation::{Operations, Origin},
+    pool::ChunkPool,
+    service::{ConnectionKey, Mailbox, Message, Service},
+    stats::Counters,
+    volume::Media,
+};
+use linerate_io::{Buffer, Driver, Nanos, Seg};
+use std::{collections::VecDeque, io, sync::Arc};
+
+/// Receive buffers of each size that a worker keeps for reuse.
+const SPARE_BUFFERS: usize = 64;
+/// Staging buffers that a worker keeps for reuse; each is as long as the largest data segment at most.
+const SPARE_STAGING: usize = 8;
+
+/// Fills a slice with bytes that peers cannot predict.
+pub(crate) type Random = dyn FnMut(&mut [u8]) + Send;
+
+/// What connections need from their worker.
+pub(crate) struct Core<D: Driver> {
+    pub(crate) driver: D,
+    /// Where others leave messages, and find the counters.
+    pub(crate) mailbox: Arc<Mailbox<D::Socket>>,
+    pub(crate) service: Arc<Service<D::Socket>>,
+    pub(crate) limits: Limits,
+    pub(crate) index: usize,
+    pub(crate) media: Media,
+    /// Requests to the engine, sent at the end of a turn.
+    pub(crate) requests: Vec<Request>,
+    pub(crate) operations: Operations,
+    pub(crate) pool: ChunkPool,
+    /// Memory of answers that are copies.
+    pub(crate) answers: Budget,
+    /// A list for the segments of one call, empty between calls.
+    pub(crate) segs: Vec<Seg>,
+    /// Receive buffers for reuse.
+    pub(crate) small_buffers: Vec<Buffer>,
+    pub(crate) large_buffers: Vec<Buffer>,
+    /// Memory for payload that waits for its digest, for reuse: sessions that rest keep none.
+    staging: Vec<Vec<u8>>,
+    pub(crate) spare_lists: SpareLists,
+    pub(crate) counters: Counters,
+    /// Time of the last poll.
+    pub(crate) now: Nanos,
+    /// Connections with tasks that wait for I/O memory.
+    pub(crate) starved: VecDeque<ConnectionKey>,
+    /// Tasks that wait for others.
+    pub(crate) waiting: Vec<Origin>,
+    /// Answers that are due when the tasks are over that something has ended at their units.
+    pub(crate) outdated: Vec<Hold>,
+    /// Sessions that may have several connections.
+    pub(crate) joints: Joints,
+    /// For challenges.
+    pub(crate) random: Box<Random>,
+}
+
+impl<D: Driver> Core<D> {
+    pub(crate) fn new(mut driver: D, service: Arc<Service<D::Socket>>, index: usize) -> io::Result<Self> {
+        let waker = driver.waker();
+        let mailbox = Arc::new(Mailbox::new(Box::new(move || D::wake(&waker))));
+        let media = Media::attach(&service.volumes, &mut driver)?;
+        Ok(Self {
+            now: driver.now(),
+            driver,
+            mailbox,
+            limits: service.limits.clone(),
+            index,
+            media,
+            requests: Vec::new(),
+            operations: Operations::new(),
+            pool: ChunkPool::new(service.memory_per_worker_bytes / 4 * 3),
+            answers: Budget::new(service.memory_per_worker_bytes / 4),
+            segs: Vec::new(),
+            small_buffers: Vec::new(),
+            large_buffers: Vec::new(),
+            staging: Vec::new(),
+            spare_lists: SpareLists::default(),
+            counters: Counters::default(),
+            starved: VecDeque::new(),
+            waiting: Vec::new(),
+            outdated: Vec::new(),
+            service,
+            joints: Joints::default(),
+            // Without random bytes no challenge is safe. The host has them from its first seconds on.
+            random: Box::new(|bytes| getrandom::fill(bytes).expect("the host gives random bytes")),
+        })
+    }
+
+    /// A task waits for other commands; it is tried again soon.
+    pub(crate) fn wait_for_others(&mut self, task: Origin) {
+        self.waiting.push(task);
+    }
+
+    /// An answer of a connection, which is due when the last clone of this is dropped.
+    pub(crate) fn hold(&self, connection: ConnectionKey, number: usize) -> Hold {
+        let mailbox = Arc::clone(&self.mailbox);
+        Hold::new(move || mailbox.post(Message::Due { connection, number }))
+    }
+
+    /// Something has ended tasks of other sessions at their units: wherever these are, they end too.
+    pub(crate) fn end_outdated_tasks(&mut self, hold: Hold) {
+        for (index, mailbox) in self.service.mailboxes().iter().enumerate() {
+            if index != self.index {
+                mailbox.post(Message::EndOutdated(hold.clone()));
+            }
+        }
+        self.outdated.push(hold);
+    }
+
+    /// Shows the counters to others.
+    pub(crate) fn publish(&mut self) {
+        self.counters.pool_bytes = self.pool.lent_bytes();
+        self.mailbox.counters.publish(&self.counters);
+    }
+
+    /// Takes a receive buffer back for reuse.
+    pub(crate) fn keep_buffer(&mut self, buffer: Buffer, large: bool) {
+        let spare = if large { &mut self.large_buffers } else { &mut self.small_buffers };
+        if spare.len() < SPARE_BUFFERS {
+            spare.push(buffer);
+        }
+    }
+
+    /// Adds payload to what waits for the end of its data segment.
+    pub(crate) fn stage(&mut self, staged: &mut Vec<u8>, payload: &[u8]) {
+        if staged.capacity() == 0
+            && let Some(spare) = self.staging.pop()
+        {
+            *staged = spare;
+        }
+        staged.extend_from_slice(payload);
+    }
+
+    /// Takes memory of [`Core::stage`] back for reuse.
+    pub(crate) fn keep_staging(&mut self, mut staged: Vec<u8>) {
+        if staged.capacity() > 0 && self.staging.len() < SPARE_STAGING {
+            staged.clear();
+            self.staging.push(staged);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Answers that are due when something is over, wherever that is.
+
+use std::{fmt, sync::Arc};
+
+/// Keeps an answer back: it is due when the last clone is dropped. Tasks that a task management function has ended, and
+/// messages about them, hold one until nothing of them is under way (SAM-5 7.1: the function is complete when the tasks
+/// have ended).
+#[derive(Clone, Debug)]
+pub(crate) struct Hold {
+    _due: Arc<Due>,
+}
+
+/// Tells when it is dropped.
+struct Due(Box<dyn Fn() + Send + Sync>);
+
+impl Hold {
+    /// `tell` is called once, by the thread that drops the last clone.
+    pub(crate) fn new(tell: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { _due: Arc::new(Due(Box::new(tell))) }
+    }
+}
+
+impl Drop for Due {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Due {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Due")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Hold;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    };
+
+    #[test]
+    fn the_answer_is_due_once_when_the_last_one_is_gone() {
+        let told = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&told);
+        let hold = Hold::new(move || _ = counter.fetch_add(1, Relaxed));
+        let more = vec![hold.clone(), hold.clone()];
+        drop(hold);
+        assert_eq!(told.load(Relaxed), 0);
+        drop(more);
+        assert_eq!(told.load(Relaxed), 1);
+    }
+}

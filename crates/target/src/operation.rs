@@ -1,0 +1,78 @@
+//! Volume operations that are under way. Each owns the I/O buffers that it works on until it is over, whatever becomes of
+//! the command, the connection or the session meanwhile.
+
+use crate::{
+    connection::TaskId,
+    context::Core,
+    engine::{Operation, Piece, Request},
+    pool::Chunks,
+    service::ConnectionKey,
+};
+use linerate_io::{Driver, Handle};
+use slab::Slab;
+use std::sync::Arc;
+
+/// Which command an operation is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) connection: ConnectionKey,
+    pub(crate) task: TaskId,
+}
+
+/// An operation under way.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    pub(crate) origin: Origin,
+    pub(crate) chunks: Chunks,
+}
+
+/// The operations of one worker.
+pub(crate) type Operations = Slab<InFlight>;
+
+/// Who does an operation that takes its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Medium {
+    File(Handle),
+    /// The engine: number of the volume there.
+    Engine(u32),
+}
+
+impl<D: Driver> Core<D> {
+    /// Starts an operation, whose bytes are in `chunks` or go there. It ends in [`crate::connection::Connection::medium_done`].
+    pub(crate) fn begin_operation(
+        &mut self,
+        origin: Origin,
+        chunks: Chunks,
+        medium: Medium,
+        operation: Operation,
+    ) {
+        let id = self.operations.insert(InFlight { origin, chunks });
+        let (tag, segs) = (id as u64, self.operations[id].chunks.segs());
+        let file = match medium {
+            Medium::Engine(volume) => {
+                let piece = |seg: &linerate_io::Seg| Piece {
+                    region: Arc::clone(self.pool.region(*seg)),
+                    offset: seg.offset,
+                    len: seg.len,
+                };
+                let memory = segs.iter().map(piece).collect();
+                self.requests.push(Request { volume, operation, memory, worker: self.index, tag });
+                return;
+            }
+            Medium::File(file) => file,
+        };
+        match operation {
+            Operation::Read { offset_bytes } => self.driver.read_at(file, tag, segs, offset_bytes),
+            Operation::Write { offset_bytes, durable } => {
+                self.driver.write_at(file, tag, segs, offset_bytes, durable);
+            }
+            Operation::Discard { offset_bytes, len_bytes } => {
+                self.driver.discard(file, tag, offset_bytes, len_bytes);
+            }
+            Operation::Sync => self.driver.sync(file, tag),
+            Operation::Mapped { .. } | Operation::Keep { .. } => {
+                unreachable!("what a file has no operation for is answered at once");
+            }
+        }
+    }
+}
