@@ -241,8 +241,9 @@ impl Driver for SimDriver {
         self.file_operation(file, tag, FileWork::Discard { offset, len });
     }
 
+    /// Memory is space enough.
     fn allocate(&mut self, file: Handle, tag: u64, _offset: u64, _len: u64) {
-        self.refuse_file(file, tag);
+        self.file_operation(file, tag, FileWork::Sync);
     }
 
     fn close(&mut self, handle: Handle) {
