@@ -47,6 +47,8 @@ pub(crate) struct Opened {
     pub(crate) size_bytes: u64,
     /// Smallest unit that its disks write whole.
     pub(crate) block_bytes: u32,
+    /// What its pool gives and takes at a time; 0: it has none.
+    pub(crate) page_bytes: u32,
     /// Persistent reservations that were kept.
     pub(crate) reservations: Option<Bytes>,
     /// Of a set that is nothing but memory: where workers find its bytes.

@@ -126,7 +126,7 @@ impl Around {
         let ports = target::ports(&target.name, &stage.groups);
         let blocks = gate.size_bytes() / u64::from(sector_bytes);
         let number = shop.add(Served::Gate(Rc::clone(gate))).volume;
-        let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number));
+        let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number), 0);
         let unit = unit.map_err(|error| refused(&error))?;
         let states: Vec<_> = stage.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
         unit.set_access(&states);

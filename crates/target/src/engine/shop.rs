@@ -142,6 +142,7 @@ impl Shop {
             volume: volumes.len() as u32,
             size_bytes: disk.size_bytes(),
             block_bytes: disk.block_bytes(),
+            page_bytes: volume.page_bytes(),
             reservations: None,
             pages: None,
         };

@@ -150,6 +150,8 @@ class ReplaceDisk(Command):
     """The disk that goes."""
     new: Disk
     """The disk that comes: a table as in the array file, without `count`."""
+    overwrite: bool = False
+    """Although it holds something."""
 
     @model_validator(mode="after")
     def _is_one_disk(self) -> ReplaceDisk:

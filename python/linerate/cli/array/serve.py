@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linerate.cli.array.reach import Yes, confirm
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ def serve(
         bool, typer.Option("--control/--no-control", help="Let the other verbs look at it and manage it.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Portals and counters as JSON lines.")] = False,
+    create: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--create", metavar="NAME", help="Make a RAID set, pool or volume anew: what it held is lost."
+        ),
+    ] = None,
+    yes: Yes = False,
 ) -> None:
     """Serve the array that FILE.toml describes until Ctrl-C or SIGTERM."""
     from linerate.array import example_text, load_array_file
@@ -44,13 +52,20 @@ def serve(
     if file is None:
         raise UserError("array serve needs a file", "`linerate array serve --example > lab.toml` makes one")
     from linerate import _core
+    from linerate.array import record
 
     config = load_array_file(file)
+    anew = tuple(create or ())
+    if anew:
+        confirm(f"Whatever {', '.join(anew)} held is lost. Make that anew?", yes)
+    served = record.load(file)
+    record.check_volumes(config, served, anew)
     ended = _ended_by_signal()
-    array = _core.Array.start(config.seam_json())
+    array = _core.Array.start(record.seam_json(config, served, anew))
+    keeper = record.Keeper(file, config, lambda: array.stats().get("storage", {}), _warn)
     stats: dict[str, Any] = {}
     try:
-        with _managed(array, config, control) as (url, warning):
+        with keeper.keeping(), _managed(array, config, control) as (url, warning):
             _tell_start(config, array.portals, url, warning, json)
             while not ended.wait(0.2):
                 pass
@@ -58,6 +73,10 @@ def serve(
     finally:
         array.stop()
     typer.echo(dumps({"schema": SCHEMA, "stats": stats}) if json else "stopped")
+
+
+def _warn(text: str) -> None:
+    typer.echo(f"warning: {text}", err=True)
 
 
 @contextlib.contextmanager

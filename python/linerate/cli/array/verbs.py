@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli.array import disks, replicas, serve
+from linerate.cli.array import check, disks, replicas, serve
 from linerate.cli.array.reach import (
     Json,
     Token,
@@ -24,6 +24,7 @@ from linerate.cli.array.reach import (
 
 app = typer.Typer(help="Serve an iSCSI array and manage it.", no_args_is_help=True)
 app.command("serve")(serve.serve)
+app.command("check")(check.check)
 
 _Volume = Annotated[str, typer.Argument(metavar="VOLUME", help="Name of a volume.")]
 _Snapshot = Annotated[str, typer.Argument(metavar="VOLUME@SNAPSHOT", help="A snapshot of a volume.")]
@@ -65,7 +66,9 @@ def show(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, metavar="S", help="How long rates are measured.")
     ] = 1.0,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Draw it anew until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Draw it anew until Ctrl-C; with --json an object per line.")
+    ] = False,
     array: Which = None,
     token_file: Token = None,
     json: Json = False,
@@ -74,7 +77,9 @@ def show(
     from linerate.cli.array import picture
 
     client = reach(array, token_file)
-    if json:
+    if json and watch:
+        picture.watch_json(client, seconds)
+    elif json:
         typer.echo(dumps(client.status()))
     elif watch:
         picture.watch(client, seconds)
