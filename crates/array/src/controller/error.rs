@@ -170,7 +170,8 @@ pub enum StorageError {
     },
     /// Too few members of a RAID set are there.
     #[error(
-        "RAID set \"{set}\" lacks more disks than it bears ({causes}). Nothing was changed. Bring them back"
+        "RAID set \"{set}\" lacks more disks than it bears ({causes}). Nothing was changed. Bring them back; only if it is \
+         lost for good, have it made anew: --create {set}"
     )]
     TooFew {
         /// Its name.
@@ -192,7 +193,8 @@ pub enum StorageError {
     /// The disks that are there were left behind.
     #[error(
         "the disks of RAID set \"{set}\" that are there are older than what was served last (generation {found}, \
-         {served} was served): what was written since is on disks that are missing. Nothing was changed. Bring them back"
+         {served} was served): what was written since is on disks that are missing. Nothing was changed. Bring them \
+         back, or, if these are meant, remove the array's record of what it served"
     )]
     Old {
         /// Its name.

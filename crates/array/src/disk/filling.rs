@@ -50,8 +50,8 @@ impl FillingDisk {
         self.0.is_full.get()
     }
 
-    /// From now on what is allocated counts for nothing, as on file systems that write everything anew: while they are full,
-    /// any write may be refused.
+    /// From now on what is allocated counts for nothing, as on file systems that write everything anew: while they are
+    /// full, any write may be refused.
     pub fn break_promises(&self) {
         self.0.keeps_promises.set(false);
     }

@@ -51,8 +51,8 @@ pub trait Disk {
         None
     }
 
-    /// Whether space is taken only as it is written, so that a write may find none ([`DiskError::NoSpace`]). Such a write, and
-    /// such a discard, has changed each block or not.
+    /// Whether space is taken only as it is written, so that a write may find none ([`DiskError::NoSpace`]). Such a write,
+    /// and such a discard, has changed each block or not.
     fn is_thin(&self) -> bool {
         false
     }

@@ -31,9 +31,9 @@ impl Files {
     ///
     /// Takes the file's lock, so that no two arrays write to one disk, and waits a few seconds for a process that is
     /// ending: what it had begun would land after recovery. A file that exists keeps its length. Where the file system
-    /// cannot allocate, or has too little space for the rest of a file that exists, the disk is thin. Errors: the system's;
-    /// `StorageFull` if a new file has not enough space, and then there is none; `InvalidInput` for a size that is no block;
-    /// `WouldBlock` if the file stays in use.
+    /// cannot allocate, or has too little space for the rest of a file that exists, the disk is thin. Errors: the
+    /// system's; `StorageFull` if a new file has not enough space, and then there is none; `InvalidInput` for a size that
+    /// is no block; `WouldBlock` if the file stays in use.
     pub async fn open(&self, config: &FileConfig) -> io::Result<FileDisk> {
         let is_new = self.make(config).await?;
         let mut config = config.clone();

@@ -52,6 +52,26 @@ impl Drive {
         Self::over(runtime, bytes, filling, rng)
     }
 
+    /// One that takes space as it is written, and keeps it.
+    pub(crate) fn thin(
+        runtime: &Runtime,
+        name: &str,
+        size_bytes: u64,
+        block_bytes: u32,
+        rng: &mut Rng,
+    ) -> Self {
+        let bytes = CrashDisk::new(runtime, name, size_bytes, block_bytes, rng.u64(..));
+        let filling = FillingDisk::new(Rc::new(bytes.clone()), rng.u64(..));
+        Self::over(runtime, bytes, Some(filling), rng)
+    }
+
+    /// Whether its file system has no space left, from now on.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        if let Some(filling) = &self.filling {
+            filling.set_full(is_full);
+        }
+    }
+
     fn over(runtime: &Runtime, bytes: CrashDisk, filling: Option<FillingDisk>, rng: &mut Rng) -> Self {
         bytes.set_delay(1000, rng.u64(1000..DELAY_NS));
         let inner: Rc<dyn Disk> = match &filling {

@@ -42,7 +42,8 @@ fn whole_stack(seed: u64) {
     rig.run(prove(raid, world, rng));
 }
 
-/// Opens the pool, if need be when there is space again: what a power cut found half rebuilt may have none on the new drive.
+/// Opens the pool, if need be when there is space again: what a power cut found half rebuilt may have none on the new
+/// drive.
 fn open(rig: &mut Rig, config: &PoolConfig) -> Pool {
     let excuses = rig.excuses();
     loop {

@@ -69,6 +69,8 @@ enum Letter {
     /// A verb of replication.
     Replicate(String, Fields, mpsc::Sender<Result<Reply, StorageError>>),
     Status(mpsc::Sender<StorageStatus>),
+    /// The array serves: until then it may come to nothing.
+    Serves,
     /// Make everything durable and end.
     Stop,
 }
@@ -158,6 +160,12 @@ impl Engine {
     pub(crate) fn introduce(&self, workers: Vec<Deliver>, stage: Stage) {
         // Without a thread there will be no answers either.
         let _ = self.inbox.post(Letter::Introduce(workers, stage));
+    }
+
+    /// Says that the array serves.
+    pub(crate) fn serves(&self) {
+        // Without a thread there is nothing to keep.
+        let _ = self.inbox.post(Letter::Serves);
     }
 
     /// Opens a volume of kind "raid" or "pool".

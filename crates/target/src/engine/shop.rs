@@ -57,7 +57,6 @@ impl Shop {
         match letter {
             Letter::Io(requests) => requests.into_iter().for_each(|request| self.serve(request)),
             Letter::Introduce(workers, stage) => {
-                self.controller.begin();
                 self.outbox.introduce(workers);
                 // Said once per array.
                 let _ = self.stage.set(stage);
@@ -78,6 +77,7 @@ impl Shop {
                 self.runtime.spawn(async move { drop(reply.send(shop.replicate(&verb, fields).await)) });
             }
             Letter::Status(reply) => drop(reply.send(self.status())),
+            Letter::Serves => self.controller.begin(),
             Letter::Stop => {}
         }
     }

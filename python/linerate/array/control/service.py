@@ -7,8 +7,16 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from linerate.array.config import ArrayConfig
-from linerate.array.control.commands import PARTNER_VERBS, Command, Demote, Promote, Replicate, parse_command
+from linerate.array.config import AluaChange, ArrayChange, ArrayConfig
+from linerate.array.control.commands import (
+    PARTNER_VERBS,
+    Command,
+    Demote,
+    Promote,
+    Replicate,
+    SetAccess,
+    parse_command,
+)
 from linerate.errors import UserError
 
 YIELD_VERB = "replica_yield"
@@ -29,6 +37,9 @@ class ServingArray(Protocol):
 
     def manage(self, command_json: str, /) -> str:
         """Carries a command out."""
+
+    def change(self, change_json: str, /) -> None:
+        """Changes access states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,10 @@ class Service:
                     return self._replicates().promote(command.replication, command.force)
                 case Demote():
                     return self._replicates().demote(command.replication)
+                case SetAccess():
+                    change = ArrayChange(alua=(AluaChange(**command.model_dump(exclude={"verb"})),))
+                    self._array.change(change.model_dump_json())
+                    return {}
                 case _:
                     return self._manage(command)
 

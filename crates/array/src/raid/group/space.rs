@@ -5,8 +5,8 @@
 //! cannot be had refuses the write before anything has changed. What was reserved is remembered, so that each chunk costs
 //! this once. What a group keeps for itself is reserved when a member comes.
 //!
-//! Not everything below keeps such a promise: file systems that write everything anew need space for each write. A write that
-//! finds none in spite of its reservation waits for it.
+//! Not everything below keeps such a promise: file systems that write everything anew need space for each write. A write
+//! that finds none in spite of its reservation waits for it.
 
 use super::{GATE, Group, bits::Bits, geometry::Geometry, locks::Hold, members::State};
 use crate::disk::{Disk, DiskError, Writing};

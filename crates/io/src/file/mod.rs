@@ -1,6 +1,8 @@
 //! Files and block devices: opened, measured, and worked on by blocking calls (which drivers keep off their thread).
 
-use crate::{FileOptions, space};
+pub mod space;
+
+use crate::FileOptions;
 use rustix::fs::FlockOperation;
 use std::{
     fs::{self, File, OpenOptions},
