@@ -3,6 +3,9 @@
 //! They are plain functions so that the stable toolchain can run them over random bytes and the corpus (`make fuzz-smoke`,
 //! part of `make test`), while `make fuzz` lets cargo-fuzz look for new paths.
 
+mod array_sessions;
+
+pub use array_sessions::array_sessions;
 use linerate_iscsi::chap::{Algorithm, ChapConfig, Credentials, Secret};
 use linerate_iscsi::frame::{Event, Receiver};
 use linerate_iscsi::keys::{Negotiation, Offer, Side};

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+from linerate.array import ArrayConfig, Chap, EmbeddedArray, Target, Volume
 from linerate.array.storage import Disk, Pool, RaidSet, Storage
 
 from tests import need
 from tests.conformance.suite import PROGRAM, known_failures, known_skip, listed_names, listed_tests, run_test
 
 IQN = "iqn.2026-11.lab.linerate:conformance"
+SECRET = "a-secret-of-the-suite"
+CHAP_USERS = {"hex": "0xcafe", "base64": "0bY2FmZQ=="}
+"""Names that look like numbers, which must be taken as names, by target."""
 SIZE_BYTES = 256 << 20
 WRITABLE, READ_ONLY = 0, 1
 
@@ -70,7 +73,15 @@ def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     read_only = Volume(lun=READ_ONLY, name="vol2", size_bytes=SIZE_BYTES, read_only=True, **blocks)
     target = Target(name=IQN, volumes=(writable, read_only))
     portals = ("127.0.0.1:0", "127.0.0.1:0")
-    config = ArrayConfig(portals=portals, targets=(target,), storage=STORAGES.get(kind, Storage()))
+    guarded = [
+        Target(
+            name=f"{IQN}-{name}",
+            chap=Chap(user=user, secret=SECRET),
+            volumes=(Volume(lun=WRITABLE, name=name, size_bytes=SIZE_BYTES),),
+        )
+        for name, user in CHAP_USERS.items()
+    ]
+    config = ArrayConfig(portals=portals, targets=(target, *guarded), storage=STORAGES.get(kind, Storage()))
     with EmbeddedArray(config) as array:
         if kind == "raid5-degraded":
             array.manage("fail_disk", disk="d1")
@@ -87,11 +98,21 @@ def _backing(kind: str, folder: Path) -> dict[str, Any]:
             return {"size_bytes": SIZE_BYTES}
 
 
+def _target_of(test: str) -> int:
+    if not test.startswith("iSCSICHAP."):
+        return 0
+    return 2 if "Base64" in test else 1
+
+
 @pytest.mark.parametrize("test", listed_tests() or ["suite"])
 def test_libiscsi(bench: Bench, test: str) -> None:
     lun = READ_ONLY if test.startswith("ReadOnly.") else WRITABLE
     array, layout = bench.array, bench.layout
-    verdict = run_test(test, array.url(lun), array.url(lun, portal=1))
+    urls = [array.url(lun, portal=portal, target=_target_of(test)) for portal in (0, 1)]
+    if test.startswith("iSCSICHAP."):
+        user = list(CHAP_USERS.values())[_target_of(test) - 1]
+        urls = [url.replace("iscsi://", f"iscsi://{user}%{SECRET}@") for url in urls]
+    verdict = run_test(test, *urls)
     if (why := known_failures(layout).get(test)) is not None:
         assert not verdict.passed, f"{test} passes now: remove it from libiscsi.toml"
         pytest.xfail(why)

@@ -9,7 +9,7 @@ use std::path::Path;
 mod bodies;
 
 /// The corpus of one target, then random inputs: noise, and corpus entries with a few bytes changed.
-fn smoke(name: &str, body: impl Fn(&[u8])) {
+fn smoke(name: &str, seeds: u64, body: impl Fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -18,7 +18,7 @@ fn smoke(name: &str, body: impl Fn(&[u8])) {
     for input in &corpus {
         body(input);
     }
-    for_each_seed(20_000, |seed| {
+    for_each_seed(seeds, |seed| {
         let mut rng = Rng::new(seed);
         let mut input = if rng.chance(30) {
             vec![0; rng.range(0, 300) as usize]
@@ -42,15 +42,20 @@ fn smoke(name: &str, body: impl Fn(&[u8])) {
 
 #[test]
 fn fuzz_pdu_parse() {
-    smoke("pdu_parse", bodies::pdu_parse);
+    smoke("pdu_parse", 20_000, bodies::pdu_parse);
 }
 
 #[test]
 fn fuzz_text_negotiation() {
-    smoke("text_negotiation", bodies::text_negotiation);
+    smoke("text_negotiation", 20_000, bodies::text_negotiation);
+}
+
+#[test]
+fn fuzz_array_sessions() {
+    smoke("array_sessions", 2_000, bodies::array_sessions);
 }
 
 #[test]
 fn fuzz_session_events() {
-    smoke("session_events", bodies::session_events);
+    smoke("session_events", 20_000, bodies::session_events);
 }

@@ -119,7 +119,7 @@ impl ChunkPool {
 
     /// Counts memory elsewhere as a part of this one. None: the connection has to do without.
     pub(crate) fn charge(&mut self, share: &mut Share, bytes: u32) -> Option<Charge> {
-        self.budget.allows(share, bytes.into()).then(|| {
+        (bytes == 0 || self.budget.allows(share, bytes.into())).then(|| {
             self.budget.take(share, bytes.into());
             Charge(bytes)
         })

@@ -34,14 +34,7 @@ impl Connection {
             Ok(_) => self.sink = Sink::Task { task, base: pdu.buffer_offset },
             Err(error) => {
                 tracing::debug!(peer = %self.peer, %error, "a write fails");
-                core.counters.check_conditions += 1;
-                let asked = Asked::from(&*entry);
-                self.leave_queue(task);
-                self.end_write(task);
-                if let Some(mut answers) = self.answers() {
-                    answers.abort_command(asked, error.sense());
-                }
-                self.end_task(core, task);
+                self.fail_transfer(core, task, error.sense());
             }
         }
     }

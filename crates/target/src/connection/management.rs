@@ -1,11 +1,7 @@
 //! Task management: functions end tasks, here and wherever else they are under way, and are answered when nothing of these
 //! tasks can reach a volume any more (RFC 7143 section 4.2.3.3, SAM-5 7).
 
-use super::{
-    Connection, TaskId,
-    reply::Asked,
-    tasks::{Buffers, Entry},
-};
+use super::{Connection, TaskId, reply::Asked, tasks::Entry};
 use crate::{
     context::Core,
     hold::Hold,
@@ -197,17 +193,34 @@ impl Connection {
         let Some(entry) = self.tasks.get_mut(task) else { return };
         let (asked, was_live) = (Asked::from(&*entry), !entry.aborted);
         if entry.is_busy() {
-            entry.aborted = true;
             entry.holds.extend(holds.into_iter().cloned());
-        } else {
-            if matches!(entry.buffers, Buffers::Awaited) {
-                self.leave_queue(task);
-            }
-            self.end_write(task);
-            self.end_task(core, task);
         }
+        self.drop_task(core, task);
         if was_live && let Some(mut answers) = self.answers() {
             answers.forget(asked);
         }
+    }
+
+    /// The initiator has sent data against the rules: its command fails.
+    pub(super) fn fail_transfer<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, sense: (u8, u8)) {
+        let Some(entry) = self.tasks.live(task) else { return };
+        let asked = Asked::from(&*entry);
+        core.counters.check_conditions += 1;
+        if let Some(mut answers) = self.answers() {
+            answers.abort_command(asked, sense);
+        }
+        self.drop_task(core, task);
+    }
+
+    /// Ends a task that has been answered or needs no answer; if something of it is under way, when that is back.
+    fn drop_task<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
+        let Some(entry) = self.tasks.get_mut(task) else { return };
+        if entry.is_busy() {
+            entry.aborted = true;
+            return;
+        }
+        self.leave_queue(task);
+        self.end_write(task);
+        self.end_task(core, task);
     }
 }

@@ -90,8 +90,11 @@ impl Connection {
         self.resume(core);
     }
 
-    /// A task that waits for memory has ended.
+    /// A task has ended, which may have waited for memory.
     pub(super) fn leave_queue(&mut self, task: TaskId) {
+        if self.awaiting.is_empty() {
+            return;
+        }
         self.awaiting.retain(|waiting| *waiting != task);
         // Its data is dropped when it comes, for which no place is needed.
         self.blocked.take_if(|blocked| *blocked == task);

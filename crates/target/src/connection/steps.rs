@@ -97,14 +97,7 @@ impl Connection {
                 }
                 self.go_on_writing(core, task, command.data_len > 0);
             }
-            Err(error) => {
-                let asked = Asked::from(&*entry);
-                core.counters.check_conditions += 1;
-                if let Some(mut answers) = self.answers() {
-                    answers.abort_command(asked, error.sense());
-                }
-                self.end_task(core, task);
-            }
+            Err(error) => self.fail_transfer(core, task, error.sense()),
         }
     }
 
