@@ -17,12 +17,14 @@ __all__ = [
     "Fabric",
     "Histogram",
     "Interval",
+    "Log",
     "Run",
     "Summary",
     "__doc__",
     "__version__",
     "discover",
     "host_probe",
+    "volume_ends",
 ]
 
 __version__: str
@@ -86,6 +88,16 @@ class _Event(TypedDict):
     path: str
     message: str
     blame: str
+
+@type_check_only
+class _Ends(TypedDict):
+    volume: str
+    capacity_bytes: int
+    block_bytes: int
+    session: dict[str, Any]
+    first: bytes
+    last: bytes
+    failure: str | None
 
 @final
 class Histogram:
@@ -286,6 +298,20 @@ class Array:
         """Closes all sessions and waits until nothing is left."""
 
 @final
+class Log:
+    """What the arrays of this process report: a queue with an end, in which floods are counted instead of kept."""
+
+    @staticmethod
+    def open(level: str, /) -> Log:
+        """Collects events of this level and above: error, warning, info or debug. There is one log per process."""
+
+    def put(self, event_json: str, /) -> None:
+        """Adds an event: `{"level", "event": kind, "message", "peer": address, "fields": {...}, "time_s"}` as JSON."""
+
+    def take(self, wait_s: float, /) -> list[str]:
+        """Events in that form, the oldest first; waits for the first one, at most 0.2 s. For a thread of its own."""
+
+@final
 class Fabric:
     """A network of TAP interfaces, NICs, links and switches that carries packets in this process until `stop`."""
 
@@ -342,7 +368,18 @@ class BulkSource:
         """Closes its connections. A second call does nothing."""
 
 def discover(url: str, options_json: str = "{}") -> list[Mapping[str, Any]]:
-    """Targets behind `iscsi://[user%secret@]host[:port]`, with portals and LUNs."""
+    """Targets behind `iscsi://[user%secret@]host[:port]`, with portals and LUNs.
+
+    A target whose LUNs could not be listed has `failure` with `blame`, and `wrong_credentials` if it refused user or
+    secret.
+    """
+
+def volume_ends(spec_json: str, /) -> list[_Ends]:
+    """What the first and the last 2 MiB of every iSCSI volume of a RunSpec (version 1) hold; nothing is written.
+
+    LUNs are opened as the run would open them, and raise as it would. `failure` says why a part could not be read;
+    zeros stand for it then.
+    """
 
 def host_probe() -> dict[str, Any]:
     """What this host gives: drivers, allowed CPUs, TSC frequency."""

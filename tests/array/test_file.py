@@ -109,6 +109,7 @@ def test_mistakes_name_file_line_and_key(text: str, message: str) -> None:
 def test_secrets_come_from_files_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAB_SECRET", "the array's own one")
     (tmp_path / "host1.secret").write_text("a secret of host1\n", "ascii")
+    (tmp_path / "host1.secret").chmod(0o600)
     chap = '[targets.chap]\nuser = "host1"\nsecret_file = "host1.secret"\n'
     chap += 'mutual_user = "lab"\nmutual_secret_env = "LAB_SECRET"\n'
     path = tmp_path / "lab.toml"
@@ -142,6 +143,7 @@ def test_key_lines_count_array_tables() -> None:
 @pytest.mark.parametrize("name", example_names())
 def test_examples_are_arrays(name: str, tmp_path: Path) -> None:
     (tmp_path / "pair.secret").write_text("a secret of two arrays\n", "ascii")
+    (tmp_path / "pair.secret").chmod(0o600)
     config = parse_array_text(example_text(name), name=name, folder=tmp_path)
     assert config.targets
     assert all(place.startswith("127.0.0.1:") for place in config.portals if isinstance(place, str))

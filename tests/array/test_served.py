@@ -122,7 +122,15 @@ def test_two_disks_of_raid_6_fail_under_load(tmp_path: Path) -> None:
     """No I/O error, no wrong block; the spare takes over, the other one is replaced, and everything agrees."""
     (tmp_path / "load.toml").write_text(LOAD, "ascii")
     with serving(tmp_path, ARRAY) as portal:
-        words = ["run", tmp_path / "load.toml", "--target", f"iscsi://{portal}/{IQN}/0", "--verify"]
+        words = [
+            "run",
+            tmp_path / "load.toml",
+            "--target",
+            f"iscsi://{portal}/{IQN}/0",
+            "--verify",
+            "--overwrite",
+            "all",
+        ]
         load = [*COMMAND, *map(str, words), "--output", str(tmp_path / "run"), "--no-report"]
         with subprocess.Popen(
             load, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT

@@ -160,7 +160,8 @@ def test_verified_data_come_back(workload: Path, array: EmbeddedArray, tmp_path:
 def test_a_block_device_is_loaded_and_verified(workload: Path, tmp_path: Path) -> None:
     with block_device(tmp_path / "backing", 16 << 20) as device:
         words = ["--target", device, "--target", tmp_path / "v2", "--create", "--size", "8m", "--verify"]
-        done = linerate("run", workload, *words, "--output", tmp_path / "run", "--no-report")
+        words += ["--overwrite", "v1", "--output", tmp_path / "run", "--no-report"]
+        done = linerate("run", workload, *words)
         assert done.returncode == 0, done.stderr
     spec = RunDirectory.open(tmp_path / "run").manifest.steps[0].spec
     assert spec["volumes"][0]["url"] == f"file:{device}"

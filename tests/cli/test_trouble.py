@@ -115,6 +115,7 @@ def test_chap(workload: Path, secret: str, code: int) -> None:
         assert secret.encode() not in path.read_bytes(), f"{path.name} holds the secret"
     if code:
         assert "v1" in done.stderr
+        assert "LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD" in done.stderr
         assert secret not in done.stderr
         assert SECRET not in done.stderr
 
@@ -123,6 +124,8 @@ def test_no_such_lun(workload: Path, array: EmbeddedArray) -> None:
     done = _run(workload, array.url(77))
     assert done.returncode == 2
     assert "77" in done.stderr
+    assert not (workload.parent / "run" / "report.html").exists(), "a report of zeros is of no use"
+    assert "i/o" not in done.stdout, done.stdout
     _assert_kept(workload, "v1")
 
 
@@ -199,6 +202,44 @@ def test_discover_tells_what_there_is(array: EmbeddedArray) -> None:
     found = json.loads(linerate("discover", f"iscsi://{host}:{port}", "--json").stdout)
     assert found["schema"] == "linerate.discover/1"
     assert [lun["capacity_bytes"] for lun in found["targets"][0]["luns"]] == [16 << 20] * 8
+
+
+@pytest.mark.parametrize("login", ["", "host1%a wrong secret!@", "nobody%a secret of host1@"])
+@pytest.mark.parametrize("json_", [False, True])
+def test_discover_with_a_wrong_secret(login: str, json_: bool) -> None:
+    with _two_targets() as array:
+        host, port = array.portals[0]
+        words = ["discover", f"iscsi://{login}{host}:{port}", *(["--json"] if json_ else [])]
+        done = linerate(*words, LIBISCSI_CHAP_USERNAME="", LIBISCSI_CHAP_PASSWORD="")
+    assert done.returncode == 2
+    assert "iqn.2026-11.lab.linerate:shut" in done.stdout
+    assert "LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD" in done.stderr
+    assert "wrong secret" not in done.stdout + done.stderr
+
+
+def test_discover_succeeds_if_one_target_lets_us_in() -> None:
+    with _two_targets(open_too=True) as array:
+        host, port = array.portals[0]
+        done = linerate("discover", f"{host}:{port}", LIBISCSI_CHAP_USERNAME="", LIBISCSI_CHAP_PASSWORD="")
+        assert done.returncode == 0, done.stderr
+        assert "no LUNs: " in done.stdout
+        assert "LUN 0" in done.stdout
+        env = {"LIBISCSI_CHAP_USERNAME": "host1", "LIBISCSI_CHAP_PASSWORD": SECRET}
+        done = linerate("discover", f"{host}:{port}", **env)
+        assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def _two_targets(open_too: bool = False) -> Iterator[EmbeddedArray]:
+    """One target that wants a secret, and perhaps one that does not."""
+    volumes = (Volume(lun=0, name="v", size_bytes=1 << 24),)
+    chap = Chap(user="host1", secret=SecretStr(SECRET))
+    targets = [Target(name="iqn.2026-11.lab.linerate:shut", chap=chap, volumes=volumes)]
+    if open_too:
+        more = (Volume(lun=0, name="w", size_bytes=1 << 24),)
+        targets.append(Target(name="iqn.2026-11.lab.linerate:open", volumes=more))
+    with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0",), targets=tuple(targets))) as array:
+        yield array
 
 
 def test_discover_on_a_silent_port() -> None:

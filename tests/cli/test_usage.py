@@ -65,6 +65,12 @@ def test_array_schema_is_the_models() -> None:
         (["run", "--preset", "dlink", "--import-multipath", "none.conf"], "none.conf: No such file", ""),
         (["run", "--preset", "dell-nic", "--size", "big"], "--size big", "k, m, g"),
         (["run", "--preset", "dell-nic", "--cpus", "0-"], "--cpus 0-", "0,2-3"),
+        (
+            ["run", "--preset", "dell-nic", "--cpus", "9999"],
+            "this process may not use CPU 9999",
+            "it may use ",
+        ),
+        (["run", "--preset", "dell-nic", "--cpus", "0-99999999"], "no host has a CPU 0-99999999", "0,2-3"),
         (["array", "serve"], "needs a file", "--example"),
         (["array", "serve", "none.toml"], "none.toml: No such file", "--example"),
         (["report", "none"], "none", ""),

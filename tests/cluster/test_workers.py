@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,11 @@ from linerate.analysis import summarise
 from linerate.cluster import Cluster, Place, divide, local_place
 from linerate.errors import HostError, LinerateError
 from linerate.results import WorkloadSource
-from linerate.run import Execution, Load, RunEvent, carry_out
-from linerate.workload import RunSpec
+from linerate.run import Execution, RunEvent, carry_out
+from linerate.volumes import Consent, RefusedError, clear
 from linerate.workload.toml_file import parse_toml
+
+from tests.cleared import Loads, cleared
 
 # Dask leaves some closing to the garbage collector.
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.timeout(240)]
@@ -56,9 +58,9 @@ def cluster(spools: Path) -> Iterator[Cluster]:
         yield made
 
 
-def _on(cluster: Cluster, *hosts: str) -> Callable[[RunSpec], Load]:
+def _on(cluster: Cluster, *hosts: str) -> Loads:
     """Starts a run on some of its hosts."""
-    return lambda spec: cluster.start_parts(divide(spec, hosts))
+    return Loads(lambda run: cluster.start_parts(divide(run.spec, hosts), run))
 
 
 def _ended(pid: int) -> bool:
@@ -76,7 +78,8 @@ def test_a_plan_runs_on_two_hosts_into_one_run_directory(
     told: list[RunEvent] = []
     source = WorkloadSource(name="pair.toml", text=WORKLOAD)
     outcome = carry_out(
-        Execution(plan, source, tmp_path / "run", start=_on(cluster, "h1", "h2")), told.append
+        Execution(plan, source, tmp_path / "run", Consent.nothing(), loader=_on(cluster, "h1", "h2")),
+        told.append,
     )
     assert (outcome.state, outcome.reason) == ("complete", "")
     step = summarise(outcome.run)[0]
@@ -89,9 +92,28 @@ def test_a_plan_runs_on_two_hosts_into_one_run_directory(
     assert list(spools.glob("linerate-spool-*")) == []
 
 
+def test_every_host_looks_at_what_it_would_overwrite(cluster: Cluster, spools: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"precious" * 1000)
+    writes = WORKLOAD.replace("null:1g", str(data)).replace('size = "4k"', 'size = "4k"\nread = 50')
+    plan = parse_toml(writes, "pair.toml", name="pair")
+    source = WorkloadSource(name="pair.toml", text=writes)
+    for consent, message in (
+        (Consent.nothing(), r"h1: v1  .*data of unknown kind"),
+        (Consent.of(["v2"]), "h3: v1"),
+    ):
+        execution = Execution(plan, source, tmp_path / "run", consent, loader=cluster)
+        with pytest.raises(RefusedError, match=message):
+            carry_out(execution, lambda event: None)
+    assert not (tmp_path / "run").exists()
+    assert data.read_bytes() == b"precious" * 1000
+    looks = clear([step.spec for step in plan.steps()], cluster.look, Consent.of(["v1"])).looks
+    assert {(look.host, look.volume) for look in looks} == {(host, "v1") for host in cluster.hosts}
+
+
 def test_a_host_that_dies_degrades_the_result_and_keeps_its_spool(cluster: Cluster, spools: Path) -> None:
     plan = parse_toml(WORKLOAD.replace("elapsed = 1.2", "elapsed = 3.2"), "pair.toml", name="pair")
-    load = cluster.start_parts(divide(next(iter(plan.steps())).spec, ("h1", "h3")))
+    load = _on(cluster, "h1", "h3").start(cleared(next(iter(plan.steps())).spec))
     while load.next_interval(1.0) is None:
         pass
     os.kill(cluster.worker_pids["h3"], signal.SIGKILL)
@@ -142,7 +164,7 @@ def test_a_host_without_linerate_is_named() -> None:
 def test_an_unreachable_volume_fails_the_step_with_the_host(cluster: Cluster) -> None:
     plan = parse_toml(WORKLOAD.replace("null:1g", "file:/nonexistent/volume"), "pair.toml", name="pair")
     with pytest.raises(LinerateError, match=r"host h[12]: volume h[12]/v1"):
-        _on(cluster, "h1", "h2")(next(iter(plan.steps())).spec)
+        _on(cluster, "h1", "h2").start(cleared(next(iter(plan.steps())).spec))
 
 
 def test_an_address_that_this_machine_lacks_is_told() -> None:

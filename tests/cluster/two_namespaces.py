@@ -47,6 +47,7 @@ def main() -> None:
     """Builds, loads, tells."""
     from linerate.cluster import Cluster, lab_places
     from linerate.san import parse_topology
+    from linerate.volumes import Consent, clear
     from linerate.workload import RunSpec
 
     with Lab.up(parse_topology(TOPOLOGY), name=f"cluster-{os.getpid()}") as lab:
@@ -58,7 +59,8 @@ def main() -> None:
             namespaces = {
                 host: os.stat(f"/proc/{pid}/ns/net").st_ino for host, pid in cluster.worker_pids.items()
             }
-            load = cluster.start(RunSpec.model_validate(_spec()))
+            spec = RunSpec.model_validate(_spec())
+            load = cluster.start(clear([spec], cluster.look, Consent.nothing()).of(spec))
             intervals = 0
             while not load.finished:
                 intervals += load.next_interval(0.5) is not None

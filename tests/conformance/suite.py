@@ -1,6 +1,6 @@
 """libiscsi's conformance suite, one test at a time: list, run, read the verdict.
 
-`LINERATE_LIBISCSI_SUITE=/path/to/iscsi-test-cu` runs one that was built from libiscsi's own sources instead of Debian's.
+`LINERATE_LIBISCSI_SUITE=/path/to/iscsi-test-cu` runs another one than Debian's, such as the newest of libiscsi's sources.
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from linerate.lab import Lab
 
-from tests.lab.conftest import COMMAND, TIMEOUT_S, run, unique, with_rights
+from tests.lab.conftest import COMMAND, TIMEOUT_S, TOPOLOGY, run, unique, with_rights
 
 
 def _done(*words: str) -> str:
@@ -46,6 +47,40 @@ def test_show_without_a_name_lists_all_labs(lab: Lab, topology_file: Path) -> No
         several = run("exec", "h1", "--", "true", rights="user")
         assert several.returncode == 2
         assert "several labs are up" in several.stderr
+    finally:
+        _done("down", name)
+
+
+LOAD = """\
+warm_up = "0s"
+elapsed = "0.3s"
+interval = "0.1s"
+volume = [{ name = "v1", size = "1m" }]
+stream = [{ name = "writes", size = "8k", read = 0 }]
+"""
+
+
+def test_a_load_inside_a_node_overwrites_the_labs_volumes_and_nothing_else(tmp_path: Path) -> None:
+    storage = '{ disks = 4, disk_size = "64m", raid_level = "raid5" }'
+    disks = f'storage = {storage}\nvolume = [{{ name = "v1", size = "32m" }}]\n'
+    text = TOPOLOGY[: TOPOLOGY.index("volume =")] + disks
+    (tmp_path / "disks.toml").write_text(text, "ascii")
+    (tmp_path / "load.toml").write_text(LOAD, "ascii")
+    data = tmp_path / "data"
+    data.write_bytes(b"precious" * 200_000)
+    name = unique("inside")
+    _done("up", str(tmp_path / "disks.toml"), "--name", name)
+    try:
+        with Lab.look(name) as found:
+            url = found.volume_urls("h1")[0].url
+        load = (sys.executable, "-m", "linerate.cli", "run", str(tmp_path / "load.toml"), "--no-report")
+        inside = ("exec", "--lab", name, "h1", "--", *load, "--output", str(tmp_path / "run"))
+        refused = run(*inside, "--target", str(data), rights="user")
+        assert refused.returncode == 2
+        assert "data of unknown kind" in refused.stderr
+        done = run(*inside, "--target", url, rights="user")
+        assert done.returncode == 0, done.stderr
+        assert "volume of a virtual SAN" in done.stdout
     finally:
         _done("down", name)
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from linerate.errors import HostError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, LocalLoad, carry_out
-from linerate.workload import RunSpec
+from linerate.volumes import Cleared, Consent
 from linerate.workload.toml_file import parse_toml
+
+from tests.cleared import Loads
 
 WORKLOAD = """\
 name = "idle"
@@ -35,8 +37,8 @@ rate = 50
 def test_a_counter_that_cannot_be_read_ends_the_load(tmp_path: Path) -> None:
     loads: list[LocalLoad] = []
 
-    def start(spec: RunSpec) -> LocalLoad:
-        loads.append(LocalLoad(spec))
+    def start(cleared: Cleared) -> LocalLoad:
+        loads.append(LocalLoad(cleared))
         return loads[0]
 
     def counters() -> Mapping[str, float]:
@@ -44,7 +46,9 @@ def test_a_counter_that_cannot_be_read_ends_the_load(tmp_path: Path) -> None:
 
     plan = parse_toml(WORKLOAD, "idle.toml", name="idle")
     source = WorkloadSource(name="idle.toml", text=WORKLOAD)
-    execution = Execution(plan, source, tmp_path / "run", counters=counters, start=start)
+    execution = Execution(
+        plan, source, tmp_path / "run", Consent.nothing(), counters=counters, loader=Loads(start)
+    )
     outcome = carry_out(execution, lambda event: None)
     assert (outcome.state, outcome.reason) == ("failed", "the switch does not answer")
     assert outcome.run.manifest.steps[0].state == "failed"

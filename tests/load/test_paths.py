@@ -10,6 +10,7 @@ from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
 from linerate.results import WorkloadSource
 from linerate.run import Execution, RunEvent, carry_out
 from linerate.run.events import IntervalMeasured, StepEnded
+from linerate.volumes import Consent
 from linerate.workload.toml_file import parse_toml
 
 from tests.load.relay import Relay
@@ -62,7 +63,7 @@ def test_data_stay_right_while_a_path_fails_and_comes_back(tmp_path: Path) -> No
 
             plan = parse_toml(text, "paths.toml", name="paths")
             source = WorkloadSource(name="paths.toml", text=text)
-            outcome = carry_out(Execution(plan, source, tmp_path / policy), follow)
+            outcome = carry_out(Execution(plan, source, tmp_path / policy, Consent.nothing()), follow)
 
             assert outcome.state == "complete", outcome.reason
             run = outcome.run

@@ -48,7 +48,7 @@ def _verified_run(text: str, url: str, directory: Path, *words: str) -> Done:
     workload = directory.with_suffix(".toml")
     workload.write_text(text, "ascii")
     seeded = ("--verify", "--seed", str(SEED), "--output", directory, "--no-report")
-    return linerate("run", workload, "--target", url, *seeded, *words)
+    return linerate("run", workload, "--target", url, "--overwrite", "all", *seeded, *words)
 
 
 def _unstamped(image: bytes) -> list[int]:

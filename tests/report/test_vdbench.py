@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from linerate.analysis import summarise
 from linerate.report import write_vdbench_output
-from linerate.report.vdbench import file_of
 from linerate.report.vdbench.flatfile import COLUMNS
 from linerate.results import RunDirectory, RunWriter, WorkloadSource
 
@@ -141,8 +140,6 @@ def test_strange_names_stay_inside_the_directory_and_the_text(tmp_path: Path) ->
     load = replace(MIXED, name="<b>rd</b>", intervals=2, warmup=0, volumes=1)
     run = make_run(tmp_path / "run", [load], workload="<script>alert(1)</script>")
     write_vdbench_output(run, tmp_path / "out")
-    assert file_of("../../etc/passwd") == "..%2F..%2Fetc%2Fpasswd_sd.html"
-    assert file_of("summary") == "summary_sd.html"
     for path in (tmp_path / "out").iterdir():
         assert "<script" not in path.read_text()
         assert "<b>" not in path.read_text()

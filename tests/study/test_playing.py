@@ -19,9 +19,11 @@ from linerate.san import Fault, load_topology
 from linerate.study.laboratory.faults import parse_faults
 from linerate.study.laboratory.playing import FaultsOfRun
 from linerate.study.model import Workload
+from linerate.volumes import Cleared, Consent
 from linerate.workload import Plan, PlannedRun, RunSpec, StreamSpec, VolumeSpec
 from linerate.workload.plan import Step
 
+from tests.cleared import Loads
 from tests.patience import a_busy_machine_may_spoil
 
 SPEC = RunSpec(
@@ -72,9 +74,9 @@ class PaperLab:
 class Started(LocalLoad):
     """A load that says when its clock began."""
 
-    def __init__(self, spec: RunSpec) -> None:
+    def __init__(self, cleared: Cleared) -> None:
         self._began_ns = time.monotonic_ns()
-        super().__init__(spec)
+        super().__init__(cleared)
 
     def facts(self) -> Mapping[str, Any]:
         return {"started_monotonic_ns": self._began_ns, **super().facts()}
@@ -91,7 +93,8 @@ def run(
     beside = FaultsOfRun(cast("Lab", lab), parse_faults(faults), WORKLOAD)
     source = WorkloadSource(name="here", format="study")
     place = folder / f"run-{time.monotonic_ns()}"
-    outcome = carry_out(Execution(plan, source, place, start=Started, beside=beside), tell)
+    execution = Execution(plan, source, place, Consent.nothing(), loader=Loads(Started), beside=beside)
+    outcome = carry_out(execution, tell)
     lines = (place / "events.jsonl").read_text().splitlines()
     return outcome, [event for event in map(json.loads, lines) if event["kind"] in ("fault", "healed")]
 

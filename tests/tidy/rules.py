@@ -61,8 +61,9 @@ CRATE_DEV_EDGES = {"array": {"sim"}, "target": {"initiator"}, "initiator": {"tar
 # Python packages from the bottom up: a package imports from lower rows and from itself, never sideways or upwards.
 PYTHON_LAYERS = (
     {"errors", "_core"},
-    {"interrupt"},
+    {"interrupt", "node", "filename"},
     {"workload", "results", "array"},
+    {"volumes"},
     {"san"},
     {"host"},
     {"lab"},

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from linerate.errors import UserError
 from linerate.workload import PRESETS, LunMap, Overrides, RunSpec, SessionOptions, load_workload
+from linerate.workload.toml_file import parse_toml
 
 from .conftest import NULL, Read
 
@@ -49,6 +50,34 @@ def test_lun_map_errors() -> None:
     with pytest.raises(UserError, match="--map sd1: no target"):
         LunMap.parse(["sd1"])
     assert LunMap.parse(["*=null:8g"]).entries == {"*": "null:8g"}
+
+
+@pytest.mark.parametrize("key", ["sd9", "SD1", "sd1*x", "disk*", "y"])
+def test_a_map_that_means_no_volume_is_refused(read: Read, tmp_path: Path, key: str) -> None:
+    luns = LunMap({"*": "null:8g", key: "null:1g"})
+    with pytest.raises(UserError) as caught:
+        read(
+            "sd=sd1,lun=x,size=1g\nsd=sd2,lun=z\nwd=wd1,sd=sd1\nrd=rd1,wd=wd1\n",
+            overrides=Overrides(luns=luns),
+        )
+    assert caught.value.message == f"--map {key}: no volume has this name or lun"
+    assert caught.value.hint == "there is sd1, sd2"
+    text = '[[volume]]\nname = "v"\ncount = 30\ntarget = "x"\n[[stream]]\nname = "s"\n'
+    with pytest.raises(UserError, match="no volume has this name or lun") as caught:
+        parse_toml(text, "w.toml", name="w", overrides=Overrides(luns=luns))
+    assert caught.value.hint.endswith("v19, v20 and 10 more")
+
+
+@pytest.mark.parametrize("key", ["sd2", "z", "sd*", "*d2", "Z*"])
+def test_a_map_may_name_a_volume_that_is_not_used(read: Read, key: str) -> None:
+    luns = LunMap({"*": "null:8g", key: "null:1g"})
+    text = "sd=sd1,lun=x,size=1g\nsd=sd2,lun=z\nwd=wd1,sd=sd1\nrd=rd1,wd=wd1\n"
+    assert len(read(text, overrides=Overrides(luns=luns))) == 1
+
+
+def test_a_volume_is_mapped_once() -> None:
+    with pytest.raises(UserError, match="--map sd1: mapped to two targets"):
+        LunMap.parse(["sd1=null:1g", "sd1=null:2g"])
 
 
 def test_times_are_scaled_to_whole_intervals(read: Read) -> None:

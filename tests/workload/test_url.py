@@ -91,6 +91,54 @@ def test_errors_name_the_part_and_the_accepted_form(text: str, part: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("127.0.0.1:3260", "iscsi://127.0.0.1:3260/TARGET-NAME/0"),
+        ("10.0.0.5", "iscsi://10.0.0.5/TARGET-NAME/0"),
+        ("10.0.0.5/3", "iscsi://10.0.0.5/TARGET-NAME/0"),
+        ("[::1]:3260", "iscsi://[::1]:3260/TARGET-NAME/0"),
+        ("fe80::1", "iscsi://[fe80::1]/TARGET-NAME/0"),
+        ("san.example.com", "iscsi://san.example.com/TARGET-NAME/0"),
+        ("array1.storage.example", "iscsi://array1.storage.example/TARGET-NAME/0"),
+        ("array1.lan", "iscsi://array1.lan/TARGET-NAME/0"),
+        ("san1:860", "iscsi://san1:860/TARGET-NAME/0"),
+        ("localhost", "iscsi://localhost/TARGET-NAME/0"),
+        (f"san1/{IQN}/3", f"iscsi://san1/{IQN}/3"),
+        (f"10.0.0.5:3260/{IQN}", f"iscsi://10.0.0.5:3260/{IQN}/0"),
+        (IQN, f"iscsi://HOST/{IQN}/0"),
+        ("bob%HIDDEN@10.0.0.5", "iscsi://USER%SECRET@10.0.0.5/TARGET-NAME/0"),
+    ],
+)
+def test_hosts_and_names_are_no_files(text: str, meant: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_target(text, folder=tmp_path, environ={})
+    assert "no target by itself" in caught.value.message
+    assert caught.value.hint.startswith(f"write {meant}; ")
+    assert "HIDDEN" not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:3260", "10.0.0.5", "san1:860", "[::1]:3260", IQN])
+def test_an_address_is_none_even_if_a_file_has_its_name(text: str, tmp_path: Path) -> None:
+    (tmp_path / text).touch()
+    with pytest.raises(UserError, match="no target by itself"):
+        parse_target(text, folder=tmp_path)
+    assert parse_target(f"./{text}", folder=tmp_path).url == f"file:{tmp_path}/{text}"
+
+
+def test_a_file_that_is_there_may_be_named_like_a_host(tmp_path: Path) -> None:
+    (tmp_path / "san.example.com").touch()
+    assert parse_target("san.example.com", folder=tmp_path).kind == "file"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["disk.img", "my.disk.img", "a.v2.raw", "disk", "volumes/10.0.0.5", "./san.example.com", "/10.0.0.5"],
+)
+def test_files_are_no_hosts(text: str, tmp_path: Path) -> None:
+    assert parse_target(text, folder=tmp_path).kind == "file"
+
+
+@pytest.mark.parametrize(
     ("login", "user", "secret"),
     [("bob%s3cret", "bob", "s3cret"), ("bob:s3cret", "bob", "s3cret"), ("bob%a/b:c%d", "bob", "a/b:c%d")],
 )

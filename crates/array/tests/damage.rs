@@ -1,4 +1,4 @@
-//! Disks that are missing, damaged, exchanged or somebody else's: what is said about them, and that nothing is overwritten.
+//! Disks that are missing, damaged, exchanged or foreign: what is reported about them, and that nothing is overwritten.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use linerate_array::{
@@ -106,7 +106,7 @@ impl Lab {
         assert!(self.contents() == before, "a refused start has changed something");
     }
 
-    /// The same for what lies on a RAID set, which has been opened by then.
+    /// The same for contents of a RAID set, which has been opened by then.
     fn refused_above(&self, expected: &str) {
         let error = self.open().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -222,11 +222,11 @@ fn when_all_superblocks_are_gone_nothing_is_made_anew() {
     let mut lab = Lab::new();
     let status = lab.open().unwrap();
     lab.each(|lab, disk| lab.spoil(disk, &[0, 1], Some(0)));
-    lab.refused("data that is no RAID set's");
+    lab.refused("unknown data");
     lab.remember(&status);
     lab.refused("was served before, and none of its disks holds it now");
     lab.create = vec!["r0", "p0"];
-    assert_eq!(lab.open().unwrap().volumes.len(), 1, "made anew when somebody says so");
+    assert_eq!(lab.open().unwrap().volumes.len(), 1, "created again when its name is given");
 }
 
 #[test]
@@ -345,11 +345,11 @@ fn missing_files_are_not_made_anew() {
     let mut lab = Lab::new();
     fs::remove_file(lab.path(1)).unwrap();
     lab.serves_without(1, DiskState::Missing, "there is no file");
-    assert!(!lab.path(1).exists(), "a missing disk was made anew");
+    assert!(!lab.path(1).exists(), "a missing disk was created again");
     let status = lab.open().unwrap();
     fs::remove_file(lab.path(0)).unwrap();
     fs::remove_file(lab.path(2)).unwrap();
-    lab.refused("lacks more disks than it bears");
+    lab.refused("has too few disks to serve");
     (0..DISKS).for_each(|disk| drop(fs::remove_file(lab.path(disk))));
     lab.remember(&status);
     lab.refused("is empty: is its file system mounted?");
@@ -361,7 +361,7 @@ fn a_new_spare_is_made_and_a_missing_one_is_not() {
     let status = lab.open().unwrap();
     fs::remove_file(lab.path(3)).unwrap();
     lab.open().unwrap();
-    assert!(!lab.path(3).exists(), "nobody knows whether it was there before");
+    assert!(!lab.path(3).exists(), "it may have been there before");
     lab.remember(&status);
     lab.open().unwrap();
     assert!(!lab.path(3).exists(), "it was there before");
@@ -377,7 +377,7 @@ fn what_others_have_on_a_disk_is_not_overwritten() {
         (0, b"XFSB", "XFS"),
         (512, b"LABELONE", "LVM"),
         (510, &[0x55, 0xAA], "partition table"),
-        (9 << 20, b"precious", "data that is no RAID set's"),
+        (9 << 20, b"precious", "unknown data"),
     ] {
         let file = fs::File::create(lab.path(1)).unwrap();
         file.set_len(SIZE_BYTES).unwrap();

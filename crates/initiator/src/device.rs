@@ -150,7 +150,7 @@ impl Device {
     pub(crate) fn hear_again(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Failure> {
         self.hear(answer, reply).map_err(|failure| {
             self.interview = None;
-            Failure { blame: Blame::Peer, message: format!("after a new login, {}", failure.message) }
+            Failure::new(Blame::Peer, format!("after a new login, {}", failure.message))
         })
     }
 
@@ -178,7 +178,7 @@ impl Device {
     }
 
     pub(crate) fn failure(&self, problem: &Problem) -> Failure {
-        Failure { blame: problem.blame, message: format!("{}: {}", self.address, problem.words) }
+        Failure::new(problem.blame, format!("{}: {}", self.address, problem.words))
     }
 
     /// An I/O as a task.

@@ -89,7 +89,8 @@ pub enum IoError {
 }
 
 /// Whose fault a failure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Blame {
     /// Whoever wrote the address, the options or the secret.
     User,
@@ -109,6 +110,15 @@ pub struct Failure {
     pub blame: Blame,
     /// What happened where, and what to look at.
     pub message: String,
+    /// The target refused user name or secret, or did not prove itself with its own.
+    pub wrong_credentials: bool,
+}
+
+impl Failure {
+    /// A failure that has nothing to do with user names and secrets.
+    pub(crate) fn new(blame: Blame, message: String) -> Self {
+        Self { blame, message, wrong_credentials: false }
+    }
 }
 
 /// Something that happened to a session or device.

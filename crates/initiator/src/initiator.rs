@@ -3,10 +3,13 @@
 use crate::address::{LunAddress, PortalAddress};
 use crate::commands::Question;
 use crate::device::{Device, DeviceFacts, DeviceId, DeviceState, Route};
-use crate::event::{Failure, IoDone, IoError, IoSink};
+use crate::event::{Blame, Failure, IoDone, IoError, IoSink};
+use crate::interview::Problem;
 use crate::options::{Credentials, OptionsError, SessionOptions};
 use crate::request::{IoRequest, SubmitError};
-use crate::session::{Config, ConnectionCounters, Notice, Random, Regions, Returned, Session, State, Turn};
+use crate::session::{
+    Config, ConnectionCounters, Notice, Random, Regions, Returned, SECOND, Session, State, Turn, nanos,
+};
 use linerate_io::net::NetWatch;
 use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
 use linerate_iscsi::params::SessionParams;
@@ -224,11 +227,31 @@ impl Initiator {
     }
 
     /// Drives `driver` until no device is `Opening`. For the time before the driver has other work: completions that
-    /// belong to nobody here are dropped.
+    /// belong to nobody here are dropped. A device that is not open when its time limits for login, command and abort
+    /// have passed has failed: a target may take no command at all and still answer every ping.
     pub fn wait_ready<D: Driver>(&mut self, driver: &mut D, sink: &mut impl IoSink) -> std::io::Result<()> {
-        self.drive_while(driver, sink, Nanos::MAX, |this| {
-            this.devices.iter().any(|device| device.state == DeviceState::Opening)
-        })
+        let limit_ns = self.opening().map(|device| self.opening_limit_ns(device)).max().unwrap_or(0);
+        let until = driver.now().saturating_add(limit_ns);
+        self.drive_while(driver, sink, until, |this| this.opening().next().is_some())?;
+        let late: Vec<DeviceId> = self.opening().collect();
+        for device in late {
+            let words =
+                format!("the target did not answer its first commands within {} s", limit_ns / SECOND);
+            let problem = Problem::new(Blame::Peer, words);
+            let reason = self.devices[device.index()].failure(&problem);
+            self.fail_device(device, reason, driver.now(), sink);
+        }
+        Ok(())
+    }
+
+    fn opening(&self) -> impl Iterator<Item = DeviceId> + '_ {
+        let all = self.devices.iter().enumerate();
+        all.filter(|(_, device)| device.state == DeviceState::Opening).map(|(at, _)| DeviceId(at as u32))
+    }
+
+    fn opening_limit_ns(&self, device: DeviceId) -> Nanos {
+        let options = &self.sessions[self.session_of(device).index()].config.options;
+        nanos(options.login_timeout_s) + nanos(options.command_timeout_s) + nanos(options.ping_timeout_s)
     }
 
     /// Drives `driver` while `busy` holds and `until` has not come.

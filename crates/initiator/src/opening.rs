@@ -149,7 +149,13 @@ impl Initiator {
         }
     }
 
-    fn fail_device(&mut self, device: DeviceId, reason: Failure, at: Nanos, sink: &mut impl IoSink) {
+    pub(crate) fn fail_device(
+        &mut self,
+        device: DeviceId,
+        reason: Failure,
+        at: Nanos,
+        sink: &mut impl IoSink,
+    ) {
         self.devices[device.index()].state = DeviceState::Failed(reason.clone());
         self.tell(device, at, EventKind::DeviceFailed(reason), sink);
     }

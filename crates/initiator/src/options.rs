@@ -210,8 +210,6 @@ pub struct Credentials {
 impl Credentials {
     /// As the login wants them; none if there is no user.
     pub(crate) fn chap(&self) -> Result<Option<ChapConfig>, OptionsError> {
-        /// Best first.
-        const ALGORITHMS: &[Algorithm] = &[Algorithm::Sha256, Algorithm::Md5];
         let side = |name: &Option<String>, secret: &Option<Secret>| match (name, secret) {
             (None, None) => Ok(None),
             (Some(name), Some(secret)) => {
@@ -222,7 +220,7 @@ impl Credentials {
         match (side(&self.user, &self.secret)?, side(&self.mutual_user, &self.mutual_secret)?) {
             (None, None) => Ok(None),
             (None, Some(_)) => Err(OptionsError::MutualAlone),
-            (Some(initiator), target) => Ok(Some(ChapConfig::new(ALGORITHMS, initiator, target)?)),
+            (Some(initiator), target) => Ok(Some(ChapConfig::new(&Algorithm::ALL, initiator, target)?)),
         }
     }
 }

@@ -33,6 +33,10 @@ pub struct TargetInfo {
     pub luns: Vec<LunInfo>,
     /// Why its LUNs could not be listed.
     pub failure: Option<String>,
+    /// Whose fault that is.
+    pub blame: Option<Blame>,
+    /// It refused user name or secret.
+    pub wrong_credentials: bool,
 }
 
 /// A LUN of a target.
@@ -130,6 +134,8 @@ fn look_at_target<D: Driver>(
         portals: target.addresses.iter().map(ToString::to_string).collect(),
         luns: Vec::new(),
         failure: None,
+        blame: None,
+        wrong_credentials: false,
     };
     if info.portals.is_empty() {
         info.portals.push(asked.to_string());
@@ -139,6 +145,8 @@ fn look_at_target<D: Driver>(
     initiator.wait_ready(driver, &mut Vec::<IoDone>::new())?;
     if let DeviceState::Failed(failure) = initiator.state(all) {
         info.failure = Some(failure.message.clone());
+        info.blame = Some(failure.blame);
+        info.wrong_credentials = failure.wrong_credentials;
         return Ok(info);
     }
     let mut devices = Vec::new();
@@ -334,6 +342,11 @@ pub enum ToolError {
 }
 
 impl ToolError {
+    /// The target refused user name or secret.
+    pub fn is_wrong_credentials(&self) -> bool {
+        matches!(self, ToolError::Failed(failure) if failure.wrong_credentials)
+    }
+
     /// Whose fault it is.
     pub fn blame(&self) -> Blame {
         match self {

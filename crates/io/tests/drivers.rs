@@ -39,6 +39,7 @@ suite! {
     a_long_send_goes_with_the_next_poll_whatever_that_brings,
     an_end_after_data_is_seen,
     data_and_end_that_came_together_are_both_seen,
+    a_flood_of_connections_comes_in_handfuls,
     refused_connections_say_so,
     closing_gives_buffers_back,
     closing_a_connecting_stream_ends_it,

@@ -15,14 +15,7 @@ pub struct IscsiName(String);
 impl IscsiName {
     /// Checks and normalises a name.
     pub fn parse(name: &str) -> Result<Self, NameError> {
-        if name.len() > NAME_BYTES_MAX {
-            return Err(NameError::TooLong(name.len()));
-        }
-        let name = name.to_ascii_lowercase();
-        let allowed = |c: &char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.:".contains(*c);
-        if let Some(wrong) = name.chars().find(|c| !allowed(c)) {
-            return Err(NameError::Character(wrong));
-        }
+        let name = normalised(name)?;
         match name.split_at_checked(4) {
             Some(("iqn.", rest)) => check_iqn(rest)?,
             Some(("eui.", rest)) => check_hex(rest, &[16])?,
@@ -41,6 +34,49 @@ impl IscsiName {
 impl fmt::Display for IscsiName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// Names that may do something: one name, or with a `*` at the end all that begin so. Normalised as names are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamePattern {
+    /// This name.
+    Exactly(IscsiName),
+    /// Every name that begins so.
+    Beginning(String),
+}
+
+impl NamePattern {
+    /// Checks and normalises a pattern.
+    pub fn parse(pattern: &str) -> Result<Self, NameError> {
+        let Some(beginning) = pattern.strip_suffix('*') else {
+            return IscsiName::parse(pattern).map(Self::Exactly);
+        };
+        let beginning = normalised(beginning)?;
+        let types = ["iqn.", "eui.", "naa."];
+        let is_one = types.iter().any(|name| name.starts_with(&beginning) || beginning.starts_with(name));
+        if is_one { Ok(Self::Beginning(beginning)) } else { Err(NameError::Type) }
+    }
+
+    /// Whether a normalised name is meant.
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Exactly(exactly) => exactly.as_str() == name,
+            Self::Beginning(beginning) => name.starts_with(beginning.as_str()),
+        }
+    }
+}
+
+/// A name or the beginning of one in lower case, if it has allowed characters only.
+fn normalised(name: &str) -> Result<String, NameError> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err(NameError::TooLong(name.len()));
+    }
+    let name = name.to_ascii_lowercase();
+    let allowed = |c: &char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.:".contains(*c);
+    match name.chars().find(|c| !allowed(c)) {
+        Some(wrong) => Err(NameError::Character(wrong)),
+        None => Ok(name),
     }
 }
 

@@ -13,6 +13,9 @@ use linerate_initiator::IoError;
 use linerate_io::{Completion, Driver, Nanos, Seg};
 use std::{fmt, io};
 
+/// Notices that wait to be told; more than any turn of a worker brings.
+const NOTICES_MAX: usize = 100_000;
+
 /// One I/O for a backend.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Io {
@@ -103,6 +106,15 @@ pub(crate) struct Reports {
     pub(crate) notices: Vec<Notice>,
 }
 
+impl Reports {
+    /// Takes a notice. While nobody looks (before the start, after the end) a target may send many of them.
+    fn note(&mut self, notice: Notice) {
+        if notice.fatal || self.notices.len() < NOTICES_MAX {
+            self.notices.push(notice);
+        }
+    }
+}
+
 /// What one volume turned out to be.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
@@ -148,11 +160,13 @@ pub(crate) trait Backend<D: Driver> {
 pub(crate) struct OpenError {
     pub(crate) message: String,
     pub(crate) blame: Blame,
+    /// User name or secret were refused.
+    pub(crate) wrong_credentials: bool,
 }
 
 impl OpenError {
     /// With whose fault it is.
     pub(crate) fn new(blame: Blame, message: impl Into<String>) -> Self {
-        Self { message: message.into(), blame }
+        Self { message: message.into(), blame, wrong_credentials: false }
     }
 }

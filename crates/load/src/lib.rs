@@ -30,11 +30,13 @@
 //!
 //! `spec` (the order), `run` (threads, start and end), `worker` (the loop), `stream` (what the next I/O is), `record`
 //! (what is measured), `verify` (checked data), `facts` (what was really used). `bulk` stands beside all of it: TCP streams
-//! that share the network with storage; `ahead` runs the same streams in virtual time, straight on an array's volumes.
+//! that share the network with storage; `ends` looks at what lies on LUNs before anything is written; `ahead` runs
+//! the same streams in virtual time, straight on an array's volumes.
 
 mod ahead;
 mod backend;
 pub mod bulk;
+pub mod ends;
 pub mod facts;
 mod payload;
 pub mod record;
@@ -46,6 +48,7 @@ mod worker;
 
 pub use ahead::{MakeScene, Scene, SceneVolume};
 pub use bulk::{BulkError, BulkSink, BulkSinkSpec, BulkSource, BulkSourceSpec};
+pub use ends::{END_BYTES, VolumeEnds, read_ends};
 pub use facts::{Facts, ThreadFacts, VolumeFacts};
 pub use record::{
     Blame, Event, Generator, Histogram, HistogramError, HlogWriter, HostUse, Interval, Kind, Latency, Op,

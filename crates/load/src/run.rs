@@ -427,6 +427,14 @@ pub enum RunError {
         /// Whose fault.
         blame: Blame,
     },
+    /// The target of a volume refused user name or secret.
+    #[error("volume {volume}: {message}")]
+    Credentials {
+        /// Name of the volume.
+        volume: String,
+        /// What the target said.
+        message: String,
+    },
     /// A block does not hold what was written to it.
     #[error("volume {volume}: wrong data: {message}")]
     Miscompare {
@@ -447,7 +455,7 @@ impl RunError {
     /// Whose fault it was.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::Spec(_) => Blame::User,
+            Self::Spec(_) | Self::Credentials { .. } => Blame::User,
             Self::Volume { blame, .. } => *blame,
             Self::Miscompare { .. } => Blame::Peer,
             Self::Host(_) => Blame::Host,

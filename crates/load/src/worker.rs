@@ -12,6 +12,7 @@ pub(crate) mod ledger;
 mod open;
 pub(crate) mod plan;
 mod slot;
+mod told;
 mod volume;
 
 use crate::{
@@ -37,7 +38,7 @@ use std::{
 };
 use volume::{Lane, Pick, Picking, Start, Volume};
 
-pub(crate) use open::{Hooks, Order, open};
+pub(crate) use open::{Hooks, Order, failed, open};
 
 /// A volume with so many errors and no success between them is dead.
 const ERRORS_IN_A_ROW_MAX: u32 = 50;
@@ -553,33 +554,44 @@ impl<D: Driver> Worker<D> {
                 self.volume_died(volume, notice.message.clone(), notice.blame, notice.at);
             }
             _ => {
-                let path = notice.unit.zip(notice.path);
-                let path = path.map(|(unit, path)| self.backends.iscsi.path_name(unit, path));
-                let told = (notice.kind, notice.message.clone(), notice.blame);
-                self.event_of(volume, path.unwrap_or_default(), told, notice.at);
+                let told = (notice.message.clone(), notice.blame);
+                self.event_of(volume, notice.unit.zip(notice.path), notice.kind, told, notice.at);
             }
         }
     }
 
-    fn event(&mut self, volume: Option<u32>, kind: &str, message: String, blame: Blame, now: Nanos) {
-        self.event_of(volume, String::new(), (kind, message, blame), now);
+    fn event(&mut self, volume: Option<u32>, kind: &'static str, message: String, blame: Blame, now: Nanos) {
+        self.event_of(volume, None, kind, (message, blame), now);
     }
 
+    /// `path` is the backend's volume and the path's place in its list.
     fn event_of(
         &mut self,
         volume: Option<u32>,
-        path: String,
-        (kind, message, blame): (&str, String, Blame),
+        path: Option<(u32, usize)>,
+        kind: &'static str,
+        (message, blame): (String, Blame),
         at: Nanos,
     ) {
-        let (at_s, kind) = (self.ledger.seconds(at), kind.into());
-        let volume = volume.map(|volume| self.name(volume)).unwrap_or_default();
-        self.ledger.event(Event { at_s, kind, volume, path, message, blame });
+        let at_s = self.ledger.seconds(at);
+        let (iscsi, spec, volumes) = (&self.backends.iscsi, &self.spec, &self.volumes);
+        self.ledger.event((kind, volume, path.map(|(_, path)| path)), || Event {
+            at_s,
+            kind: kind.into(),
+            volume: volume.map(|volume| name_of(spec, &volumes[volume as usize])).unwrap_or_default(),
+            path: path.map(|(unit, path)| iscsi.path_name(unit, path)).unwrap_or_default(),
+            message,
+            blame,
+        });
     }
 
     fn name(&self, volume: u32) -> String {
-        self.spec.volumes[self.volumes[volume as usize].index as usize].name.clone()
+        name_of(&self.spec, &self.volumes[volume as usize])
     }
+}
+
+fn name_of(spec: &RunSpec, volume: &Volume) -> String {
+    spec.volumes[volume.index as usize].name.clone()
 }
 
 /// What a verifying volume should hold.

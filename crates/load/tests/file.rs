@@ -165,3 +165,25 @@ fn a_file_that_shrinks_ends_the_run_and_is_told() {
     ));
     assert!(matches!(other.outcome, Outcome::Completed));
 }
+
+/// A missing device is no reason to fill this host's memory with a file of its name, by whatever way the name leads there.
+#[test]
+fn no_file_is_made_in_dev() {
+    let dir = directory();
+    let missing = std::path::Path::new("/dev/linerate-no-such-device");
+    let (link, folder) = (dir.path().join("link"), dir.path().join("folder"));
+    std::os::unix::fs::symlink(missing, &link).unwrap();
+    std::os::unix::fs::symlink("/dev", &folder).unwrap();
+    let second = dir.path().join("second");
+    std::os::unix::fs::symlink("link", &second).unwrap();
+    let below = std::path::PathBuf::from("/dev/shm/linerate-no-such-file");
+    for path in [missing.to_owned(), link, folder.join("linerate-no-such-device"), second, below] {
+        let file = volume(&path, &json!({"create": true, "size_bytes": 1 << 20}));
+        let order = spec(&file, &json!([stream("s", &["f"], &json!({}))]), &json!({}));
+        let error = Run::start(order).unwrap_err();
+        let made = fs::remove_file(path.canonicalize().unwrap_or(missing.to_owned()));
+        assert!(made.is_err(), "{} was made", path.display());
+        assert!(error.to_string().contains("no file is made in /dev"), "{error}");
+        assert_eq!(error.blame(), Blame::User, "{error}");
+    }
+}

@@ -4,7 +4,7 @@
 use linerate_array::controller::{self, StorageError};
 use linerate_fabric::FabricError;
 use linerate_initiator::ToolError;
-use linerate_load::{Blame, BulkError, HistogramError, RunError};
+use linerate_load::{Blame, BulkError, HistogramError, RunError, SpecError};
 use linerate_target::ArrayError;
 use pyo3::prelude::*;
 
@@ -37,10 +37,17 @@ pub(crate) fn refused_json(what: &str, error: &serde_json::Error) -> PyErr {
     )
 }
 
+const WRONG_CREDENTIALS: &str = "correct user and secret: in the URL (iscsi://user%secret@host), in the file, or in \
+     LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD";
+
 pub(crate) fn run_error(error: &RunError) -> PyErr {
     let hint = match error.blame() {
         _ if matches!(error, RunError::Miscompare { .. }) => {
             "see whether anyone else writes to this volume while it is verified; if nobody does, suspect the storage"
+        }
+        _ if matches!(error, RunError::Credentials { .. }) => WRONG_CREDENTIALS,
+        _ if matches!(error, RunError::Spec(SpecError::Value { key, .. }) if key == "cpus") => {
+            "name CPUs that this process may use (`taskset -p $$` shows them), or leave --cpus out"
         }
         Blame::User => {
             "correct the workload file or the target; `linerate discover` shows what an array offers, and to whom"
@@ -103,6 +110,7 @@ pub(crate) fn fabric_error(error: &FabricError) -> PyErr {
 
 pub(crate) fn tool_error(error: &ToolError) -> PyErr {
     let (blame, hint) = match error.blame() {
+        _ if error.is_wrong_credentials() => (Blame::User, WRONG_CREDENTIALS),
         linerate_initiator::Blame::User => (Blame::User, "correct the address, the secret or the options"),
         linerate_initiator::Blame::Peer => {
             (Blame::Peer, "see the array's log, and the network on the way to it")

@@ -13,6 +13,7 @@ mod errors;
 mod fabric;
 mod histogram;
 mod interval;
+mod log;
 mod run;
 mod tools;
 mod wait;
@@ -33,9 +34,11 @@ mod _core {
     #[pymodule_export]
     use super::interval::Interval;
     #[pymodule_export]
+    use super::log::Log;
+    #[pymodule_export]
     use super::run::{Armed, Run, Summary};
     #[pymodule_export]
-    use super::tools::{discover, host_probe};
+    use super::tools::{discover, host_probe, volume_ends};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     /// Package version; all crates share one.

@@ -1,13 +1,16 @@
 //! One-shot questions, and the way structured answers reach Python.
 
 use crate::{
-    errors::{blamed, refused_json, tool_error},
+    errors::{blamed, refused_json, run_error, tool_error},
     wait::interruptible,
 };
 use linerate_initiator::{Credentials, SessionOptions};
 use linerate_io::{AnyDriver, Preference, open_driver, system};
-use linerate_load::Blame;
-use pyo3::prelude::*;
+use linerate_load::{Blame, RunSpec, VolumeEnds};
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyDict},
+};
 use serde::Serialize;
 use serde_json::json;
 
@@ -21,6 +24,28 @@ pub(crate) fn discover<'py>(py: Python<'py>, url: &str, options_json: &str) -> P
     let ask = move || linerate_initiator::discover(&url, &options, &Credentials::default());
     let targets = interruptible(py, ask)?.map_err(|error| tool_error(&error))?;
     loaded(py, &targets)
+}
+
+/// What the first and the last 2 MiB of every iSCSI volume of a `RunSpec` (version 1) hold.
+#[pyfunction]
+#[pyo3(signature = (spec_json, /))]
+pub(crate) fn volume_ends<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let spec: RunSpec = serde_json::from_str(spec_json).map_err(|error| refused_json("run", &error))?;
+    let names: Vec<String> = spec.volumes.iter().map(|volume| volume.name.clone()).collect();
+    let found = interruptible(py, move || linerate_load::read_ends(&spec))?;
+    let found = found.map_err(|error| run_error(&error))?;
+    let as_dict = |ends: VolumeEnds| {
+        let dict = PyDict::new(py);
+        dict.set_item("volume", &names[ends.volume as usize])?;
+        dict.set_item("capacity_bytes", ends.capacity_bytes)?;
+        dict.set_item("block_bytes", ends.block_bytes)?;
+        dict.set_item("session", loaded(py, &ends.session)?)?;
+        dict.set_item("first", PyBytes::new(py, &ends.first))?;
+        dict.set_item("last", PyBytes::new(py, &ends.last))?;
+        dict.set_item("failure", ends.failure)?;
+        Ok(dict)
+    };
+    found.into_iter().map(as_dict).collect()
 }
 
 /// What this host gives: the drivers that can be used, allowed CPUs, TSC frequency.

@@ -257,7 +257,12 @@ fn serve<D: Driver<Socket = Socket>>(
     };
     while !worker.is_stopped() {
         if let Err(error) = worker.turn(wait) {
-            tracing::error!(worker = seat.index, %error, "the I/O driver failed; this worker ends");
+            tracing::error!(
+                event = "worker_failed",
+                worker = seat.index,
+                %error,
+                "the I/O driver failed; this worker ends"
+            );
             return;
         }
     }
@@ -281,7 +286,11 @@ fn watch(portals: &[Portal]) -> Result<Option<NetWatch>, ArrayError> {
         }
         Err(error) if interfaces().next().is_some() => Err(ArrayError::Watch(error)),
         Err(error) => {
-            tracing::warn!(%error, "cannot watch the host's addresses: sessions of a lost one end by timeout only");
+            tracing::warn!(
+                event = "network_unwatched",
+                %error,
+                "cannot watch the host's addresses: sessions of a lost one end by timeout only"
+            );
             Ok(None)
         }
     }
@@ -301,7 +310,9 @@ fn follow(watch: NetWatch, service: &Arc<Service<Socket>>) -> Result<NetFollower
                 mailbox.post(Message::Network(event.clone()));
             }
         }
-        Err(error) => tracing::error!(%error, "the host's addresses are watched no longer"),
+        Err(error) => {
+            tracing::error!(event = "network_unwatched", %error, "the host's addresses are watched no longer");
+        }
     };
     watch.follow(tell).map_err(ArrayError::Host)
 }
@@ -341,7 +352,7 @@ pub(crate) fn open_targets<D: Driver>(
     }
     for made in engine.into_iter().flat_map(Engine::made) {
         if let Err(error) = opening.made(&targets, made) {
-            tracing::error!(volume = made.1, %error, "this volume is not shown");
+            tracing::error!(event = "volume_not_shown", volume = made.1, %error, "this volume is not shown");
         }
     }
     Ok((targets, opening.volumes))
@@ -374,6 +385,12 @@ fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {
     }
     if limits.sessions == 0 {
         return wrong("sessions", "at least 1");
+    }
+    if limits.half_open_connections == 0 {
+        return wrong("half_open_connections", "at least 1");
+    }
+    if limits.half_open_per_peer == 0 {
+        return wrong("half_open_per_peer", "at least 1");
     }
     if limits.text_bytes < 8192 {
         return wrong("text_bytes", "at least 8192: a login may need that much");

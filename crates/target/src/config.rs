@@ -5,6 +5,7 @@
 
 use linerate_array::controller::StorageConfig;
 use linerate_io::Preference;
+use linerate_iscsi::chap::Algorithm;
 use linerate_scsi::AccessState;
 use serde::{
     Deserialize, Deserializer,
@@ -207,8 +208,12 @@ pub enum WaitMode {
 pub struct Limits {
     /// Sessions over all targets.
     pub sessions: usize,
-    /// Connections from one address; 0 = no limit.
+    /// Connections of sessions from one address; 0 = no limit.
     pub connections_per_peer: usize,
+    /// Connections that have not logged in; of more, the oldest of the address that has the most is dropped.
+    pub half_open_connections: usize,
+    /// Those from one address; of more, its oldest is dropped.
+    pub half_open_per_peer: usize,
     /// From accept to full feature phase.
     pub login_timeout_s: f64,
     /// A session that is silent for this long is closed; 0 = never.
@@ -235,7 +240,7 @@ pub struct Limits {
     pub max_burst_bytes: u32,
     /// Most unsolicited data per command.
     pub first_burst_bytes: u32,
-    /// Longest login or text request over all its PDUs.
+    /// Longest text request over all its PDUs. Of a login, at most 16 KiB are taken.
     pub text_bytes: usize,
 }
 
@@ -243,7 +248,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             sessions: 1024,
-            connections_per_peer: 0,
+            connections_per_peer: 512,
+            half_open_connections: 1024,
+            half_open_per_peer: 512,
             login_timeout_s: 15.0,
             idle_timeout_s: 0.0,
             nop_interval_s: 0.0,
@@ -270,6 +277,9 @@ pub struct TargetConfig {
     /// A name for people.
     #[serde(default)]
     pub alias: Option<String>,
+    /// Names of the initiators that may log in and see it in discovery, the last character may be `*`; none = everyone.
+    #[serde(default)]
+    pub initiators: Option<Vec<String>>,
     /// The proof that initiators must give.
     #[serde(default)]
     pub chap: Option<ChapSettings>,
@@ -285,7 +295,7 @@ pub struct TargetConfig {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChapSettings {
-    /// `"sha256"` and `"md5"`, best first.
+    /// `"sha3-256"`, `"sha256"`, `"sha1"` and `"md5"`: the first one that the initiator has, too, is used.
     #[serde(default = "default_algorithms")]
     pub algorithms: Vec<String>,
     /// The initiator's user name.
@@ -382,7 +392,7 @@ fn default_group() -> u16 {
 }
 
 fn default_algorithms() -> Vec<String> {
-    vec!["sha256".into(), "md5".into()]
+    Algorithm::ALL.map(|algorithm| algorithm.name().into()).into()
 }
 
 fn default_sector() -> u32 {

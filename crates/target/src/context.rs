@@ -1,14 +1,14 @@
 //! What connections need from the worker that serves them.
 
 use crate::{
-    budget::Budget,
     config::Limits,
     connection::SpareLists,
     engine::Request,
     hold::Hold,
     joint::Joints,
-    operation::{Operations, Origin},
-    pool::ChunkPool,
+    memory::budget::Budget,
+    memory::operation::{Operations, Origin},
+    memory::pool::ChunkPool,
     service::{ConnectionKey, Mailbox, Message, Service},
     stats::Counters,
     volume::Media,

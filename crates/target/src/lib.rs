@@ -4,20 +4,23 @@
 //!
 //! - `array.rs`: [`Array`], its threads, and the errors that a user can cause.
 //! - `service.rs`: what workers share (targets, sessions, limits); never touched per command.
+//! - `admission/`: who may log in when too many want to.
 //! - `worker.rs`: [`Worker`], one thread's loop: poll the driver, act on completions. Generic over the driver and
 //!   steppable, so that the simulator runs the same code.
 //! - `joint.rs`: what the connections of one session share, where it may have several.
 //! - `connection/`: one connection, from received bytes to gathered answers; the hot path is `command.rs` and `reply.rs`.
 //! - `portals.rs`: where it listens, in which portal groups, and how that follows the host's addresses.
-//! - `volume.rs`, `pages.rs`, `pool.rs`: volumes; those in memory; the I/O buffers of all others.
+//! - `log/`: what an array reports while it serves.
+//! - `volume.rs`, `pages.rs`: volumes, and the pages of those in memory.
+//! - `memory/`: the I/O buffers of all others, who may hold how many, and what works on them.
 //!
 //! What a 4 KiB read of a memory volume costs: its 48-byte header is parsed once where it was received, the unit answers
 //! with an extent (atomics only), and one 48-byte header plus one reference to the volume's pages go into the gathering
 //! list: no lock, no allocation, no copy of the payload outside the kernel, no system call of its own. Everything that
 //! arrived together is answered by one send.
 
+mod admission;
 mod array;
-mod budget;
 mod change;
 mod config;
 mod connection;
@@ -25,10 +28,10 @@ mod context;
 mod engine;
 mod hold;
 mod joint;
-mod operation;
+pub mod log;
+mod memory;
 mod pages;
 mod partner;
-mod pool;
 mod portals;
 mod service;
 mod stats;

@@ -4,6 +4,7 @@
 //! when one worker has something to tell another.
 
 use crate::{
+    admission::{Connections, Proofs, Standing, Ticket, Victim},
     config::{ArrayConfig, Limits},
     engine::{EngineDoor, Finished},
     hold::Hold,
@@ -12,23 +13,19 @@ use crate::{
     target::Target,
     volume::Volume,
 };
-use linerate_io::net::NetEvent;
+use linerate_io::{Nanos, net::NetEvent};
 use linerate_iscsi::{
     login::{Decision, ExistingSession, SessionRequest, decide},
     pdu::LoginStatus,
 };
 use linerate_scsi::{InitiatorPort, Nexus};
 use std::{
-    collections::HashMap,
     net::{IpAddr, SocketAddr},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
-
-/// Connections beyond the session limit that may be logging in at a time.
-const LOGINS_AT_A_TIME: usize = 256;
 
 /// Names a connection across workers; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +39,7 @@ pub(crate) struct ConnectionKey {
 pub(crate) struct Arrival<S> {
     pub(crate) socket: S,
     pub(crate) peer: SocketAddr,
+    pub(crate) ticket: Ticket,
     /// Tag of the portal group that it came through.
     pub(crate) group: u16,
     /// What it has sent and nobody has acted on.
@@ -57,6 +55,10 @@ pub(crate) enum Message<S> {
     Network(NetEvent),
     /// Close this connection: its session was replaced, or its target was reset.
     Close(ConnectionKey),
+    /// Close this connection unless it has logged in: others need its place.
+    GiveWay(ConnectionKey),
+    /// It may be the turn of what this connection wants to prove.
+    Judge(ConnectionKey),
     /// A session that this connection's login waits for has left nothing behind.
     Proceed(ConnectionKey),
     /// Nothing holds an answer of this connection back any more.
@@ -141,7 +143,18 @@ pub(crate) struct Service<S> {
     portals: Mutex<PortalTable>,
     mailboxes: OnceLock<Vec<Arc<Mailbox<S>>>>,
     sessions: Mutex<Sessions>,
-    peers: Mutex<HashMap<IpAddr, usize>>,
+    connections: Mutex<Connections>,
+    proofs: Mutex<Proofs>,
+}
+
+/// A connection that wants a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) worker: usize,
+    pub(crate) connection: ConnectionKey,
+    /// The initiator's end and ours.
+    pub(crate) ends: (SocketAddr, SocketAddr),
+    pub(crate) now: Nanos,
 }
 
 impl<S> Service<S> {
@@ -162,7 +175,8 @@ impl<S> Service<S> {
             portals: Mutex::default(),
             mailboxes: OnceLock::new(),
             sessions: Mutex::default(),
-            peers: Mutex::default(),
+            connections: Mutex::new(Connections::new(&config.limits)),
+            proofs: Mutex::default(),
         }
     }
 
@@ -195,33 +209,52 @@ impl<S> Service<S> {
         })
     }
 
-    /// Counts a new connection from `peer`, or refuses it because a limit is reached.
-    pub(crate) fn admit_connection(&self, peer: IpAddr) -> bool {
-        let total: usize = self.mailboxes().iter().map(|mailbox| mailbox.load.load(Relaxed)).sum();
-        let mut peers = lock(&self.peers);
-        let count = peers.entry(peer).or_insert(0);
-        let per_peer = self.limits.connections_per_peer;
-        if total >= self.limits.sessions + LOGINS_AT_A_TIME || (per_peer > 0 && *count >= per_peer) {
-            if *count == 0 {
-                peers.remove(&peer);
-            }
-            return false;
-        }
-        *count += 1;
-        true
+    /// Counts a new connection from `peer`, for which an older one may have to go.
+    pub(crate) fn admit_connection(&self, peer: IpAddr, now: Nanos) -> Ticket {
+        let (ticket, victim) = self.connections().arrive(peer, now);
+        self.send_away(victim);
+        ticket
     }
 
-    pub(crate) fn connection_ended(&self, worker: usize, peer: IpAddr) {
+    /// The host has no room for another connection, so one that has not logged in has to go.
+    pub(crate) fn make_room(&self, now: Nanos) {
+        let victim = self.connections().make_room(now);
+        self.send_away(victim);
+    }
+
+    fn send_away(&self, victim: Option<Victim>) {
+        if let Some(Victim(Some((worker, key)))) = victim
+            && let Some(mailbox) = self.mailboxes().get(worker)
+        {
+            mailbox.post(Message::GiveWay(key));
+        }
+    }
+
+    /// Connections by peer.
+    pub(crate) fn connections(&self) -> MutexGuard<'_, Connections> {
+        lock(&self.connections)
+    }
+
+    /// CHAP responses after wrong ones.
+    pub(crate) fn proofs(&self) -> MutexGuard<'_, Proofs> {
+        lock(&self.proofs)
+    }
+
+    /// Tells a connection whose response waits that it may be its turn.
+    pub(crate) fn call_up(&self, next: Option<Ticket>) {
+        let place = next.and_then(|ticket| self.connections().place(ticket));
+        if let Some((worker, key)) = place
+            && let Some(mailbox) = self.mailboxes().get(worker)
+        {
+            mailbox.post(Message::Judge(key));
+        }
+    }
+
+    pub(crate) fn connection_ended(&self, worker: usize, ticket: Ticket, now: Nanos) {
         if let Some(mailbox) = self.mailboxes().get(worker) {
             mailbox.load.fetch_sub(1, Relaxed);
         }
-        let mut peers = lock(&self.peers);
-        if let Some(count) = peers.get_mut(&peer) {
-            *count -= 1;
-            if *count == 0 {
-                peers.remove(&peer);
-            }
-        }
+        self.connections().ended(ticket, now);
     }
 
     /// A connection goes from one worker to another.
@@ -253,14 +286,26 @@ impl<S> Service<S> {
     pub(crate) fn begin_session(
         &self,
         request: &SessionRequest,
-        worker: usize,
-        connection: ConnectionKey,
-        ends: (SocketAddr, SocketAddr),
+        newcomer: Newcomer,
     ) -> Result<(u16, u32), LoginStatus> {
+        let Newcomer { worker, connection, ends, now } = newcomer;
+        let target = request.target_name.as_deref().and_then(|name| self.target(name));
+        let is_named = target.is_some_and(|target| target.knows_initiators());
+        let standing = if is_named { Standing::Named } else { Standing::Stranger };
         let mut sessions = lock(&self.sessions);
+        let (fits, sessions_max) = self.connections().room(ends.0.ip(), standing, now);
         let existing = sessions.list.iter().map(|session| &session.existing);
-        match decide(existing, request, self.limits.sessions) {
-            Decision::Refuse(status) => return Err(status),
+        match decide(existing, request, sessions_max) {
+            Decision::Refuse(status) => {
+                if status == LoginStatus::OUT_OF_RESOURCES {
+                    report_limit(request, newcomer, "limits.sessions");
+                }
+                return Err(status);
+            }
+            Decision::Join(_) | Decision::New if !fits => {
+                report_limit(request, newcomer, "limits.connections_per_peer");
+                return Err(LoginStatus::OUT_OF_RESOURCES);
+            }
             Decision::Replace(index) => {
                 let old = sessions.list.swap_remove(index);
                 self.close_connections(&old);
@@ -280,7 +325,6 @@ impl<S> Service<S> {
         }
         let waits = sessions.wait_for_same(request, (worker, connection));
         let tsih = free_tsih(&mut sessions).ok_or(LoginStatus::OUT_OF_RESOURCES)?;
-        let target = request.target_name.as_deref().and_then(|name| self.target(name));
         let nexus = target.map(|target| {
             let initiator = InitiatorPort { name: request.initiator_name.clone(), isid: request.isid };
             target.inventory.login(initiator, request.portal_group_tag)
@@ -388,6 +432,15 @@ impl Sessions {
             nexus.logout();
         }
         let Session { existing, worker, members, .. } = session;
+        if let Some(first) = members.first() {
+            tracing::info!(
+                event = "session_ended",
+                peer = %first.live.peer(),
+                initiator = existing.initiator_name,
+                target = existing.target_name.as_deref().unwrap_or("discovery"),
+                "a session has ended"
+            );
+        }
         let tsih = existing.tsih;
         let departed =
             self.departed.extract_if(.., |(of, ..)| *of == tsih).map(|(.., connection)| connection);
@@ -406,6 +459,17 @@ impl Sessions {
         }
         count
     }
+}
+
+fn report_limit(request: &SessionRequest, newcomer: Newcomer, limit: &str) {
+    tracing::warn!(
+        event = "limit_reached",
+        peer = %newcomer.ends.0,
+        initiator = request.initiator_name,
+        target = request.target_name.as_deref().unwrap_or("discovery"),
+        limit,
+        "a login is refused: {limit} is reached"
+    );
 }
 
 /// Session handles count up and skip 0 and those in use.
@@ -438,12 +502,12 @@ mod tests {
             || service.mailboxes().iter().map(|mailbox| mailbox.load.load(Relaxed)).collect::<Vec<_>>();
         let peer = "192.0.2.1".parse().unwrap();
         for _ in 0..9 {
-            assert!(service.admit_connection(peer));
+            service.admit_connection(peer, 0);
             service.least_loaded();
         }
         assert_eq!(loads(), [3, 3, 3]);
-        service.connection_ended(1, peer);
-        service.connection_ended(1, peer);
+        service.connection_ended(1, 1, 0);
+        service.connection_ended(1, 2, 0);
         assert_eq!((service.least_loaded(), service.least_loaded()), (1, 1));
         assert_eq!(loads(), [3, 3, 3]);
     }

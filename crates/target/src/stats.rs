@@ -44,7 +44,7 @@ macro_rules! counters {
 counters! {
     /// Connections accepted.
     connections_accepted,
-    /// Connections refused because of a limit.
+    /// Connections that had not logged in, dropped because there were too many.
     connections_refused,
     /// Sessions that reached full feature phase, discovery included.
     logins,
@@ -199,6 +199,11 @@ impl LiveSession {
             since: AtomicU64::new(0),
             heard: AtomicU64::new(0),
         }
+    }
+
+    /// The initiator's end.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
     }
 
     pub(crate) fn begin(&self, now: Nanos) {

@@ -7,8 +7,8 @@ use crate::{
 };
 use linerate_io::Driver;
 use linerate_iscsi::{
-    chap::{Algorithm, ChapConfig, ChapConfigError, Credentials, Secret},
-    names::{IscsiName, NameError},
+    chap::{Algorithm, ChapConfig, ChapConfigError, Credentials, Secret, SecretError},
+    names::{IscsiName, NameError, NamePattern},
     send_targets::TargetAddress,
 };
 use linerate_scsi::{AccessState, Inventory, InventoryError, LogicalUnit, TargetPort};
@@ -20,6 +20,8 @@ pub(crate) struct Target {
     /// Normalised name.
     pub(crate) name: String,
     pub(crate) alias: Option<String>,
+    /// Who may log in; none = everyone.
+    initiators: Option<Vec<NamePattern>>,
     pub(crate) chap: Option<ChapConfig>,
     pub(crate) redirect: Option<String>,
     pub(crate) inventory: Arc<Inventory>,
@@ -29,6 +31,16 @@ impl Target {
     /// The volume behind a LUN number.
     pub(crate) fn volume(&self, lun: u16) -> Option<VolumeId> {
         self.inventory.tag(lun).map(VolumeId::of_tag)
+    }
+
+    /// Whether an initiator, by its normalised name, may log in and see the target in discovery.
+    pub(crate) fn admits(&self, initiator: &str) -> bool {
+        self.initiators.as_ref().is_none_or(|names| names.iter().any(|name| name.matches(initiator)))
+    }
+
+    /// Whether whoever logs in is known to the target's owner: by name, or by a proof.
+    pub(crate) fn knows_initiators(&self) -> bool {
+        self.initiators.is_some() || self.chap.is_some()
     }
 }
 
@@ -48,6 +60,7 @@ impl<D: Driver> Opening<'_, D> {
     /// Opens a target and its volumes.
     pub(crate) fn target(&mut self, config: &TargetConfig) -> Result<Target, TargetError> {
         let name = IscsiName::parse(&config.name).map_err(TargetError::Name)?.to_string();
+        let initiators = config.initiators.as_deref().map_or(Ok(None), initiators)?;
         let chap = config.chap.as_ref().map(chap).transpose()?;
         if let Some(address) = &config.redirect {
             TargetAddress::parse(address).ok_or_else(|| TargetError::Redirect(address.clone()))?;
@@ -62,7 +75,7 @@ impl<D: Driver> Opening<'_, D> {
         }
         let inventory = Inventory::new(units).map_err(TargetError::Luns)?;
         let (alias, redirect) = (config.alias.clone(), config.redirect.clone());
-        Ok(Target { name, alias, chap, redirect, inventory })
+        Ok(Target { name, alias, initiators, chap, redirect, inventory })
     }
 
     /// Shows a volume that was made while the array served, as it was shown then.
@@ -119,12 +132,22 @@ fn access_states(
     Ok(groups.iter().map(state).collect())
 }
 
-fn chap(settings: &ChapSettings) -> Result<ChapConfig, TargetError> {
-    let algorithm = |name: &String| match name.as_str() {
-        "md5" => Ok(Algorithm::Md5),
-        "sha256" => Ok(Algorithm::Sha256),
-        _ => Err(TargetError::Algorithm(name.clone())),
+/// None: everyone.
+fn initiators(names: &[String]) -> Result<Option<Vec<NamePattern>>, TargetError> {
+    if names.is_empty() {
+        return Err(TargetError::NoInitiators);
+    }
+    let parse = |name: &String| {
+        NamePattern::parse(name).map_err(|error| TargetError::Initiator { name: name.clone(), error })
     };
+    let patterns: Vec<NamePattern> = names.iter().map(parse).collect::<Result<_, _>>()?;
+    let is_everyone = |pattern: &NamePattern| *pattern == NamePattern::Beginning(String::new());
+    Ok((!patterns.iter().any(is_everyone)).then_some(patterns))
+}
+
+fn chap(settings: &ChapSettings) -> Result<ChapConfig, TargetError> {
+    let algorithm =
+        |name: &String| Algorithm::from_name(name).ok_or_else(|| TargetError::Algorithm(name.clone()));
     let algorithms = settings.algorithms.iter().map(algorithm).collect::<Result<Vec<_>, _>>()?;
     let credentials = |name: &String, secret: &String| Credentials {
         name: name.clone(),
@@ -136,6 +159,11 @@ fn chap(settings: &ChapSettings) -> Result<ChapConfig, TargetError> {
         _ => return Err(TargetError::HalfMutual),
     };
     let initiator = credentials(&settings.user, &settings.secret);
+    let sides = [("chap.secret", Some(&initiator)), ("chap.mutual_secret", mutual.as_ref())];
+    for (key, side) in sides {
+        let judged = side.map_or(Ok(()), |side| side.secret.check());
+        judged.map_err(|error| TargetError::Secret { key, error })?;
+    }
     ChapConfig::new(&algorithms, initiator, mutual).map_err(TargetError::Chap)
 }
 
@@ -159,8 +187,29 @@ pub enum TargetError {
     /// `name` is no iSCSI name.
     #[error("{0}; change `name`")]
     Name(#[source] NameError),
+    /// `initiators` has a name that is none.
+    #[error("`initiators` has \"{name}\": {error}; a `*` may end a name")]
+    Initiator {
+        /// As configured.
+        name: String,
+        /// Why not.
+        error: NameError,
+    },
+    /// `initiators` is empty.
+    #[error("`initiators` is empty, so that no one could log in; leave it out to let everyone in")]
+    NoInitiators,
+    /// A secret that protects nothing.
+    #[error("`{key}`: {error}")]
+    Secret {
+        /// Which one.
+        key: &'static str,
+        /// Why not.
+        error: SecretError,
+    },
     /// `chap.algorithms` has an unknown name.
-    #[error("there is no CHAP algorithm \"{0}\"; `chap.algorithms` takes \"sha256\" and \"md5\"")]
+    #[error(
+        "there is no CHAP algorithm \"{0}\"; `chap.algorithms` takes \"sha3-256\", \"sha256\", \"sha1\" and \"md5\""
+    )]
     Algorithm(String),
     /// Only one of the two mutual keys is there.
     #[error("mutual CHAP needs both `chap.mutual_user` and `chap.mutual_secret`")]

@@ -99,7 +99,9 @@ pub(crate) fn unit_of(
     LogicalUnit::new(UnitConfig {
         identity: Identity {
             vendor: "LINERATE".into(),
-            product: "VIRTUAL VOLUME".into(),
+            // A load asks before it overwrites a volume, unless this tells it that nothing there lasts.
+            product: if config.kind == VolumeKind::Memory { "MEMORY VOLUME" } else { "VIRTUAL VOLUME" }
+                .into(),
             revision: "0001".into(),
             serial: config.name.clone(),
             naa,
@@ -177,6 +179,7 @@ impl Volume {
             && !unit.restore_reservations(&kept)
         {
             tracing::error!(
+                event = "reservations_not_kept",
                 volume = config.name,
                 "its persistent reservations are damaged; it begins without"
             );

@@ -12,7 +12,7 @@ use crate::{
     connection::{Connection, Ends},
     context::Core,
     engine::{Answer, Fault, Finished, Outcome},
-    operation::{InFlight, Origin},
+    memory::operation::{InFlight, Origin},
     portals::{ListenOn, Portal, can_serve},
     service::{Arrival, ConnectionKey, Mailbox, Message, Service},
     stats::{ArrayStats, SessionStats},
@@ -149,7 +149,7 @@ impl<D: Driver> Worker<D> {
         match event {
             NetEvent::AddressAdded { interface, address } => {
                 if let Err(error) = self.address_added(interface, *address) {
-                    tracing::warn!(interface, %error, "an address that has come cannot be served");
+                    tracing::error!(event = "portal_down", interface, %error, "an address that has come cannot be served");
                 }
             }
             NetEvent::AddressRemoved { interface, address } => self.address_removed(interface, *address),
@@ -174,7 +174,7 @@ impl<D: Driver> Worker<D> {
             let addr = SocketAddr::new(address, port);
             let listened = self.listen(addr, portal.group, Some(interface));
             listened.map_err(|error| ArrayError::Listen { portal: addr, error })?;
-            tracing::info!(portal = %addr, interface, "a portal has come");
+            tracing::info!(event = "portal_up", portal = %addr, interface, "a portal has come");
         }
         Ok(())
     }
@@ -184,7 +184,7 @@ impl<D: Driver> Worker<D> {
             listener.interface.as_deref() == Some(interface) && listener.addr.ip() == address
         };
         for listener in self.listeners.extract_if(.., gone) {
-            tracing::info!(portal = %listener.addr, interface, "a portal is gone");
+            tracing::warn!(event = "portal_down", portal = %listener.addr, interface, "a portal is gone");
             self.core.driver.close(listener.handle);
             self.core.service.portals().remove(listener.addr);
         }
@@ -278,7 +278,12 @@ impl<D: Driver> Worker<D> {
                 }
             }
             Completion::Accepted { result: Err(error), .. } => {
-                tracing::warn!(%error, "cannot accept a connection; raise the limit of open files (ulimit -n)");
+                tracing::error!(
+                    event = "accept_failed",
+                    %error,
+                    "cannot accept a connection; raise the limit of open files (ulimit -n)"
+                );
+                self.core.service.make_room(self.core.now);
             }
             Completion::Woken => self.read_mail(),
             Completion::Connected { .. } => {}
@@ -313,13 +318,13 @@ impl<D: Driver> Worker<D> {
 
     /// Hands a new connection to the least loaded worker.
     fn place_socket(&mut self, socket: D::Socket, peer: SocketAddr, group: u16) {
-        if self.stopping.is_some() || !self.core.service.admit_connection(peer.ip()) {
-            self.core.counters.connections_refused += 1;
+        if self.stopping.is_some() {
             return;
         }
+        let ticket = self.core.service.admit_connection(peer.ip(), self.core.now);
         self.core.counters.connections_accepted += 1;
         let worker = self.core.service.least_loaded();
-        let arrival = Arrival { socket, peer, group, received: Vec::new() };
+        let arrival = Arrival { socket, peer, ticket, group, received: Vec::new() };
         match self.core.service.mailboxes().get(worker) {
             Some(mailbox) if worker != self.core.index => mailbox.post(Message::Adopt(arrival)),
             _ => self.adopt(arrival),
@@ -327,14 +332,14 @@ impl<D: Driver> Worker<D> {
     }
 
     fn adopt(&mut self, arrival: Arrival<D::Socket>) {
-        let Arrival { socket, peer, group, received } = arrival;
+        let Arrival { socket, peer, ticket, group, received } = arrival;
         let added = self.core.driver.add_stream(socket, &SocketOptions::default());
         let local = added.and_then(|stream| Ok((stream, self.core.driver.local_addr(stream)?)));
         let (stream, local) = match local {
             Ok(found) => found,
             Err(error) => {
                 tracing::debug!(%peer, %error, "a connection was gone before it could be served");
-                return self.core.service.connection_ended(self.core.index, peer.ip());
+                return self.core.service.connection_ended(self.core.index, ticket, self.core.now);
             }
         };
         let index = self.free.pop().unwrap_or_else(|| {
@@ -343,14 +348,17 @@ impl<D: Driver> Worker<D> {
         });
         let place = &mut self.places[index as usize];
         let key = ConnectionKey { index, generation: place.generation };
-        place.connection =
-            Some(Box::new(Connection::new(key, stream, Ends { peer, local, group }, &self.core)));
+        let ends = Ends { peer, local, group, ticket };
+        place.connection = Some(Box::new(Connection::new(key, stream, ends, &self.core)));
         let route = stream.index() as usize;
         if self.routes.len() <= route {
             self.routes.resize(route + 1, None);
         }
         self.routes[route] = Some((stream, index));
-        self.with_place(index, |connection, core| connection.start(core, &received));
+        let stays = self.core.service.connections().placed(ticket, self.core.index, key);
+        self.with_place(index, |connection, core| {
+            if stays { connection.start(core, &received) } else { connection.give_way(core) }
+        });
     }
 
     fn with_stream(&mut self, stream: Handle, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
@@ -399,12 +407,12 @@ impl<D: Driver> Worker<D> {
             return self.hand_over(index, worker);
         }
         if connection.is_gone() {
-            let (peer, key) = (connection.peer(), connection.key());
+            let (ticket, key) = (connection.ticket(), connection.key());
             place.connection = None;
             place.generation = place.generation.wrapping_add(1);
             self.free.push(index);
             self.core.service.connection_gone(self.core.index, key);
-            self.core.service.connection_ended(self.core.index, peer.ip());
+            self.core.service.connection_ended(self.core.index, ticket, self.core.now);
         }
     }
 
@@ -417,6 +425,8 @@ impl<D: Driver> Worker<D> {
                 Message::Network(event) => self.follow(&event),
                 Message::Proceed(key) => self.with_connection(key, Connection::proceed),
                 Message::Close(key) => self.with_connection(key, Connection::close),
+                Message::GiveWay(key) => self.with_connection(key, Connection::give_way),
+                Message::Judge(key) => self.with_connection(key, Connection::check_rest),
                 Message::Answers(answers) => {
                     for Finished { tag, outcome } in answers {
                         self.operation_done(tag, outcome);
@@ -502,6 +512,7 @@ impl<D: Driver> Worker<D> {
         self.core.counters.timeouts += 1;
         self.with_place(index, |connection, core| {
             tracing::warn!(
+                event = "connection_dropped",
                 peer = %connection.peer(),
                 held_bytes,
                 "closing a connection: it holds I/O memory that others wait for, and its peer does not go on"

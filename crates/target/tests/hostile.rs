@@ -102,9 +102,9 @@ fn a_login_that_never_ends_is_dropped() {
 
 #[test]
 fn floods_of_connections_meet_the_limit() {
-    let array = array(r#""limits": {"connections_per_peer": 10, "sessions": 5},"#);
+    let array = array(r#""limits": {"half_open_per_peer": 10, "sessions": 5},"#);
     let flood: Vec<_> = (0..50).map(|_| Client::connect(array.portals()[0])).collect();
-    wait_for(&array, "forty are refused", |stats| stats.connections_refused == 40);
+    wait_for(&array, "forty are dropped", |stats| stats.connections_refused == 40);
     assert_eq!(array.stats().connections, 10);
     drop(flood);
     wait_for(&array, "all are gone", |stats| stats.connections == 0);

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, SerializationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    SerializationInfo,
+)
 from pydantic_core import PydanticCustomError
 
 REVEAL = "reveal_secrets"
@@ -19,6 +28,22 @@ NAME_FORM = "1 to 48 letters, digits, dots, hyphens and underscores, a letter or
 
 Sector = Literal[512, 4096]
 """Size of a logical or physical block."""
+
+
+def _initiator_pattern(text: str) -> str:
+    pattern = text.lower()  # as the data plane normalises names (RFC 3722)
+    if not re.fullmatch(r"[a-z0-9.:-]*\*?", pattern):
+        raise ValueError("an iSCSI name has letters, digits, '-', '.' and ':'; a '*' may end it")
+    beginning = pattern.removesuffix("*")
+    types = ("iqn.", "eui.", "naa.")
+    is_whole = beginning.startswith(types)
+    if not is_whole and (beginning == pattern or not any(one.startswith(beginning) for one in types)):
+        raise ValueError("an iSCSI name starts with iqn., eui. or naa.; an initiator tells its own")
+    return pattern
+
+
+InitiatorPattern = Annotated[str, AfterValidator(_initiator_pattern)]
+"""iSCSI name of an initiator in lower case, or with a `*` at the end the beginning of one."""
 
 Place = tuple[str | int, ...]
 """Keys and positions that lead to a value."""

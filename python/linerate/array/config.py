@@ -15,6 +15,7 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    SecretStr,
     SerializerFunctionWrapHandler,
     Tag,
     model_serializer,
@@ -26,6 +27,7 @@ from linerate.array.base import (
     NAME_PATTERN,
     REVEAL,
     Frozen,
+    InitiatorPattern,
     Name,
     Place,
     Secret,
@@ -34,6 +36,7 @@ from linerate.array.base import (
     misplaced,
     unique,
 )
+from linerate.array.credentials import chap_fault
 from linerate.array.partners import Control, Partner, Replication
 from linerate.array.storage import Storage
 
@@ -128,11 +131,13 @@ _KIND_OF = {"path": "file", "pool": "pool", "raid_set": "raid"}
 class Chap(Frozen):
     """Who may log in, and how the target proves itself in return (RFC 7143 section 12.1.3)."""
 
-    algorithms: tuple[Literal["sha256", "md5"], ...] = Field(default=("sha256", "md5"), min_length=1)
-    """Digests offered, best first."""
+    algorithms: tuple[Literal["sha3-256", "sha256", "sha1", "md5"], ...] = Field(
+        default=("sha3-256", "sha256", "sha1", "md5"), min_length=1
+    )
+    """Hashes that are taken, best first: the first one that the initiator has, too, is used."""
     user: str = Field(min_length=1)
     secret: Secret
-    """At least 12 bytes, else RFC 7143 calls it unfit without IPsec."""
+    """12 to 255 bytes (RFC 7143 section 9.2.1), random ones."""
     mutual_user: str | None = None
     """The name under which the target proves itself to initiators that ask."""
     mutual_secret: Secret | None = None
@@ -142,8 +147,14 @@ class Chap(Frozen):
     def _mutual_is_whole(self) -> Chap:
         if (self.mutual_user is None) != (self.mutual_secret is None):
             raise ValueError("mutual CHAP needs both mutual_user and a mutual secret")
+        for key in ("secret", "mutual_secret"):
+            secret: SecretStr | None = getattr(self, key)
+            if secret is not None and (fault := chap_fault(secret.get_secret_value())):
+                raise misplaced((key,), fault)
         if self.mutual_secret is not None and self.mutual_secret == self.secret:
-            raise ValueError("the mutual secret must differ from the secret")
+            raise misplaced(
+                ("mutual_secret",), "the mutual secret must differ from the secret (RFC 7143, 9.2.1)"
+            )
         return self
 
 
@@ -153,6 +164,8 @@ class Target(Frozen):
     name: str = Field(min_length=1, max_length=223)
     """iSCSI name (iqn., eui. or naa.)."""
     alias: str | None = None
+    initiators: Annotated[tuple[InitiatorPattern, ...], Field(min_length=1)] | None = None
+    """iSCSI names that may log in and see it in discovery, `*` may end one; none: everyone."""
     chap: Chap | None = None
     redirect: str | None = None
     """Send every login to this host:port instead (RFC 7143 section 11.13.5, status 0x0101)."""
@@ -171,8 +184,12 @@ class Limits(Frozen):
 
     sessions: PositiveInt = 1024
     """Sessions over all targets."""
-    connections_per_peer: NonNegativeInt = 0
-    """Connections from one address; 0: no limit."""
+    connections_per_peer: NonNegativeInt = 512
+    """Connections of sessions from one address; 0: no limit."""
+    half_open_connections: PositiveInt = 1024
+    """Connections that have not logged in; of more, the oldest of the address that has the most is dropped."""
+    half_open_per_peer: PositiveInt = 512
+    """Those from one address; of more, its oldest is dropped."""
     login_timeout_s: PositiveFloat = 15.0
     """From accept to full feature phase."""
     idle_timeout_s: NonNegativeFloat = 0.0
@@ -186,7 +203,7 @@ class Limits(Frozen):
     pressed_stall_timeout_s: PositiveFloat = 2.0
     """The same while other sessions wait for memory that it holds."""
     memory_bytes: PositiveInt = 256 << 20
-    """I/O buffers and answers of all sessions together; at least 16 MiB per worker. One session may hold a fifth of it."""
+    """I/O buffers and answers of all sessions together, at least 16 MiB per worker; one session may hold a fifth."""
     commands_per_session: PositiveInt = 128
     """Command window (MaxCmdSN - ExpCmdSN + 1), over all connections of a session."""
     connections_per_session: Annotated[int, Field(ge=1, le=64)] = 8
@@ -195,7 +212,7 @@ class Limits(Frozen):
     max_burst_bytes: PositiveInt = 1048576
     first_burst_bytes: PositiveInt = 262144
     text_bytes: PositiveInt = 65536
-    """Longest login or text request, over all its PDUs."""
+    """Longest text request, over all its PDUs. Of a login, at most 16 KiB are taken."""
 
 
 class Portal(Frozen):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from pydantic import ValidationError
 
 from linerate.array.base import NAME_FORM, NAME_PATTERN
 from linerate.array.config import TABLE, TEXT, ArrayConfig
+from linerate.array.credentials import SECRET_KEYS, SecretError, secret_in_file, secret_in_variable
 from linerate.errors import UserError
 
 _AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgtsh]?)(?:i?b)?", re.IGNORECASE)
@@ -34,7 +34,6 @@ _AS_TEXT = {
 }
 """Keys that a file may give as text -> the plain key, what is expected, and what the units stand for."""
 
-_SECRETS = ("secret", "mutual_secret", "chap_secret")
 _PATHS = {"path", "token_file", "certificate", "key", "authority"}
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\"-]+)\s*\]")
 _KEY = re.compile(r"\s*\"?([\w-]+)\"?\s*=")
@@ -108,7 +107,7 @@ def _resolve(raw: dict[str, Any], source: _Source) -> None:
     for where, table in _all_tables(raw, ()):
         for key in [key for key in table if key in _AS_TEXT]:
             _resolve_amount(table, key, where, source)
-        for key in _SECRETS:
+        for key in SECRET_KEYS:
             _resolve_secret(table, key, where, source)
         for key in _PATHS & table.keys():
             if isinstance(table[key], str):
@@ -144,21 +143,15 @@ def _resolve_secret(chap: dict[str, Any], key: str, where: _Path, source: _Sourc
     given = [name for name in (key, f"{key}_file", f"{key}_env") if name in chap]
     if len(given) > 1:
         raise source.error((*where, given[1]), f"{' and '.join(given)} are given", "keep one of them")
-    if f"{key}_file" in chap:
-        path = source.folder / str(chap.pop(f"{key}_file"))
+    for name in given:
+        if name == key:
+            continue
+        place = str(chap.pop(name))
         try:
-            chap[key] = path.read_text("utf-8").rstrip("\r\n")
-        except OSError as error:
-            raise source.error(
-                (*where, f"{key}_file"), f"{path}: {error.strerror}", "name a readable file"
-            ) from error
-    elif f"{key}_env" in chap:
-        variable = str(chap.pop(f"{key}_env"))
-        if variable not in os.environ:
-            raise source.error(
-                (*where, f"{key}_env"), f"{variable} is not set", f"export {variable} and try again"
-            )
-        chap[key] = os.environ[variable]
+            is_file = name.endswith("_file")
+            chap[key] = secret_in_file(source.folder / place) if is_file else secret_in_variable(place)
+        except SecretError as fault:
+            raise source.error((*where, name), fault.message, fault.hint) from fault
 
 
 def key_lines(text: str) -> dict[_Path, int]:

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 
 from linerate.array.base import Frozen, Name, Secret, misplaced
+from linerate.array.credentials import chap_fault
 
 SECRET_BYTES_MIN = 16
 LOOPBACK = "127.0.0.1:0"
@@ -71,6 +72,8 @@ class Partner(Frozen):
             raise misplaced(("name",), "replication to a partner needs both its control URL and a portal")
         if (self.chap_user is None) != (self.chap_secret is None):
             raise misplaced(("chap_user",), "CHAP needs both chap_user and a chap secret")
+        if self.chap_secret is not None and (fault := chap_fault(self.chap_secret.get_secret_value())):
+            raise misplaced(("chap_secret",), fault)
         return self
 
 

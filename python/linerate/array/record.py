@@ -1,4 +1,4 @@
-"""What an array served last, kept beside its file: what is not there any more is not made anew without a word.
+"""What an array served last, kept beside its file: what is missing is not created again unless the owner says so.
 
 The record is no part of the storage: what disks hold counts, and a record that is lost costs nothing but this
 protection. It is written as a whole, under another name first, when something changes that it tells of.
@@ -19,7 +19,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from linerate.array.config import ArrayConfig
-from linerate.errors import HostError, UserError
+from linerate.array.watch import Report
+from linerate.errors import HostError, LinerateError, UserError
 
 SCHEMA: Literal["linerate.array-served/1"] = "linerate.array-served/1"
 LOOK_EVERY_S = 2.0
@@ -83,7 +84,7 @@ def places(file: Path) -> tuple[Path, Path]:
 
 def load(file: Path) -> Record:
     """The record of an array file; an empty one if there is none. Raises UserError for one that cannot be read."""
-    for place in places(file):
+    for place in sorted(places(file), key=_written_at, reverse=True):
         try:
             return Record.model_validate_json(place.read_bytes())
         except FileNotFoundError:
@@ -98,6 +99,14 @@ def load(file: Path) -> Record:
                 "see that all disks are there (linerate array check), then remove it",
             ) from error
     return Record()
+
+
+def _written_at(place: Path) -> int:
+    """The newer of two records counts: under a service manager the folder of the file may be read-only."""
+    try:
+        return place.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def save(file: Path, record: Record) -> Path:
@@ -166,7 +175,7 @@ def absence(path: Path) -> str:
 
 
 def seam_json(config: ArrayConfig, record: Record, create: tuple[str, ...] = ()) -> str:
-    """The JSON for the data plane with what was served before and what is to be made anew; secrets included."""
+    """The JSON for the data plane with what was served before and what is to be created again; secrets included."""
     seam = json.loads(config.seam_json())
     if "storage" in seam:
         volumes = _file_volumes(config)
@@ -192,14 +201,15 @@ class Keeper:
         file: Path,
         config: ArrayConfig,
         storage: Callable[[], Mapping[str, Any]],
-        warn: Callable[[str], None],
+        report: Report,
     ) -> None:
         self._file = file
         self._config = config
         self._storage = storage
-        self._warn = warn
+        self._report = report
         self._saved: Record | None = None
         self._saved_at = 0.0
+        self._is_reported = False
         self._ended = threading.Event()
 
     @contextlib.contextmanager
@@ -213,7 +223,7 @@ class Keeper:
         finally:
             self._ended.set()
             thread.join()
-            self.look(at_once=True)
+            self._look_again(at_once=True)
 
     def look(self, *, at_once: bool = False) -> None:
         """Writes the record if it is time to."""
@@ -225,9 +235,12 @@ class Keeper:
         try:
             save(self._file, record)
         except OSError as error:
-            if self._saved is None:
-                self._warn(f"what this array serves cannot be noted beside {self._file}: {error}")
-        self._saved, self._saved_at = record, now
+            if not self._is_reported:
+                message = f"the record of what this array serves cannot be written: {error}"
+                self._report("warning", "record_not_kept", message, file=str(self._file))
+            self._is_reported = True
+        else:
+            self._saved, self._saved_at, self._is_reported = record, now, False
 
     def _is_same_but_numbers(self, record: Record) -> bool:
         if self._saved is None:
@@ -244,4 +257,9 @@ class Keeper:
 
     def _run(self) -> None:
         while not self._ended.wait(LOOK_EVERY_S):
-            self.look()
+            self._look_again()
+
+    def _look_again(self, *, at_once: bool = False) -> None:
+        # `Watch` reports a storage engine that does not answer.
+        with contextlib.suppress(LinerateError):
+            self.look(at_once=at_once)

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from linerate.errors import BY_BLAME
+
 
 def discover(
     portal: Annotated[
@@ -19,7 +21,8 @@ def discover(
 ) -> None:
     """List the targets behind a portal with their portals, LUNs and capacities.
 
-    User and secret may also stand in LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD.
+    User and secret may also stand in LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD. If no target lets us in, the
+    command fails: exit code 2 for a wrong user or secret, 1 for what is the array's fault.
     """
     from linerate import _core
 
@@ -27,9 +30,23 @@ def discover(
     targets = _core.discover(url, dumps({"login_timeout_s": timeout}))
     if json:
         typer.echo(dumps({"schema": "linerate.discover/1", "targets": targets}))
+    else:
+        for line in _lines(targets):
+            typer.echo(line)
+    _fail_if_shut_out(targets)
+
+
+def _fail_if_shut_out(targets: Sequence[Mapping[str, Any]]) -> None:
+    """Raises LinerateError, by whose fault it is, when every target has refused the login."""
+    if not targets or any(target["failure"] is None for target in targets):
         return
-    for line in _lines(targets):
-        typer.echo(line)
+    worst = next((target for target in targets if target["wrong_credentials"]), targets[0])
+    hint = "see the array's log, and the network on the way to it"
+    if worst["wrong_credentials"]:
+        hint = "give user and secret: iscsi://user%secret@host, or LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD"
+    elif worst["blame"] == "user":
+        hint = "see which initiators the array lets in, and which name this one has"
+    raise BY_BLAME[worst["blame"]](worst["failure"], hint)
 
 
 def _with_login(url: str) -> str:

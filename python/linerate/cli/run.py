@@ -19,8 +19,8 @@ from linerate.errors import UserError
 if TYPE_CHECKING:
     from linerate.cli.job.ahead import Ahead
     from linerate.cli.job.options import Asked, Lenient
-    from linerate.run import LoadStarter, Watcher
-    from linerate.workload import Overrides
+    from linerate.run import Loader
+    from linerate.workload import Plan
 
 
 def run(
@@ -30,6 +30,7 @@ def run(
     map_: flags.Maps = None,
     size: flags.Size = None,
     create: flags.Create = False,
+    overwrite: flags.Overwrite = None,
     elapsed: flags.Elapsed = None,
     warmup: flags.Warmup = None,
     interval: flags.Interval = None,
@@ -58,11 +59,9 @@ def run(
 ) -> None:
     """Run a workload file (vdbench, Linerate TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
     if words and preset is None and study_file(words[0]):
-        _study(words, dry_run=dry_run, quick=quick, blocks=blocks, seed=seed, output=output, json=json)
+        _study(words, overwrite, quick, blocks, seed, output, dry_run=dry_run, json=json)
         return
-    if quick or blocks is not None:
-        named = "--quick" if quick else "--blocks"
-        raise UserError(f"{named} goes with a study", "use --elapsed and --warmup for a workload")
+    _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
     from linerate.cli.job.ahead import Ahead
     from linerate.workload import Overrides
@@ -80,45 +79,73 @@ def run(
         verify="on" if verify else None,
         wait=wait.value if wait else None,
         driver=driver.value if driver else None,
-        cpus=options.cpu_list(cpus),
+        cpus=options.cpu_list(cpus, here=hosts is None),
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
     ahead = Ahead.of(virtual_time, hosts)
     targets = ahead.targets(target or [], map_ or []) if ahead else target or []
     overrides = options.with_targets(asked, overrides, targets, map_ or [], lenient)
-    keep = Keep(output, not no_report, vdbench_output)
+    where = Where(ahead, hosts, hosts_python, hosts_address)
     if dry_run:
-        _show_runs(asked, overrides, lenient)
-    else:
-        with _load(ahead, hosts, hosts_python, hosts_address) as (start, arrays):
-            run_plan(asked, overrides, keep, lenient=lenient, json=json, start=start, arrays=arrays)
+        _show(asked.plan(lenient, overrides), where)
+        return
+    keep = Keep(output, not no_report, vdbench_output)
+    _run_plan(asked.plan(lenient, overrides), asked, keep, where, overwrite, json=json)
 
 
-@contextmanager
-def _load(
-    ahead: Ahead | None, hosts: str | None, python: str, address: str | None
-) -> Iterator[tuple[LoadStarter | None, Watcher | None]]:
-    """What starts the load of a step, and what watches the disks: None for this process, and for nobody."""
-    if ahead is not None:
-        yield ahead.start, ahead.watch
-    elif hosts is None:
-        yield None, None
-    else:
-        from linerate.cluster import Cluster, ssh_places
+def _refuse_those_of_studies(quick: bool, blocks: int | None) -> None:
+    if quick or blocks is not None:
+        named = "--quick" if quick else "--blocks"
+        raise UserError(f"{named} goes with a study", "use --elapsed and --warmup for a workload")
 
-        with Cluster(ssh_places(hosts.split(","), python), address=address) as cluster:
-            yield cluster.start, None
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where the load runs: in this process unless something else is asked for."""
+
+    ahead: Ahead | None
+    hosts: str | None
+    python: str
+    address: str | None
+
+    @contextmanager
+    def loader(self) -> Iterator[Loader]:
+        """What looks at volumes and starts loads there."""
+        from linerate.run import Here
+
+        if self.ahead is not None:
+            yield self.ahead
+        elif self.hosts is None:
+            yield Here()
+        else:
+            from linerate.cluster import Cluster, ssh_places
+
+            places = ssh_places(self.hosts.split(","), self.python)
+            with Cluster(places, address=self.address) as cluster:
+                yield cluster
+
+
+def _show(plan: Plan, where: Where) -> None:
+    """--dry-run. Hosts of a cluster are not asked: nothing is started there."""
+    from linerate.cli.job.preview import preview
+
+    if where.hosts is not None:
+        preview(plan, None)
+        return
+    with where.loader() as loader:
+        preview(plan, loader)
 
 
 def _study(
     words: list[str],
-    *,
-    dry_run: bool,
+    overwrite: list[str] | None,
     quick: bool,
     blocks: int | None,
     seed: int | None,
     output: Path | None,
+    *,
+    dry_run: bool,
     json: bool,
 ) -> None:
     """Run a study. The other options are the study file's to say."""
@@ -127,21 +154,9 @@ def _study(
     if dry_run:
         verbs.plan(words[0], quick=quick, blocks=blocks, seed=seed, json=json)
     else:
-        verbs.run(words[0], quick=quick, blocks=blocks, seed=seed, output=output, json=json)
-
-
-def _show_runs(asked: Asked, overrides: Overrides, lenient: Lenient) -> None:
-    """The runs of a workload in order, and how long they take together."""
-    from linerate.workload import load_workload
-
-    plan = load_workload(
-        asked.source, substitutions=asked.substitutions, lenient=lenient, overrides=overrides
-    )
-    total_s = 0.0
-    for run in plan.steps():
-        total_s += run.pause_s + run.spec.warmup_s + run.spec.elapsed_s
-        typer.echo(run.banner)
-    typer.echo(f"{len(plan)} runs, {total_s:g} s")
+        verbs.run(
+            words[0], quick=quick, blocks=blocks, seed=seed, overwrite=overwrite, output=output, json=json
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,37 +168,27 @@ class Keep:
     vdbench_output: Path | None = None
 
 
-def run_plan(
-    asked: Asked,
-    overrides: Overrides,
-    keep: Keep,
-    *,
-    lenient: Lenient = "auto",
-    json: bool = False,
-    start: LoadStarter | None = None,
-    arrays: Watcher | None = None,
+def _run_plan(
+    plan: Plan, asked: Asked, keep: Keep, where: Where, overwrite: list[str] | None, *, json: bool
 ) -> None:
-    """Loads the workload, runs it, and leaves by typer.Exit when the exit code is not 0.
-
-    `start` starts the load of a step; in this process if not given. `arrays` watches the disks of its arrays.
-    """
+    """Runs the plan, and leaves by typer.Exit when the exit code is not 0."""
     from linerate.cli.job.execute import Job, execute
+    from linerate.cli.job.overwrite import consent_of
     from linerate.cli.view import open_view
-    from linerate.run import LocalLoad
-    from linerate.workload import load_workload
 
-    plan = load_workload(
-        asked.source, substitutions=asked.substitutions, lenient=lenient, overrides=overrides
-    )
-    directory = keep.directory or place_of(plan.name)
-    job = Job(
-        plan,
-        asked.workload_source(),
-        directory,
-        keep.report,
-        keep.vdbench_output,
-        start or LocalLoad,
-        arrays,
-    )
-    if code := execute(job, open_view(json=json)):
+    consent = consent_of(overwrite, json=json)
+    consent.check_names((volume.name, volume.url) for step in plan.steps() for volume in step.spec.volumes)
+    with where.loader() as loader:
+        job = Job(
+            plan,
+            asked.workload_source(),
+            keep.directory or place_of(plan.name),
+            consent,
+            loader,
+            keep.report,
+            keep.vdbench_output,
+            where.ahead.watch if where.ahead else None,
+        )
+        code = execute(job, open_view(json=json))
+    if code:
         raise typer.Exit(code)

@@ -1,9 +1,10 @@
 """The same load on many hosts at once, as if they were one.
 
 Open this file first. `Cluster` brings up one worker process per host (over SSH, or inside the namespaces of a lab) and
-holds one `LoadAgent` on each by dask.distributed. `Cluster.start` is a `linerate.run.LoadStarter`: give it to an
-`Execution`, and every step of a plan runs on all hosts, into one run directory:
+holds one `LoadAgent` on each by dask.distributed. A `Cluster` is a `linerate.run.Loader`: give it to an `Execution`,
+and every step of a plan runs on all hosts, into one run directory:
 
+    look     every host looks at the volumes that the plan writes to           (agent)
     arm      every host opens its volumes and reports what it negotiated       (agent)
     clocks   the offset of each host's clock, with its uncertainty             (clock)
     start    one instant, 20 round trips ahead, waited for by Rust threads     (load)

@@ -20,8 +20,10 @@ from distributed import get_worker
 from linerate import _core
 from linerate.cluster.wire import Packed, packed
 from linerate.errors import InternalError
+from linerate.filename import file_name
 from linerate.results import Interval, RunWriter, WorkloadSource, interval_from_core
 from linerate.results.manifest import State
+from linerate.volumes import Hold, look_here, refuse_shared
 from linerate.workload import RunSpec
 
 TOPIC = "linerate-load"
@@ -40,6 +42,7 @@ class LoadAgent:
         self._worker = get_worker()
         self._spool: Path | None = None
         self._writer: RunWriter | None = None
+        self._hold = Hold(())
         self._armed: _core.Armed | None = None
         self._run: _core.Run | None = None
         self._puller: threading.Thread | None = None
@@ -54,15 +57,25 @@ class LoadAgent:
         """The clock by which `start_at` starts."""
         return time.monotonic_ns()
 
-    def arm(self, run_id: str, spec_json: str, spool: str) -> dict[str, Any]:
-        """Opens the volumes and gives what was negotiated; announcements carry `run_id`, `spool` names a folder."""
+    def look(self, spec_json: str, names: list[str]) -> list[dict[str, Any]]:
+        """What lies on the named volumes of a part; see `linerate.volumes.Look`."""
+        spec = RunSpec.model_validate_json(spec_json)
+        return [look.model_dump(mode="json") for look in look_here(spec, names)]
+
+    def arm(self, run_id: str, spec_json: str, spool: str, free: list[str]) -> dict[str, Any]:
+        """Opens the volumes and gives what was negotiated; announcements carry `run_id`, `spool` names a folder.
+
+        Block devices among `free` are held until the load has ended.
+        """
         self.stop()
+        spec = RunSpec.model_validate_json(spec_json)
+        refuse_shared(spec)
+        self._hold = Hold(free)
         self._armed = _core.Run.arm(spec_json)
         facts = self._armed.facts()
         self._intervals = {}
         self._id = run_id
-        self._spool = _spools() / spool / f"{run_id}-{self._host}"
-        spec = RunSpec.model_validate_json(spec_json)
+        self._spool = _spools() / spool / f"{run_id}-{file_name(self._host)}"
         self._writer = RunWriter.create(
             self._spool,
             name=spec.name,
@@ -90,6 +103,7 @@ class LoadAgent:
         if self._armed is not None:
             self._armed.disarm()
             self._armed = None
+            self._hold.release()
         if self._run is not None:
             self._run.stop()
 
@@ -98,6 +112,7 @@ class LoadAgent:
         if self._run is None or self._puller is None:
             raise InternalError(f"{self._host}: nothing was started")
         summary = self._run.finish()
+        self._hold.release()
         self._puller.join()
         total = interval_from_core(summary.total)
         self._close_spool(total, summary.error)

@@ -151,3 +151,8 @@ def _volume(volume: VolumeSpec, host: str, urls: Volumes | None) -> VolumeSpec:
 def named(host: str, volume: str) -> str:
     """The name of a host's volume in the results of all."""
     return f"{host}{SEPARATOR}{volume}"
+
+
+def unnamed(name: str) -> str:
+    """The volume's own name again."""
+    return name.partition(SEPARATOR)[2]

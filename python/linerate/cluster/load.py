@@ -91,8 +91,11 @@ class ClusterLoad:
         *,
         run_id: str,
         spool: str,
+        free: Sequence[str] = (),
     ) -> Self:
         """Arms every host that has a part, measures the clocks, and starts all at one instant.
+
+        `free` are paths of devices that each host may hold for itself.
 
         Raises LinerateError when one of them cannot; the others are disarmed then.
         """
@@ -100,7 +103,9 @@ class ClusterLoad:
         remotes = {name: remotes[name] for name in parts}
         try:
             armed = ask_all(
-                remotes, "arm", {name: (run_id, parts[name].seam_json(), spool) for name in remotes}
+                remotes,
+                "arm",
+                {name: (run_id, parts[name].seam_json(), spool, list(free)) for name in remotes},
             )
             offsets = {name: measured_offset(name, remote) for name, remote in remotes.items()}
             start_ns = time.monotonic_ns() + max(

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,12 +22,14 @@ from distributed.deploy.spec import ProcessInterface
 from linerate import _core
 from linerate.cluster.agent import TOPIC, LoadAgent
 from linerate.cluster.clock import Offset
-from linerate.cluster.divide import Divided, Volumes, divide
+from linerate.cluster.divide import Divided, Volumes, divide, named, unnamed
 from linerate.cluster.hosts import Place
 from linerate.cluster.load import Answer, ClusterLoad, ask_all, measured_offset
 from linerate.cluster.worker import CONFIG
 from linerate.errors import HostError, UserError
+from linerate.filename import file_names
 from linerate.host import HostTarget, inside
+from linerate.volumes import Cleared, Look
 from linerate.workload import RunSpec
 
 _UP_TIMEOUT_S = 60.0
@@ -165,18 +167,40 @@ class Cluster:
         """Process ids on this machine of what was started for each host."""
         return {name: worker.pid for name, worker in self._workers().items()}
 
-    def start(self, spec: RunSpec) -> ClusterLoad:
-        """Arms all hosts with the whole run and starts them at one instant; a `linerate.run.LoadStarter`.
+    def look(self, spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
+        """Every host looks at the volumes that it will load; with `start` a `linerate.run.Loader`.
 
-        Raises LinerateError.
+        Raises LinerateError, naming the host.
         """
-        return self.start_parts(divide(spec, self.hosts, self._urls))
+        return self.look_at_parts(divide(spec, self.hosts, self._urls), names)
 
-    def start_parts(self, divided: Divided) -> ClusterLoad:
+    def look_at_parts(self, divided: Divided, names: Collection[str]) -> tuple[Look, ...]:
         """The same with a part for each host (`apportion`). Raises LinerateError."""
+        parts, _ = divided
+        asked = {
+            host: (part.seam_json(), [named(host, name) for name in names]) for host, part in parts.items()
+        }
+        found = ask_all({host: self._agents[host] for host in parts}, "look", asked)
+        return tuple(
+            look.model_copy(update={"host": host, "volume": unnamed(look.volume)})
+            for host, looks in found.items()
+            for look in map(Look.model_validate, looks)
+        )
+
+    def start(self, cleared: Cleared) -> ClusterLoad:
+        """Arms all hosts with the whole run and starts them at one instant. Raises LinerateError."""
+        return self.start_parts(divide(cleared.spec, self.hosts, self._urls), cleared)
+
+    def start_parts(self, divided: Divided, cleared: Cleared) -> ClusterLoad:
+        """The same with a part for each host (`apportion`) of the run that was cleared. Raises LinerateError."""
         self._runs += 1
         return ClusterLoad.start(
-            self._agents, self._subscribe, divided, run_id=f"run{self._runs}", spool=self._spool
+            self._agents,
+            self._subscribe,
+            divided,
+            run_id=f"run{self._runs}",
+            spool=self._spool,
+            free=cleared.free,
         )
 
     def about(self) -> dict[str, dict[str, Any]]:
@@ -210,8 +234,9 @@ class Cluster:
 
     def _connect(self, address: str | None) -> Client:
         logs = Path(self._scratch.name)
+        files = file_names(self._places)
         workers = {
-            name: {"cls": _WorkerProcess, "options": {"place": place, "log": logs / f"{name}.log"}}
+            name: {"cls": _WorkerProcess, "options": {"place": place, "log": logs / f"{files[name]}.log"}}
             for name, place in self._places.items()
         }
         options = {"host": address, "dashboard": False, "dashboard_address": ":0"}

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from linerate.errors import LinerateError, UserError
 from linerate.lab import system
 from linerate.lab.enter import join
+from linerate.node import mark_lab
 
 _NOT_FOUND = 127
 
@@ -33,6 +34,7 @@ def run_inside(keeper_pid: int, network: str, command: Sequence[str]) -> int:
     join(keeper_pid)
     system.setns(processes_fd, system.CLONE_NEWPID)
     system.setns(network_fd, system.CLONE_NEWNET)
+    mark_lab()
     system.own_mounts()
     with contextlib.suppress(
         OSError

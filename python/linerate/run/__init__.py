@@ -7,7 +7,7 @@ what a run looks like on a screen and what its result is worth to a study are ot
 from linerate.run.arrays import ArrayWatch, Reports, Watcher, watch
 from linerate.run.events import Ending, RunEvent
 from linerate.run.execute import Beside, Counters, Execution, Outcome, carry_out
-from linerate.run.load import Load, LoadEnd, LoadStarter, LocalLoad, SimulatedLoad
+from linerate.run.load import Here, Load, LoadEnd, Loader, LocalLoad, SimulatedLoad, VirtualSan
 
 __all__ = [
     "ArrayWatch",
@@ -15,14 +15,16 @@ __all__ = [
     "Counters",
     "Ending",
     "Execution",
+    "Here",
     "Load",
     "LoadEnd",
-    "LoadStarter",
+    "Loader",
     "LocalLoad",
     "Outcome",
     "Reports",
     "RunEvent",
     "SimulatedLoad",
+    "VirtualSan",
     "Watcher",
     "carry_out",
     "watch",

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from linerate.analysis import OpSummary, StepSummary
 from linerate.analysis.summary import MIB, NS_PER_MS
 from linerate.results import Interval, PathRow
+from linerate.volumes import Clearance, State
 
 VERSION: Literal["linerate.events/1"] = "linerate.events/1"
 
@@ -91,6 +92,31 @@ class RunStarted(Record):
     """Steps planned; a curve may drop some."""
 
 
+class VolumeFound(Record):
+    """A volume that the run writes to."""
+
+    volume: str
+    target: str
+    """Path or URL."""
+    host: str = ""
+    """Host of a cluster that looked at it; empty: this one."""
+    size_bytes: int | None = None
+    """Of the whole device; null: a file that is to be made."""
+    state: State
+    """What lies there: new, memory, virtual, blank, data, signed, in_use, unread."""
+    found: str
+    """In words."""
+
+
+class VolumesFound(Record):
+    """What the run writes to, before the first write."""
+
+    type: Literal["volumes"] = "volumes"
+    volumes: tuple[VolumeFound, ...]
+    asked: bool
+    """Somebody was shown the list and has said yes."""
+
+
 class Notice(Record):
     """Something the user should know before trusting the result."""
 
@@ -154,7 +180,23 @@ class StepEnded(Record):
     paths: tuple[PathFigures, ...] = ()
 
 
-RunEvent = RunStarted | Notice | StepStarted | IntervalMeasured | Happened | StepEnded
+RunEvent = RunStarted | VolumesFound | Notice | StepStarted | IntervalMeasured | Happened | StepEnded
+
+
+def volumes_found(clearance: Clearance) -> VolumesFound:
+    """What was found and given free."""
+    found = tuple(
+        VolumeFound(
+            volume=look.volume,
+            target=look.where,
+            host=look.host,
+            size_bytes=look.size_bytes,
+            state=look.state,
+            found=look.words,
+        )
+        for look in clearance.looks
+    )
+    return VolumesFound(volumes=found, asked=clearance.asked)
 
 
 def figures(summary: StepSummary) -> Figures:

@@ -43,8 +43,10 @@ from linerate.run.events import (
     StepStarted,
     figures,
     path_figures,
+    volumes_found,
 )
-from linerate.run.load import Load, LoadEnd, LoadStarter, LocalLoad
+from linerate.run.load import Here, Load, LoadEnd, Loader
+from linerate.volumes import Clearance, Consent, RefusedError, clear
 from linerate.workload import Notice as WorkloadNotice
 from linerate.workload import Plan, PlannedRun, RunSpec, StepResult
 
@@ -76,14 +78,16 @@ class Execution:
     plan: Plan
     source: WorkloadSource
     directory: Path
+    consent: Consent
+    """What the plan may overwrite."""
     notes_most: int | None = None
     """Most notes told about the file, and about each step; None: all."""
     counters: Counters | None = None
     """Read where the measured time of every step begins and ends; the difference goes into the step's record."""
     san: Mapping[str, Any] = field(default_factory=dict)
     """The network and the settings under which the steps run, for their records."""
-    start: LoadStarter = LocalLoad
-    """Starts the load of a step: in this process, or on the hosts of a cluster."""
+    loader: Loader = field(default_factory=Here)
+    """Looks at volumes and starts the load of a step: in this process, or on the hosts of a cluster."""
     beside: Beside | None = None
     """What happens around each step, its warm-up included."""
     arrays: Watcher | None = None
@@ -108,8 +112,13 @@ class _End:
 
 
 def carry_out(execution: Execution, tell: Callable[[RunEvent], None]) -> Outcome:
-    """Runs the whole plan. The run directory is closed and, unless the user interrupted, stamped."""
+    """Runs the whole plan. The run directory is closed and, unless the user interrupted, stamped.
+
+    Before anything else every volume that the plan writes to is looked at. Raises RefusedError if the consent does not
+    cover what was found, and KeyboardInterrupt if the user stops it there; there is no run directory then.
+    """
     plan = execution.plan
+    clearance = _look(execution)
     writer = RunWriter.create(
         execution.directory,
         name=plan.name,
@@ -121,10 +130,27 @@ def carry_out(execution: Execution, tell: Callable[[RunEvent], None]) -> Outcome
     with writer:
         tell(RunStarted(name=plan.name, directory=str(execution.directory), steps=len(plan)))
         _tell_notes(plan.warnings, execution.notes_most, tell)
-        end = _walk(execution, writer, tell)
+        if isinstance(clearance, Clearance):
+            if clearance.looks:
+                tell(volumes_found(clearance))
+            end = _walk(execution, clearance, writer, tell)
+        else:
+            end = _End("failed", clearance.message, clearance)
         judge = None if end.state == "interrupted" else check_run
         run = writer.close(end.state, end.reason, judge=judge)
     return Outcome(run, end.state, end.reason, end.error)
+
+
+def _look(execution: Execution) -> Clearance | LinerateError:
+    """Gives the plan's volumes free, or what kept it from looking at them: a failed run, whose directory says so."""
+    try:
+        with heard():
+            specs = [step.spec for step in execution.plan.steps()]
+            return clear(specs, execution.loader.look, execution.consent)
+    except RefusedError:
+        raise
+    except LinerateError as error:
+        return error
 
 
 def _tell_notes(notes: Sequence[WorkloadNotice], most: int | None, tell: Callable[[RunEvent], None]) -> None:
@@ -136,7 +162,9 @@ def _tell_notes(notes: Sequence[WorkloadNotice], most: int | None, tell: Callabl
         tell(Notice(message=f"and {len(notes) - len(shown)} more like these; --json shows all"))
 
 
-def _walk(execution: Execution, writer: RunWriter, tell: Callable[[RunEvent], None]) -> _End:
+def _walk(
+    execution: Execution, clearance: Clearance, writer: RunWriter, tell: Callable[[RunEvent], None]
+) -> _End:
     plan = execution.plan
     previous: StepResult | None = None
     number = 0
@@ -146,7 +174,7 @@ def _walk(execution: Execution, writer: RunWriter, tell: Callable[[RunEvent], No
             while (planned := plan.next(previous)) is not None:
                 number += 1
                 _tell_notes(planned.warnings, execution.notes_most, tell)
-                previous = _Step(planned, number, execution, writer, tell).run()
+                previous = _Step(planned, number, execution, clearance, writer, tell).run()
             _run_commands(plan.end_commands)
     except KeyboardInterrupt:
         return _End("interrupted", "stopped by the user")
@@ -186,14 +214,17 @@ class _Step:
         planned: PlannedRun,
         number: int,
         execution: Execution,
+        clearance: Clearance,
         writer: RunWriter,
         tell: Callable[[RunEvent], None],
     ) -> None:
         self._planned = planned
         self._number = number
         self._execution = execution
+        self._clearance = clearance
         self._writer = writer
         self._tell = tell
+        self._ios = 0
         self._errors = 0
         self._arrays: ArrayWatch | None = None
 
@@ -224,7 +255,7 @@ class _Step:
         for event in ended.events:
             self._happened(event)
             self._writer.event(event)
-        if (error := ended.error or self._too_many_errors()) is not None:
+        if (error := ended.error or self._too_many_errors() or self._no_io(ended.total)) is not None:
             self._end(ended, "failed", error.message, counters)
             raise error
         measured = self._end(ended, "complete", "", counters)
@@ -233,7 +264,7 @@ class _Step:
 
     def _start(self) -> Load:
         try:
-            load = self._execution.start(self._planned.spec)
+            load = self._execution.loader.start(self._clearance.of(self._planned.spec))
         except LinerateError as error:
             self._begin(self._planned.spec, {})
             self._writer.end_step(state="failed", reason=error.message)
@@ -309,10 +340,22 @@ class _Step:
         message = f"{self._planned.label}: {self._errors} I/O errors, and the workload ends at {limit}"
         return PeerError(message, "the events say which volume failed and how; data_errors= sets the limit")
 
+    def _no_io(self, total: Interval) -> PeerError | None:
+        """A step in which nothing was done has failed, however quietly; the warm-up counts here too."""
+        if self._ios or total.ios:
+            return None
+        spec = self._planned.spec
+        failed = f", and {self._errors} failed" if self._errors else ""
+        return PeerError(
+            f"{self._planned.label}: no I/O was completed in {spec.warmup_s + spec.elapsed_s:g} s{failed}",
+            "see the events and the array's log; a rate or a volume that is so slow needs a longer --elapsed",
+        )
+
     def _measured(self, interval: Interval) -> None:
         if self._arrays is not None:
             interval = replace(interval, arrays=self._arrays.rows())
         self._writer.interval(interval)
+        self._ios += interval.ios
         self._errors += sum(row.errors for row in interval.rows)
         label = self._planned.label
         for event in interval.events:

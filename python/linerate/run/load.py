@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from linerate import _core
 from linerate.errors import LinerateError
 from linerate.results import Event, Interval, interval_from_core
+from linerate.volumes import Cleared, Hold, Look, look_here, refuse_shared, virtual
 from linerate.workload import RunSpec
 
 
@@ -49,16 +50,49 @@ class Load(Protocol):
         """Waits for the end."""
 
 
-LoadStarter = Callable[[RunSpec], Load]
-"""Opens every volume and starts the load. Raises LinerateError."""
+class Loader(Protocol):
+    """Where loads run: this process, the hosts of a cluster, a virtual SAN, virtual time."""
+
+    def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
+        """What lies on the named volumes where they would be loaded. Raises LinerateError, and UserError for two
+        volumes of the run that are one."""
+
+    def start(self, cleared: Cleared) -> Load:
+        """Opens every volume and starts the load. Raises LinerateError."""
+
+
+class Here:
+    """Loads run in this process, on volumes that hold what they hold."""
+
+    def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
+        """See `Loader`."""
+        return look_here(spec, names)
+
+    def start(self, cleared: Cleared) -> Load:
+        """See `Loader`."""
+        return LocalLoad(cleared)
+
+
+class VirtualSan(Here):
+    """Loads run in this process, on volumes of a virtual SAN: nothing but loads has ever written there."""
+
+    def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
+        """See `Loader`."""
+        return virtual(spec, names)
 
 
 class LocalLoad:
-    """The load of this process."""
+    """The load of this process. Block devices that it writes to are held until it has ended."""
 
-    def __init__(self, spec: RunSpec) -> None:
-        self._spec = spec
-        self._core = _core.Run.start(spec.seam_json())
+    def __init__(self, cleared: Cleared) -> None:
+        self._spec = cleared.spec
+        refuse_shared(self._spec)
+        self._hold = Hold(cleared.free)
+        try:
+            self._core = _core.Run.start(self._spec.seam_json())
+        except BaseException:
+            self._hold.release()
+            raise
 
     @property
     def spec(self) -> RunSpec:
@@ -86,6 +120,7 @@ class LocalLoad:
     def finish(self) -> LoadEnd:
         """See `Load`."""
         summary = self._core.finish()
+        self._hold.release()
         return LoadEnd(interval_from_core(summary.total), summary.error)
 
 
@@ -95,8 +130,9 @@ class SimulatedLoad(LocalLoad):
     Volumes have URLs such as `array:v1`. `array_json` is the seam's JSON of an ArrayConfig.
     """
 
-    def __init__(self, spec: RunSpec, array_json: str) -> None:
-        self._spec = _written_through(spec, array_json)
+    def __init__(self, cleared: Cleared, array_json: str) -> None:
+        self._spec = _written_through(cleared.spec, array_json)
+        self._hold = Hold(())
         self._core = _core.Run.simulate(self._spec.seam_json(), array_json)
         self._now_s = 0.0
 

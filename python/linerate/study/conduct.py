@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from linerate.errors import LinerateError, UserError
+from linerate.filename import slug
 from linerate.interrupt import heard, undisturbed
 from linerate.study.directory import JOURNAL, RUNS, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
@@ -36,7 +37,7 @@ from linerate.study.journal import (
 from linerate.study.laboratory import Laboratory, Measured, SetUp
 from linerate.study.laboratory.faults import FAULTS
 from linerate.study.model import San, Workload
-from linerate.study.plan import Step, slug
+from linerate.study.plan import Step
 from linerate.study.repeat import missing, wanted
 from linerate.study.warmup import found, trial
 

@@ -23,5 +23,7 @@ def lengthen(path: Path, blocks: int) -> StudyDirectory:
                 f"--blocks {blocks}: {measured} blocks of {path} have been measured or begun already",
                 f"give at least {measured + 1}; without --blocks the study goes on as planned",
             )
+        if (what := directory.plan.too_long(blocks)) is not None:
+            raise UserError(f"--blocks {blocks}: {what}", "ask for fewer blocks")
         journal.add(BlocksAdded(blocks=blocks, measured=measured))
     return StudyDirectory.open(path)

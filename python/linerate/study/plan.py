@@ -13,12 +13,13 @@ many blocks, they would prove no more than one.
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from linerate.filename import slug
 from linerate.study.model import Case, Study, Workload
+from linerate.workload.plan import RUNS_MAX
 
 STEP_COST_S = 1.0
 """Logging in, starting the load, closing the run directory."""
@@ -84,6 +85,13 @@ class Plan:
         """All blocks that the study may come to."""
         return map(self.block, range(1, self.study.repeat.blocks_max + 1))
 
+    def too_long(self, blocks: int) -> str | None:
+        """What is wrong with so many blocks, if they come to more runs than anybody waits for."""
+        runs = len(self.block(1))
+        if runs * blocks <= RUNS_MAX:
+            return None
+        return f"{runs * blocks:,} runs ({blocks:,} blocks x {runs:,} runs); at most {RUNS_MAX:,}"
+
     def io_seed(self, step: Step) -> int:
         """Where the I/Os of a run come from: 32 bits, others for every run of the study."""
         return random.Random(f"{self.study.seed}/{step.san}/{step.key}").getrandbits(32)
@@ -122,8 +130,3 @@ def _shuffled(items: Sequence[_Item], dice: random.Random) -> list[_Item]:
     shuffled = list(items)
     dice.shuffle(shuffled)
     return shuffled
-
-
-def slug(text: str) -> str:
-    """A name as part of a file name."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -13,7 +13,9 @@ from linerate.errors import UserError
 from linerate.workload.multipath import MultipathTable, PathTable, contradiction, filled_paths
 from linerate.workload.plan import Notice, Plan, PlannedRun
 from linerate.workload.spec import TIME_S_MAX, MultipathSpec, PathSpec, RunSpec, SessionOptions, VolumeSpec
+from linerate.workload.url import NO_DEVICE, in_dev, without_secret
 
+_NAMES_SHOWN = 20
 _NUMBER_FIELD = re.compile(r"\{n(?:([+-])(\d+))?\}")
 
 
@@ -37,10 +39,24 @@ class LunMap:
             key, equals, url = text.partition("=")
             if not (key and equals and url):
                 raise UserError(
-                    f"--map {text}: no target", "write --map NAME=URL, for example --map sd1=null:8g"
+                    f"--map {without_secret(text)}: no target",
+                    "write --map NAME=URL, for example --map sd1=null:8g",
                 )
-            entries[key] = url
+            if entries.setdefault(key, url) != url:
+                raise UserError(f"--map {key}: mapped to two targets", "map each volume once")
         return cls(entries)
+
+    def check(self, volumes: Sequence[tuple[str, str]]) -> None:
+        """Raises UserError for an entry that means none of a file's volumes, (name, lun) each: its load would go where
+        the file says instead."""
+        for key in self.entries:
+            if not any(
+                key in volume or any("*" in key and _matches(key, text) for text in volume)
+                for volume in volumes
+            ):
+                names = ", ".join(name for name, _ in volumes[:_NAMES_SHOWN])
+                more = f" and {len(volumes) - _NAMES_SHOWN} more" if len(volumes) > _NAMES_SHOWN else ""
+                raise UserError(f"--map {key}: no volume has this name or lun", f"there is {names}{more}")
 
     def resolve(self, name: str, lun: str) -> str | None:
         """The URL for a volume, or None if no entry matches it."""
@@ -120,27 +136,28 @@ class Overrides:
     luns: LunMap = field(default_factory=LunMap)
 
     def __post_init__(self) -> None:
-        for option, value, most in (
-            ("outstanding", self.outstanding, 65_536),
-            ("size", self.size_bytes, 1 << 62),
-            ("elapsed", self.elapsed_s, TIME_S_MAX),
-            ("interval", self.interval_s, TIME_S_MAX),
-            ("time scale", self.time_scale, TIME_S_MAX),
+        for option, value, most, shown in (
+            ("outstanding", self.outstanding, 65_536, "65,536"),
+            ("size", self.size_bytes, 1 << 62, "4 EiB"),
+            ("elapsed", self.elapsed_s, TIME_S_MAX, "366 days"),
+            ("interval", self.interval_s, TIME_S_MAX, "366 days"),
+            ("time scale", self.time_scale, TIME_S_MAX, f"{TIME_S_MAX:,.0f}"),
         ):
             if value is not None and not 0 < value <= most:
-                raise UserError(f"{option} {value:g}: out of range", f"more than 0, at most {most:g}")
+                raise UserError(f"{option} {value:g}: out of range", f"more than 0, at most {shown}")
         if self.warmup_s is not None and not 0 <= self.warmup_s <= TIME_S_MAX:
-            raise UserError(f"warm-up {self.warmup_s:g}: out of range", f"0 to {TIME_S_MAX:g} seconds")
+            raise UserError(f"warm-up {self.warmup_s:g}: out of range", "0 s to 366 days")
 
     def apply(self, plan: Plan) -> Plan:
         """The plan with these changes in every run. Targets are mapped by the readers, which know the
         luns."""
-        return plan.changed(self._change, self.notices)
+        made: dict[int, VolumeSpec] = {}  # runs of a sweep share what is the same in them
+        return plan.changed(lambda run: self._change(run, made), self.notices)
 
-    def _change(self, run: PlannedRun) -> PlannedRun:
+    def _change(self, run: PlannedRun, made: dict[int, VolumeSpec]) -> PlannedRun:
         spec = self._with_times(run.spec)
         timing_text = run.timing_text if spec == run.spec else ""
-        update: dict[str, Any] = {"volumes": self._volumes(spec.volumes)}
+        update: dict[str, Any] = {"volumes": self._volumes(spec.volumes, made)}
         for key in ("seed", "verify", "workers", "cpus", "driver", "wait"):
             if (value := getattr(self, key)) is not None:
                 update[key] = value
@@ -178,8 +195,11 @@ class Overrides:
             }
         )
 
-    def _volumes(self, volumes: Sequence[VolumeSpec]) -> tuple[VolumeSpec, ...]:
-        changed = tuple(self._volume(volume) for volume in volumes)
+    def _volumes(self, volumes: Sequence[VolumeSpec], made: dict[int, VolumeSpec]) -> tuple[VolumeSpec, ...]:
+        for volume in volumes:
+            if id(volume) not in made:
+                made[id(volume)] = self._volume(volume)
+        changed = tuple(made[id(volume)] for volume in volumes)
         if self._changes_paths and not any(volume.paths for volume in changed):
             raise UserError(
                 "multipath settings, and no volume has paths",
@@ -216,8 +236,9 @@ class Overrides:
         for key in ("size_bytes", "outstanding", "session", "direct", "create"):
             if (value := getattr(self, key)) is not None:
                 update[key] = value
-        if self.size_bytes is not None and volume.url.startswith("file:") and self.create is None:
-            update["create"] = volume.create or not os.path.exists(volume.url.removeprefix("file:"))
+        path = volume.url.removeprefix("file:")
+        if self.create and path != volume.url and not os.path.exists(path) and in_dev(path):
+            raise UserError(f"volume {volume.name}: {path}: no such device", NO_DEVICE)
         if self.iscsi is not None:
             update["iscsi"] = volume.iscsi.merged(self.iscsi)
         if self._changes_paths and volume.url.startswith("iscsi:"):

@@ -53,4 +53,4 @@ class Problems:
         lines = [f"{what} ({accepted})" if accepted else what for what, accepted in self.errors[:_MOST_SHOWN]]
         if len(self.errors) > _MOST_SHOWN:
             lines.append(f"and {len(self.errors) - _MOST_SHOWN} more")
-        raise UserError("\n".join(lines), "mend the first one first: others may follow from it")
+        raise UserError("\n".join(lines), "fix the first error first; it may cause the others")

@@ -7,6 +7,7 @@ second.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -348,10 +349,11 @@ class RunSpec(Frozen):
     @model_validator(mode="after")
     def _names_fit_together(self) -> Self:
         names = [volume.name for volume in self.volumes]
-        if doubled := {name for name in names if names.count(name) > 1}:
+        if doubled := [name for name, number in Counter(names).items() if number > 1]:
             raise ValueError(f"volume named twice: {', '.join(sorted(doubled))}")
+        known = set(names)
         for stream in self.streams:
-            if missing := [name for name in stream.volumes if name not in names]:
+            if missing := [name for name in stream.volumes if name not in known]:
                 raise ValueError(
                     f"stream {stream.name} uses a volume that does not exist: {', '.join(missing)}"
                 )

@@ -6,6 +6,9 @@ Errors name file, line and key; all of them are reported at once.
 from __future__ import annotations
 
 import itertools
+import math
+import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +17,7 @@ from typing import Any
 from linerate.errors import UserError
 from linerate.workload.multipath import contradiction, filled_paths
 from linerate.workload.overrides import Overrides, fill_number
-from linerate.workload.plan import CONTROLLED, UNCONTROLLED, Plan, PlannedRun, Rate, Step
+from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, Plan, PlannedRun, Rate, Step
 from linerate.workload.problems import Place, Problems
 from linerate.workload.spec import Limits, MultipathSpec, PathSpec, RunSpec, SizeMix, StreamSpec, VolumeSpec
 from linerate.workload.toml_lines import Key, key_lines, line_of
@@ -29,13 +32,12 @@ from linerate.workload.toml_model import (
 )
 from linerate.workload.toml_read import checked, read_text
 from linerate.workload.units import number_text, size_text
-from linerate.workload.url import parse_target
+from linerate.workload.url import NO_DEVICE, in_dev, parse_target
 
 _MAXIMA = {"uncontrolled": UNCONTROLLED, "controlled": CONTROLLED, "total": "MAX, shares kept in total"}
 _CURVE = (10.0, 50.0, 70.0, 80.0, 90.0, 100.0)
 _SHARE_TOLERANCE = 1e-4
 _DEFAULT_OUTSTANDING = 8
-_MOST_STEPS = 100_000
 
 SweepValue = tuple[str, Any, str]
 """Keyword, value, text."""
@@ -85,6 +87,9 @@ class _Reader:
         self._maximum_known = False
 
     def steps(self, name: str) -> Iterator[Step]:
+        self._overrides.luns.check(
+            [(one, table.target or "") for table in self.file.volume for one in _names(table)]
+        )
         volumes = [
             volume for index, table in enumerate(self.file.volume) for volume in self._volumes(index, table)
         ]
@@ -96,27 +101,21 @@ class _Reader:
         runs: list[tuple[Key, RunTable]] = [(("run", index), run) for index, run in enumerate(self.file.run)]
         if not runs:
             runs = [((), RunTable(name=self.file.name or name))]
-        count = 0
+        if self._too_many(runs):
+            return
         for key, run in runs:
-            for step in self._steps_of(key, run, volumes):
-                yield step
-                count += 1
-                if count > _MOST_STEPS:
-                    self._error(key, f"run {run.name}: more than {_MOST_STEPS} runs", "shorten the sweep")
-                    return
+            yield from self._steps_of(key, run, volumes)
 
     def _error(self, key: Key, what: str, accepted: str = "") -> None:
         self._problems.error(Place(self._shown, line_of(self._lines, key)), what, accepted)
 
     def _check_names(self, kind: str, names: Sequence[str]) -> None:
-        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        for name in (name for name, number in Counter(names).items() if number > 1):
             self._error((kind,), f"{kind} {name}: the name is used twice", "give each its own")
 
     def _volumes(self, index: int, table: VolumeTable) -> Iterator[VolumeSpec]:
         key: Key = ("volume", index)
-        pattern = table.name if table.count == 1 or "{n" in table.name else table.name + "{n}"
-        for number in range(1, table.count + 1):
-            name = fill_number(pattern, str(number), "") if table.count > 1 else pattern.replace("{n}", "1")
+        for number, name in enumerate(_names(table), 1):
             try:
                 text = self._overrides.luns.resolve(name, table.target or "") or table.target
                 if text is None:
@@ -125,6 +124,9 @@ class _Reader:
                 if table.count > 1:
                     text = fill_number(text, str(number), "")
                 target = parse_target(text)
+                path = target.url.removeprefix("file:")
+                if table.create and target.kind == "file" and not os.path.exists(path) and in_dev(path):
+                    raise UserError(f"{path}: no such device", NO_DEVICE)
             except UserError as error:
                 self._error((*key, "target"), f"volume {name}: {error.message}", error.hint)
                 return
@@ -193,6 +195,26 @@ class _Reader:
         for values in itertools.product(*sweep):
             planned = self._run(key, run, settings, volumes, streams, values)
             yield from self._at_rates(key, planned, settings, rates)
+
+    def _too_many(self, runs: Sequence[tuple[Key, RunTable]]) -> bool:
+        """Counts before anything is made: the numbers of several axes multiply."""
+        total = 0
+        for key, run in runs:
+            settings = _Settings(run, self.file)
+            curve = settings.get("curve", _CURVE)
+            rates = settings.get("rate", (Rate("max"),))
+            per_rate = sum(1 + len(curve) if rate.kind == "curve_max" else 1 for rate in rates)
+            axes = _sweep_axes(settings.get("sweep", None))
+            factors = [*((axis[0][0], len(axis)) for axis in axes), ("rates", per_rate)]
+            number = math.prod(count for _, count in factors)
+            total += number
+            if total > RUNS_MAX:
+                shown = " x ".join(f"{count} {what}" for what, count in factors if count > 1)
+                others = f", {total:,} with those before it" if total > number else ""
+                what = f"run {run.name}: {number:,} runs ({shown}){others}; at most {RUNS_MAX:,}"
+                self._error(key, what, "shorten the sweep, or split the file")
+                return True
+        return False
 
     def _pick(self, key: Key, kind: str, patterns: Sequence[str], known: Sequence[str]) -> list[str]:
         picked: list[str] = []
@@ -328,6 +350,14 @@ class _Reader:
             rate = Rate("curve_point", percent, process)
             text = f"{percent:g}% of the maximum"
             yield Step(replace(point, rate_text=text), rate, settings.get("stop_curve_ms", None))
+
+
+def _names(table: VolumeTable) -> list[str]:
+    """The names of the volumes that a table stands for."""
+    if table.count == 1:
+        return [table.name.replace("{n}", "1")]
+    pattern = table.name if "{n" in table.name else table.name + "{n}"
+    return [fill_number(pattern, str(number), "") for number in range(1, table.count + 1)]
 
 
 def _labelled(run: PlannedRun, label: str, name: str) -> PlannedRun:

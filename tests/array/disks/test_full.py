@@ -76,7 +76,7 @@ def _report() -> ArrayReport:
 
 
 def _is_refused(session: Initiator) -> None:
-    """Whatever was never written is refused, some time: what is left of allocated space may still take a little."""
+    """Writes to new places are refused, some time: what is left of allocated space may still take a little."""
     codes = {session.write(0, (WRITTEN + at) // BLOCK, _pattern(1)).code for at in range(0, 16 << 20, CHUNK)}
     assert SPACE_ALLOCATION_FAILED in codes
     assert codes <= {(0, 0, 0), SPACE_ALLOCATION_FAILED}

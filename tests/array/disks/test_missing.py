@@ -1,4 +1,4 @@
-"""Disks that are not there, or hold something else: an array that served them makes nothing anew unasked."""
+"""Disks that are not there, or hold something else: an array that served them creates nothing again unless it is told to."""
 
 from __future__ import annotations
 

@@ -70,7 +70,16 @@ def _load(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
     """A checked load that has begun; it is stopped in the end."""
     text = WORKLOAD.format(port=port, iqn=IQN, elapsed_s=SECONDS_PER_KILL * KILLS + 60)
     (folder / "load.toml").write_text(text, "ascii")
-    command = [*COMMAND, "run", str(folder / "load.toml"), "--output", str(folder / "run"), "--json"]
+    command = [
+        *COMMAND,
+        "run",
+        str(folder / "load.toml"),
+        "--output",
+        str(folder / "run"),
+        "--json",
+        "--overwrite",
+        "all",
+    ]
     with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, env=environment()) as run:
         assert run.stdout is not None
         for line in run.stdout:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,9 @@ from linerate.study.laboratory.hosts import HostLaboratory
 from linerate.study.laboratory.places import placed_volume
 from linerate.study.laboratory.remote import RemoteSettings
 from linerate.study.model import RealHost, San
+from linerate.volumes import Cleared, Consent, Look, virtual
 
+from tests.cleared import cleared
 from tests.need import missing
 from tests.study.hosts.test_here import STUDY, WORKLOAD, inside
 
@@ -243,7 +245,7 @@ def test_what_one_host_lacks_is_held_on_none(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(HostLaboratory, "_hands", lambda self, host, stack: hands[host.name])
     monkeypatch.setattr(RealHost, "is_here", True)
     hosts = tuple(RealHost(name=name, devices=("p0",), volumes=("null:1048576",)) for name in hands)
-    laboratory = HostLaboratory(tmp_path)
+    laboratory = HostLaboratory(tmp_path, Consent.nothing())
     laboratory.bring_up(San(name="three", hosts=hosts), [])
     done = laboratory.apply(
         {"mtu": 9000, "rsc": True, "lso": True, "switch.buffer": "64k", "outstanding": 4, "faults": "x"}
@@ -266,8 +268,11 @@ class _Losing:
     def about(self) -> dict[str, Any]:
         return {}
 
-    def start_parts(self, divided: Any) -> Any:
-        load: Any = LocalLoad(divided[1])
+    def look_at_parts(self, divided: Any, names: Collection[str]) -> tuple[Look, ...]:
+        return virtual(divided[1], names)
+
+    def start_parts(self, divided: Any, run: Cleared) -> Any:
+        load: Any = LocalLoad(cleared(divided[1]))
         load.lost = {"h2": "its worker has ended"}
         return load
 
@@ -278,7 +283,7 @@ def test_a_run_that_loses_a_host_is_degraded_and_does_not_count(
     monkeypatch.setattr(HostLaboratory, "_hands", lambda self, host, stack: _Hands())
     monkeypatch.setattr("linerate.cluster.workers.Cluster", lambda places, address: nullcontext(_Losing()))
     study = load_study(folder / "frames.toml")
-    laboratory = HostLaboratory(folder)
+    laboratory = HostLaboratory(folder, Consent.nothing())
     laboratory.bring_up(study.sans[0], [])
     laboratory.apply({"mtu": 9000})
     with pytest.raises(HostError, match=r"degraded: host h2 was lost \(its worker has ended\)"):

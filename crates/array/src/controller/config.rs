@@ -17,11 +17,11 @@ pub struct StorageConfig {
     pub pools: Vec<PoolSpec>,
     /// What an array remembers of earlier starts.
     pub served: Served,
-    /// Names of RAID sets and pools that are made anew, whatever their disks hold.
+    /// Names of RAID sets and pools that are created again; what their disks hold is lost.
     pub create: Vec<String>,
 }
 
-/// What was served before: it is not made again unless somebody says so.
+/// What was served before: it is created again only if its name is in `create`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Served {

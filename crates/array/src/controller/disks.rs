@@ -25,18 +25,18 @@ use std::{
 };
 
 /// All disks, in use or not.
-pub(super) struct Shelf {
+pub(super) struct DiskTable {
     runtime: Runtime,
     files: Option<Files>,
     /// Files are only looked at, and what is written to disks goes nowhere.
     is_looking: bool,
-    disks: RefCell<Vec<Shelved>>,
+    disks: RefCell<Vec<Entry>>,
     /// Files that there were not before.
     made: RefCell<Vec<PathBuf>>,
 }
 
 /// A disk of the configuration.
-struct Shelved {
+struct Entry {
     spec: DiskSpec,
     disk: Option<Rc<dyn Disk>>,
     file: Option<FileDisk>,
@@ -52,8 +52,8 @@ pub(super) enum Absence {
     InUse,
 }
 
-impl Shelf {
-    /// Opens disks, and makes those in memory. Files that are not there are left for [`Shelf::make`]: whether they may be
+impl DiskTable {
+    /// Opens disks, and makes those in memory. Files that are not there are left for [`DiskTable::make`]: whether they may be
     /// made is not known yet.
     pub(super) async fn open(
         runtime: Runtime,
@@ -62,18 +62,18 @@ impl Shelf {
         is_looking: bool,
     ) -> Result<Self, StorageError> {
         let (disks, made) = (RefCell::default(), RefCell::default());
-        let shelf = Self { runtime, files, is_looking, disks, made };
+        let disk_table = Self { runtime, files, is_looking, disks, made };
         for spec in specs {
-            let shelved = match shelf.open_one(&spec, false).await {
-                Ok((disk, file)) => Shelved { spec, disk: Some(disk), file, state: None },
+            let entry = match disk_table.open_one(&spec, false).await {
+                Ok((disk, file)) => Entry { spec, disk: Some(disk), file, state: None },
                 Err(StorageError::Open { error, .. }) if is_absence(&error, is_looking) => {
-                    Shelved { spec, disk: None, file: None, state: Some((DiskState::Missing, None)) }
+                    Entry { spec, disk: None, file: None, state: Some((DiskState::Missing, None)) }
                 }
                 Err(error) => return Err(error),
             };
-            shelf.disks.borrow_mut().push(shelved);
+            disk_table.disks.borrow_mut().push(entry);
         }
-        Ok(shelf)
+        Ok(disk_table)
     }
 
     /// Names of disks that are not there.
@@ -85,8 +85,8 @@ impl Shelf {
     /// Whether a disk is not there, and why.
     pub(super) fn absence(&self, name: &str) -> Option<Absence> {
         let disks = self.disks.borrow();
-        let shelved = disks.iter().find(|shelved| shelved.spec.name == name && shelved.disk.is_none())?;
-        let is_there = shelved.spec.path.as_ref().is_some_and(|path| Path::new(path).exists());
+        let entry = disks.iter().find(|entry| entry.spec.name == name && entry.disk.is_none())?;
+        let is_there = entry.spec.path.as_ref().is_some_and(|path| Path::new(path).exists());
         Some(if is_there { Absence::InUse } else { Absence::NoFile })
     }
 
@@ -99,10 +99,10 @@ impl Shelf {
         }
     }
 
-    /// Where a file disk lies.
+    /// The path of a file disk.
     pub(super) fn path_of(&self, name: &str) -> Option<String> {
         let disks = self.disks.borrow();
-        disks.iter().find(|shelved| shelved.spec.name == name)?.spec.path.clone()
+        disks.iter().find(|entry| entry.spec.name == name)?.spec.path.clone()
     }
 
     /// Makes the files of disks that are not there. If one of them cannot be made, none is.
@@ -114,8 +114,8 @@ impl Shelf {
             let Some(spec) = spec else { continue };
             let (disk, file) = self.open_one(&spec, true).await?;
             let mut disks = self.disks.borrow_mut();
-            if let Some(shelved) = disks.iter_mut().find(|one| one.spec.name == *name) {
-                *shelved = Shelved { spec, disk: Some(disk), file, state: None };
+            if let Some(entry) = disks.iter_mut().find(|one| one.spec.name == *name) {
+                *entry = Entry { spec, disk: Some(disk), file, state: None };
             }
         }
         Ok(())
@@ -124,9 +124,9 @@ impl Shelf {
     /// Whether the file systems have room for disks that are to be made as a whole.
     pub(super) fn check_room(&self, names: &[String]) -> Result<(), StorageError> {
         let mut needs: BTreeMap<u64, (u64, u64, Vec<String>, PathBuf)> = BTreeMap::new();
-        for shelved in self.disks.borrow().iter().filter(|one| names.contains(&one.spec.name)) {
+        for entry in self.disks.borrow().iter().filter(|one| names.contains(&one.spec.name)) {
             let DiskSpec { name, path: Some(path), size_bytes: Some(size_bytes), sparse: false, .. } =
-                &shelved.spec
+                &entry.spec
             else {
                 continue;
             };
@@ -148,7 +148,7 @@ impl Shelf {
     }
 
     /// Removes the files that were made: the array does not serve, and they hold nothing.
-    pub(super) fn unmake(&self) {
+    pub(super) fn remove_made(&self) {
         for path in self.made.take() {
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(path = %path.display(), %error, "this new file is of no use, and cannot be removed");
@@ -178,24 +178,24 @@ impl Shelf {
             return Err(taken());
         }
         let (disk, file) = self.open_one(&spec, true).await?;
-        let shelved = Shelved { spec, disk: Some(Rc::clone(&disk)), file, state: None };
-        self.disks.borrow_mut().push(shelved);
+        let entry = Entry { spec, disk: Some(Rc::clone(&disk)), file, state: None };
+        self.disks.borrow_mut().push(entry);
         Ok(disk)
     }
 
-    /// Lets a disk go. A file that was made for it goes too, if it was of no use.
+    /// Forgets a disk. A file that was made for it is removed, unless it is in use.
     pub(super) fn remove(&self, name: &str, is_of_use: bool) {
-        self.disks.borrow_mut().retain(|shelved| shelved.spec.name != name);
-        if is_of_use { self.keep_made() } else { self.unmake() }
+        self.disks.borrow_mut().retain(|entry| entry.spec.name != name);
+        if is_of_use { self.keep_made() } else { self.remove_made() }
     }
 
     /// The error of a name that no disk has.
     pub(super) fn check(&self, name: &str) -> Result<(), StorageError> {
         let disks = self.disks.borrow();
-        if disks.iter().any(|shelved| shelved.spec.name == name) {
+        if disks.iter().any(|entry| entry.spec.name == name) {
             return Ok(());
         }
-        let known = disks.iter().map(|shelved| shelved.spec.name.clone()).collect();
+        let known = disks.iter().map(|entry| entry.spec.name.clone()).collect();
         Err(StorageError::Unknown { noun: Noun::Disk, name: name.to_owned(), known })
     }
 
@@ -203,30 +203,30 @@ impl Shelf {
     pub(super) fn disk(&self, name: &str) -> Result<Option<Rc<dyn Disk>>, StorageError> {
         self.check(name)?;
         let disks = self.disks.borrow();
-        Ok(disks.iter().find(|shelved| shelved.spec.name == name).and_then(|shelved| shelved.disk.clone()))
+        Ok(disks.iter().find(|entry| entry.spec.name == name).and_then(|entry| entry.disk.clone()))
     }
 
-    /// The file of a disk that was there before, without whatever takes time around it.
+    /// The file of a disk that was there before, without its model and its timeout.
     pub(super) fn old_file(&self, name: &str) -> Option<FileDisk> {
         let disks = self.disks.borrow();
-        let found = disks.iter().find(|shelved| shelved.spec.name == name)?;
+        let found = disks.iter().find(|entry| entry.spec.name == name)?;
         found.file.clone().filter(|file| !file.is_new())
     }
 
     /// Notes that a RAID set does without a disk that it was to have.
-    pub(super) fn put_out(&self, name: &str, set: &str) {
-        if let Some(shelved) = self.disks.borrow_mut().iter_mut().find(|one| one.spec.name == name) {
-            let state = if shelved.disk.is_some() { DiskState::Out } else { DiskState::Missing };
-            shelved.state = Some((state, Some(set.to_owned())));
+    pub(super) fn leave_out(&self, name: &str, set: &str) {
+        if let Some(entry) = self.disks.borrow_mut().iter_mut().find(|one| one.spec.name == name) {
+            let state = if entry.disk.is_some() { DiskState::Out } else { DiskState::Missing };
+            entry.state = Some((state, Some(set.to_owned())));
         }
     }
 
     /// The file disks: what they are kept in, whether they may run out of space, and how they are.
     pub(super) fn kept_in_files(&self) -> Vec<(String, PathBuf, FileDisk)> {
         let disks = self.disks.borrow();
-        let file = |shelved: &Shelved| {
-            let path = PathBuf::from(shelved.spec.path.as_ref()?);
-            Some((shelved.spec.name.clone(), path, shelved.file.clone()?))
+        let file = |entry: &Entry| {
+            let path = PathBuf::from(entry.spec.path.as_ref()?);
+            Some((entry.spec.name.clone(), path, entry.file.clone()?))
         };
         disks.iter().filter_map(file).collect()
     }
@@ -235,27 +235,27 @@ impl Shelf {
     /// took the place of another while an array served, and that nobody has entered.
     pub(super) fn status(&self, places: &[Place]) -> Vec<DiskStatus> {
         let disks = self.disks.borrow();
-        let one = |shelved: &Shelved| {
-            let place = places.iter().find(|place| place.disk == shelved.spec.name);
-            let (state, set) = match (place, &shelved.state) {
-                (Some(place), _) if shelved.disk.is_some() => (place.state, Some(place.set.clone())),
+        let one = |entry: &Entry| {
+            let place = places.iter().find(|place| place.disk == entry.spec.name);
+            let (state, set) = match (place, &entry.state) {
+                (Some(place), _) if entry.disk.is_some() => (place.state, Some(place.set.clone())),
                 (Some(place), _) => (DiskState::Missing, Some(place.set.clone())),
                 (None, Some((state, set))) => (*state, set.clone()),
                 (None, None) => (DiskState::Online, None),
             };
             DiskStatus {
-                model: shelved.spec.model.clone(),
-                path: shelved.spec.path.clone(),
+                model: entry.spec.model.clone(),
+                path: entry.spec.path.clone(),
                 state,
                 raid_set: set,
-                size_bytes: shelved.disk.as_ref().map_or(0, |disk| disk.size_bytes()),
-                sparse: shelved.disk.as_ref().is_some_and(|disk| disk.is_thin()),
-                lacks_space: shelved.file.as_ref().is_some_and(FileDisk::lacks_space),
-                stats: shelved.disk.as_ref().map_or_else(DiskStats::default, |disk| disk.stats()),
-                name: shelved.spec.name.clone(),
+                size_bytes: entry.disk.as_ref().map_or(0, |disk| disk.size_bytes()),
+                sparse: entry.disk.as_ref().is_some_and(|disk| disk.is_thin()),
+                lacks_space: entry.file.as_ref().is_some_and(FileDisk::lacks_space),
+                stats: entry.disk.as_ref().map_or_else(DiskStats::default, |disk| disk.stats()),
+                name: entry.spec.name.clone(),
             }
         };
-        let is_known = |place: &&Place| disks.iter().any(|shelved| shelved.spec.name == place.disk);
+        let is_known = |place: &&Place| disks.iter().any(|entry| entry.spec.name == place.disk);
         let lacking = |place: &Place| DiskStatus {
             name: place.disk.clone(),
             model: None,

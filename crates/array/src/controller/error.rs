@@ -144,7 +144,7 @@ pub enum StorageError {
     },
     /// A disk holds something, and would be overwritten.
     #[error(
-        "disk \"{name}\" ({path}): {what}. Nothing was changed. If it may be lost, have RAID set \"{set}\" made anew: \
+        "disk \"{name}\" ({path}): {what}. Nothing was changed. If it may be lost, create RAID set \"{set}\" again: \
          --create {set}"
     )]
     NotBlank {
@@ -160,7 +160,7 @@ pub enum StorageError {
     /// A RAID set that was served before is not there.
     #[error(
         "RAID set \"{set}\" was served before, and none of its disks holds it now ({causes}). Nothing was changed. Bring \
-         its disks back; only if it is lost for good, have it made anew: --create {set}"
+         its disks back; only if it is lost for good, create it again: --create {set}"
     )]
     Vanished {
         /// Its name.
@@ -170,8 +170,8 @@ pub enum StorageError {
     },
     /// Too few members of a RAID set are there.
     #[error(
-        "RAID set \"{set}\" lacks more disks than it bears ({causes}). Nothing was changed. Bring them back; only if it is \
-         lost for good, have it made anew: --create {set}"
+        "RAID set \"{set}\" has too few disks to serve ({causes}). Nothing was changed. Bring them back; only if it is \
+         lost for good, create it again: --create {set}"
     )]
     TooFew {
         /// Its name.
@@ -181,7 +181,7 @@ pub enum StorageError {
     },
     /// The disks hold another RAID set of that name.
     #[error(
-        "these are not the disks of one RAID set \"{set}\" ({causes}). Nothing was changed. Take away those that do \
+        "the disks belong to several RAID sets of the name \"{set}\" ({causes}). Nothing was changed. Remove those that do \
          not belong here, or, if they do, remove the array's record of what it served"
     )]
     OtherSet {
@@ -190,10 +190,10 @@ pub enum StorageError {
         /// Which disks hold which set.
         causes: String,
     },
-    /// The disks that are there were left behind.
+    /// The disks that are there are not the newest ones.
     #[error(
         "the disks of RAID set \"{set}\" that are there are older than what was served last (generation {found}, \
-         {served} was served): what was written since is on disks that are missing. Nothing was changed. Bring them \
+         {served} was served): later writes are on disks that are missing. Nothing was changed. Bring them \
          back, or, if these are meant, remove the array's record of what it served"
     )]
     Old {
@@ -206,7 +206,7 @@ pub enum StorageError {
     },
     /// Two disks claim one place.
     #[error(
-        "disks \"{one}\" and \"{other}\" of RAID set \"{set}\" are copies of each other: take the older one away"
+        "disks \"{one}\" and \"{other}\" of RAID set \"{set}\" are copies of each other: remove the older one"
     )]
     Twins {
         /// The set.
@@ -218,8 +218,8 @@ pub enum StorageError {
     },
     /// A pool that was served before is not there.
     #[error(
-        "pool \"{pool}\" {why}. Nothing was made. Restore what it lies on; only if it is lost for good, have it made \
-         anew: --create {pool}"
+        "pool \"{pool}\" {why}. Nothing was made. Restore its RAID sets; only if it is lost for good, create it \
+         again: --create {pool}"
     )]
     NoPool {
         /// Its name.

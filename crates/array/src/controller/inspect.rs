@@ -4,10 +4,10 @@
 //! by the code that a start runs.
 
 use super::{
-    admission::{Admission, Finding, Findings, Severity, Verdict},
+    assembly::{Assembly, Finding, Findings, Severity, Verdict},
     check,
     config::StorageConfig,
-    disks::{Absence, Shelf},
+    disks::{Absence, DiskTable},
     error::StorageError,
     open_pool,
     pools::PoolEntry,
@@ -41,22 +41,23 @@ pub fn inspect(config: StorageConfig, preference: Preference) -> Result<Inspecti
 
 async fn look(runtime: Runtime, files: Files, config: StorageConfig) -> Result<Inspection, StorageError> {
     let disks = check::check(&config)?;
-    let shelf = Shelf::open(runtime.clone(), Some(files), disks, true).await?;
+    let disk_table = DiskTable::open(runtime.clone(), Some(files), disks, true).await?;
     let findings = Findings::default();
     let StorageConfig { raid_sets, pools, served, create, .. } = config;
-    let admission = Admission { shelf: &shelf, served: &served, create: &create, findings: findings.clone() };
+    let assembly =
+        Assembly { disk_table: &disk_table, served: &served, create: &create, findings: findings.clone() };
     let (mut sets, mut entries) = (Vec::new(), Vec::new());
     for spec in raid_sets {
         let about = format!("RAID set {}", spec.name);
-        let used = spec.disks.iter().filter(|name| matches!(shelf.absence(name), Some(Absence::InUse)));
+        let used = spec.disks.iter().filter(|name| matches!(disk_table.absence(name), Some(Absence::InUse)));
         if let Some(disk) = used.into_iter().next() {
-            findings.note(about, format!("is not looked at: {}", shelf.why_absent(disk)));
+            findings.note(about, format!("is not looked at: {}", disk_table.why_absent(disk)));
             continue;
         }
-        match admission.judge(&spec).await {
+        match assembly.judge(&spec).await {
             Err(error) => findings.refused(about, plain(&error)),
-            Ok(Verdict::Create(absent)) => check_new(&shelf, &findings, &about, &absent),
-            Ok(Verdict::Assemble(..)) => match SetEntry::open(&runtime, &admission, spec).await {
+            Ok(Verdict::Create(absent)) => check_new(&disk_table, &findings, &about, &absent),
+            Ok(Verdict::Assemble(..)) => match SetEntry::open(&runtime, &assembly, spec).await {
                 Ok(entry) => sets.push(entry),
                 Err(error) => findings.refused(about, error.to_string()),
             },
@@ -68,29 +69,29 @@ async fn look(runtime: Runtime, files: Files, config: StorageConfig) -> Result<I
             findings.note(about, "is not looked at, as its RAID sets are not there yet");
             continue;
         }
-        match open_pool(&runtime, &admission, &sets, spec).await {
+        match open_pool(&runtime, &assembly, &sets, spec).await {
             Ok(entry) => entries.push(entry),
             Err(error) => findings.refused(about, error.to_string()),
         }
     }
-    let storage = status(&shelf, &sets, &entries);
-    judge(&shelf, &storage, &findings);
+    let storage = status(&disk_table, &sets, &entries);
+    judge(&disk_table, &storage, &findings);
     Ok(Inspection { findings: once(findings.take()), storage })
 }
 
 /// A set that would be made.
-fn check_new(shelf: &Shelf, findings: &Findings, about: &str, absent: &[String]) {
-    match shelf.check_room(absent) {
+fn check_new(disk_table: &DiskTable, findings: &Findings, about: &str, absent: &[String]) {
+    match disk_table.check_room(absent) {
         Ok(()) if absent.is_empty() => findings.note(about, "will be made: its disks hold nothing"),
         Ok(()) => findings.note(about, format!("will be made, with new files for {}", absent.join(", "))),
         Err(error) => findings.refused(about, plain(&error)),
     }
 }
 
-fn status(shelf: &Shelf, sets: &[SetEntry], pools: &[PoolEntry]) -> StorageStatus {
+fn status(disk_table: &DiskTable, sets: &[SetEntry], pools: &[PoolEntry]) -> StorageStatus {
     let places: Vec<_> = sets.iter().flat_map(SetEntry::places).collect();
     let mut status = StorageStatus {
-        disks: shelf.status(&places),
+        disks: disk_table.status(&places),
         raid_sets: sets.iter().map(SetEntry::status).collect(),
         ..StorageStatus::default()
     };
@@ -101,8 +102,8 @@ fn status(shelf: &Shelf, sets: &[SetEntry], pools: &[PoolEntry]) -> StorageStatu
     status
 }
 
-/// What is to be said about things as they are.
-fn judge(shelf: &Shelf, storage: &StorageStatus, findings: &Findings) {
+/// What the state of the storage gives reason to report.
+fn judge(disk_table: &DiskTable, storage: &StorageStatus, findings: &Findings) {
     for set in &storage.raid_sets {
         let about = format!("RAID set {}", set.name);
         let members = storage.disks.iter().filter(|disk| disk.raid_set.as_ref() == Some(&set.name));
@@ -122,7 +123,7 @@ fn judge(shelf: &Shelf, storage: &StorageStatus, findings: &Findings) {
         findings.care(format!("pool {}", pool.name), format!("is nearly full: {used} of {size} used"));
     }
     let mut wanted: BTreeMap<u64, (u64, u64, String)> = BTreeMap::new();
-    for (_, path, file) in shelf.kept_in_files() {
+    for (_, path, file) in disk_table.kept_in_files() {
         let Ok(Some(found)) = space::file_space(&path) else { continue };
         if !file.is_thin() || found.allocated_bytes >= found.size_bytes {
             continue;
@@ -135,7 +136,7 @@ fn judge(shelf: &Shelf, storage: &StorageStatus, findings: &Findings) {
         wanted.into_values().filter(|(free, unallocated, _)| free < unallocated)
     {
         let (free, unallocated) = (size_text(free), size_text(unallocated));
-        let text = format!("{free} free, and the sparse disks on it may still take {unallocated}");
+        let text = format!("{free} free, and the sparse disks on it may still need {unallocated}");
         findings.care(format!("file system of {folder}"), text);
     }
 }

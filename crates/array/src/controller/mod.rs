@@ -2,11 +2,11 @@
 //!
 //! - `config.rs`, `command.rs`, `status.rs`: what goes in and out, as JSON. `error.rs`: whose fault.
 //! - `check.rs`: whether a configuration fits together. `disks.rs`, `sets.rs`, `pools.rs`: its parts, opened; `joined.rs`:
-//!   several RAID sets under one pool. `admission`: what may be made, and what must not be overwritten.
+//!   several RAID sets under one pool. `assembly`: what may be made, and what must not be overwritten.
 //! - `volumes.rs`: a pool's volumes, made and ended. `space.rs`: what file systems have left.
 //! - `inspect.rs`: all of it looked at, and nothing changed.
 
-mod admission;
+mod assembly;
 mod check;
 mod command;
 mod config;
@@ -20,7 +20,7 @@ mod space;
 mod status;
 mod volumes;
 
-pub use admission::{Finding, Severity};
+pub use assembly::{Finding, Severity};
 pub use command::{Command, Export, Reply};
 pub use config::{
     DiskKind, DiskSpec, Initialise, JournalUse, PoolSpec, RaidLevelName, RaidSetSpec, Served, ServedSet,
@@ -35,8 +35,8 @@ pub use status::{
 pub use volumes::Kept;
 
 use crate::{disk::Disk, host::Files, pool::Pool, raid::RaidSet, runtime::Runtime};
-use admission::{Admission, Findings, Holding, check_new, survey};
-use disks::Shelf;
+use assembly::{Assembly, Content, Findings, check_new, probe};
+use disks::DiskTable;
 use futures::future::{Either, select};
 use joined::Joined;
 use linerate_io::{Nanos, system::unix_time_s};
@@ -51,7 +51,7 @@ const CLOSE_NS: Nanos = 10_000_000_000;
 /// The storage of one array. Belongs to the thread whose tasks work for it.
 pub struct Controller {
     runtime: Runtime,
-    shelf: Shelf,
+    disk_table: DiskTable,
     sets: Vec<SetEntry>,
     pools: Vec<PoolEntry>,
     spaces: Option<Spaces>,
@@ -66,16 +66,16 @@ impl Controller {
         config: StorageConfig,
     ) -> Result<Rc<Self>, StorageError> {
         let disks = check::check(&config)?;
-        let shelf = Shelf::open(runtime.clone(), files, disks, false).await?;
-        match Self::open_sets(&runtime, &shelf, config).await {
+        let disk_table = DiskTable::open(runtime.clone(), files, disks, false).await?;
+        match Self::open_sets(&runtime, &disk_table, config).await {
             Ok((sets, pools)) => {
-                let spaces = Spaces::watch(&shelf);
-                let controller = Rc::new(Self { runtime, shelf, sets, pools, spaces });
+                let spaces = Spaces::watch(&disk_table);
+                let controller = Rc::new(Self { runtime, disk_table, sets, pools, spaces });
                 controller.watch_spaces();
                 Ok(controller)
             }
             Err(error) => {
-                shelf.unmake();
+                disk_table.remove_made();
                 Err(error)
             }
         }
@@ -83,23 +83,23 @@ impl Controller {
 
     async fn open_sets(
         runtime: &Runtime,
-        shelf: &Shelf,
+        disk_table: &DiskTable,
         config: StorageConfig,
     ) -> Result<(Vec<SetEntry>, Vec<PoolEntry>), StorageError> {
         let StorageConfig { raid_sets, pools, served, create, .. } = config;
         let findings = Findings::default();
-        let admission = Admission { shelf, served: &served, create: &create, findings };
+        let assembly = Assembly { disk_table, served: &served, create: &create, findings };
         let mut sets = Vec::new();
         for spec in raid_sets {
-            let opened = SetEntry::open(runtime, &admission, spec).await;
-            admission.findings.log();
+            let opened = SetEntry::open(runtime, &assembly, spec).await;
+            assembly.findings.log();
             sets.push(opened?);
         }
-        admission.make_loose(|disk| sets.iter().any(|entry| entry.claims(disk))).await?;
+        assembly.make_unassigned(|disk| sets.iter().any(|entry| entry.claims(disk))).await?;
         let mut entries = Vec::new();
         for spec in pools {
-            let opened = open_pool(runtime, &admission, &sets, spec).await;
-            admission.findings.log();
+            let opened = open_pool(runtime, &assembly, &sets, spec).await;
+            assembly.findings.log();
             entries.push(opened?);
         }
         Ok((sets, entries))
@@ -107,12 +107,12 @@ impl Controller {
 
     /// The storage serves: what was made at this start stays.
     pub fn begin(&self) {
-        self.shelf.keep_made();
+        self.disk_table.keep_made();
     }
 
     /// The storage will not serve: what was made at this start, and holds nothing, goes.
     pub fn abandon(&self) {
-        self.shelf.unmake();
+        self.disk_table.remove_made();
     }
 
     /// The tasks' view of the thread that it belongs to.
@@ -139,7 +139,7 @@ impl Controller {
         }
     }
 
-    /// Carries out a command that concerns nobody but the storage; those that make, end or change what initiators see are
+    /// Carries out a command that concerns only the storage; those that make, end or change what initiators see are
     /// methods of their own.
     pub async fn manage(&self, command: Command) -> Result<Reply, StorageError> {
         match command {
@@ -196,20 +196,20 @@ impl Controller {
     async fn replace_disk(&self, disk: &str, new: DiskSpec, overwrite: bool) -> Result<(), StorageError> {
         let entry = self.set_with(disk)?;
         let (name, path) = (new.name.clone(), new.path.clone().unwrap_or_default());
-        let comes = self.shelf.add(new).await?;
-        let holding = match self.shelf.old_file(&name) {
-            Some(file) if !overwrite => survey(&file).await,
-            _ => Ok(Holding::Nothing),
+        let comes = self.disk_table.add(new).await?;
+        let content = match self.disk_table.old_file(&name) {
+            Some(file) if !overwrite => probe(&file).await,
+            _ => Ok(Content::Nothing),
         };
-        let holding = holding.unwrap_or(Holding::Other("nothing that can be read"));
-        let replaced = match check_new(&name, &path, &holding, entry.id()) {
+        let content = content.unwrap_or(Content::Other("nothing readable"));
+        let replaced = match check_new(&name, &path, &content, entry.id()) {
             Ok(()) => entry.set.replace_disk(disk, comes).await.map_err(|error| entry.fault(error)),
             Err(refused) => Err(refused),
         };
-        // Whichever of the two is out of use now is let go.
-        self.shelf.remove(if replaced.is_ok() { disk } else { &name }, replaced.is_ok());
+        // The one that is out of use now is removed.
+        self.disk_table.remove(if replaced.is_ok() { disk } else { &name }, replaced.is_ok());
         if let Some(spaces) = &self.spaces {
-            spaces.look_at(&self.shelf);
+            spaces.look_at(&self.disk_table);
         }
         replaced
     }
@@ -219,7 +219,7 @@ impl Controller {
         let places: Vec<_> = self.sets.iter().flat_map(SetEntry::places).collect();
         let mut status = StorageStatus {
             file_systems: self.file_systems(),
-            disks: self.shelf.status(&places),
+            disks: self.disk_table.status(&places),
             raid_sets: self.sets.iter().map(SetEntry::status).collect(),
             ..StorageStatus::default()
         };
@@ -262,7 +262,7 @@ impl Controller {
         if let Some(entry) = has {
             return Ok(entry);
         }
-        self.shelf.check(disk)?;
+        self.disk_table.check(disk)?;
         Err(StorageError::Refused(format!("disk \"{disk}\" is in no RAID set")))
     }
 }
@@ -270,7 +270,7 @@ impl Controller {
 /// Opens a pool on its RAID sets.
 async fn open_pool(
     runtime: &Runtime,
-    admission: &Admission<'_>,
+    assembly: &Assembly<'_>,
     sets: &[SetEntry],
     spec: PoolSpec,
 ) -> Result<PoolEntry, StorageError> {
@@ -280,7 +280,7 @@ async fn open_pool(
     let are_new = below.iter().all(|entry| entry.is_new);
     let disks = below.iter().map(|entry| Rc::<RaidSet>::clone(&entry.set) as Rc<dyn Disk>).collect();
     let disk = Joined::of(&spec.name, disks);
-    PoolEntry::open(runtime, admission, spec, disk, are_new).await
+    PoolEntry::open(runtime, assembly, spec, disk, are_new).await
 }
 
 /// What has a name; without one, the only thing that there is.

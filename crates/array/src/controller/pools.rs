@@ -1,7 +1,7 @@
 //! An array's pools, their volumes and what is kept beside them.
 
 use super::{
-    admission::{Admission, begins_with_zeros},
+    assembly::{Assembly, begins_with_zeros},
     config::PoolSpec,
     error::StorageError,
     status::{PoolStatus, SnapshotStatus, VolumeStatus},
@@ -14,9 +14,9 @@ use crate::{
 use std::rc::Rc;
 
 /// Whether a pool that is not there may be made: the RAID sets hold nothing, and it was not served before.
-async fn check_missing(admission: &Admission<'_>, pool: &str, disk: &dyn Disk) -> Result<(), StorageError> {
+async fn check_missing(assembly: &Assembly<'_>, pool: &str, disk: &dyn Disk) -> Result<(), StorageError> {
     let refused = |why: &str| Err(StorageError::NoPool { pool: pool.to_owned(), why: why.to_owned() });
-    if admission.served.pools.iter().any(|served| served == pool) {
+    if assembly.served.pools.iter().any(|served| served == pool) {
         return refused("was served before, and its RAID sets do not hold it now");
     }
     match begins_with_zeros(disk).await {
@@ -36,7 +36,7 @@ impl PoolEntry {
     /// Opens the pool on a disk, or makes one where it may be made: on sets that `are_new`, or that hold nothing.
     pub(super) async fn open(
         runtime: &Runtime,
-        admission: &Admission<'_>,
+        assembly: &Assembly<'_>,
         spec: PoolSpec,
         disk: Rc<dyn Disk>,
         are_new: bool,
@@ -48,13 +48,13 @@ impl PoolEntry {
             ..PoolConfig::new(&spec.name)
         };
         let fault = |error| StorageError::Pool { pool: spec.name.clone(), error };
-        let pool = if admission.may_create(&spec.name) {
+        let pool = if assembly.may_create(&spec.name) {
             Pool::create(runtime.clone(), config, disk).await
         } else {
             match Pool::open(runtime.clone(), config.clone(), Rc::clone(&disk)).await {
                 Err(PoolError::NoPool(_)) => {
                     if !are_new {
-                        check_missing(admission, &spec.name, &*disk).await?;
+                        check_missing(assembly, &spec.name, &*disk).await?;
                     }
                     Pool::create(runtime.clone(), config, disk).await
                 }
@@ -62,10 +62,10 @@ impl PoolEntry {
             }
         };
         let pool = pool.map_err(fault)?;
-        if pool.mended() > 0 {
+        if pool.repaired() > 0 {
             let text =
-                "a superblock or a copy of its metadata was damaged, and was written anew from the other one";
-            admission.findings.care(format!("pool {}", spec.name), text);
+                "a superblock or a copy of its metadata was damaged; it was repaired from the other copy";
+            assembly.findings.care(format!("pool {}", spec.name), text);
         }
         Ok(Self { spec, pool })
     }

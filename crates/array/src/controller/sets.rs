@@ -1,7 +1,7 @@
 //! An array's RAID sets.
 
 use super::{
-    admission::{Admission, Parts, Verdict},
+    assembly::{Assembly, Parts, Verdict},
     config::{Initialise, JournalUse, RaidLevelName, RaidSetSpec},
     error::StorageError,
     status::{DiskState, RaidSetState, RaidSetStatus, TaskKind, TaskStatus},
@@ -32,20 +32,21 @@ impl SetEntry {
     /// Puts a set together, or makes it where it may be made.
     pub(super) async fn open(
         runtime: &Runtime,
-        admission: &Admission<'_>,
+        assembly: &Assembly<'_>,
         spec: RaidSetSpec,
     ) -> Result<Self, StorageError> {
         let config = config(&spec);
-        let (set, is_new) = match admission.judge(&spec).await? {
+        let (set, is_new) = match assembly.judge(&spec).await? {
             Verdict::Assemble(Parts { disks, mut spares }, new) => {
-                spares.extend(admission.new_spares(&new).await);
+                spares.extend(assembly.new_spares(&new).await);
                 (RaidSet::assemble(runtime.clone(), config, disks, spares).await, false)
             }
             Verdict::Create(absent) => {
-                let shelf = admission.shelf;
-                shelf.make(&absent).await?;
+                let disk_table = assembly.disk_table;
+                disk_table.make(&absent).await?;
                 let disks = |names: &[String]| -> Result<Vec<_>, StorageError> {
-                    let disks = names.iter().map(|name| shelf.disk(name)).collect::<Result<Vec<_>, _>>()?;
+                    let disks =
+                        names.iter().map(|name| disk_table.disk(name)).collect::<Result<Vec<_>, _>>()?;
                     Ok(disks.into_iter().flatten().collect())
                 };
                 let (members, spares) = (disks(&spec.disks)?, disks(&spec.spares)?);

@@ -1,6 +1,6 @@
 //! What the file systems below sparse disks have left, and whether that is enough.
 
-use super::{Controller, disks::Shelf, status::FileSystemStatus};
+use super::{Controller, disks::DiskTable, status::FileSystemStatus};
 use crate::amount::size_text;
 use linerate_io::{Nanos, space::SpaceWatch};
 use std::{
@@ -23,30 +23,30 @@ pub(super) struct Spaces {
 
 impl Spaces {
     /// Begins to look; none if there are no files, or no thread to look at them.
-    pub(super) fn watch(shelf: &Shelf) -> Option<Self> {
-        let paths: Vec<_> = shelf.kept_in_files().into_iter().map(|(_, path, _)| path).collect();
+    pub(super) fn watch(disk_table: &DiskTable) -> Option<Self> {
+        let paths: Vec<_> = disk_table.kept_in_files().into_iter().map(|(_, path, _)| path).collect();
         if paths.is_empty() {
             return None;
         }
         match SpaceWatch::start(paths, LOOK_EVERY) {
             Ok(watch) => Some(Self { watch, warned: RefCell::default() }),
             Err(error) => {
-                tracing::warn!(%error, "nobody looks whether sparse disks have space left");
+                tracing::warn!(%error, "the free space of file systems cannot be watched");
                 None
             }
         }
     }
 
     /// Looks at the files that there are now.
-    pub(super) fn look_at(&self, shelf: &Shelf) {
-        self.watch.set_paths(shelf.kept_in_files().into_iter().map(|(_, path, _)| path).collect());
+    pub(super) fn look_at(&self, disk_table: &DiskTable) {
+        self.watch.set_paths(disk_table.kept_in_files().into_iter().map(|(_, path, _)| path).collect());
     }
 
-    fn status(&self, shelf: &Shelf) -> Vec<FileSystemStatus> {
+    fn status(&self, disk_table: &DiskTable) -> Vec<FileSystemStatus> {
         use crate::disk::Disk;
         let latest = self.watch.latest();
         let mut found: BTreeMap<u64, FileSystemStatus> = BTreeMap::new();
-        for (name, path, file) in shelf.kept_in_files() {
+        for (name, path, file) in disk_table.kept_in_files() {
             let Some(space) = latest.get(&path).filter(|_| file.is_thin()) else { continue };
             let folder = path.parent().unwrap_or(Path::new(".")).display().to_string();
             let status = found.entry(space.file_system).or_insert(FileSystemStatus {
@@ -71,9 +71,10 @@ impl Spaces {
             if !warned.contains(&one.folder) {
                 let (free, unallocated) = (size_text(one.free_bytes), size_text(one.unallocated_bytes));
                 tracing::warn!(
+                    event = "space_low",
                     folder = one.folder,
                     disks = one.disks.join(", "),
-                    "{free} free, and its sparse disks may still take {unallocated}: writes may come to find no space"
+                    "{free} free, and sparse disks may still need {unallocated}: writes may be refused"
                 );
             }
         }
@@ -84,7 +85,7 @@ impl Spaces {
 impl Controller {
     /// The file systems that sparse disks lie on.
     pub(super) fn file_systems(&self) -> Vec<FileSystemStatus> {
-        self.spaces.as_ref().map_or_else(Vec::new, |spaces| spaces.status(&self.shelf))
+        self.spaces.as_ref().map_or_else(Vec::new, |spaces| spaces.status(&self.disk_table))
     }
 
     /// Warns in time.
@@ -96,7 +97,7 @@ impl Controller {
         self.runtime.spawn(async move {
             while let Some(controller) = controller.upgrade() {
                 if let Some(spaces) = &controller.spaces {
-                    spaces.warn(&spaces.status(&controller.shelf));
+                    spaces.warn(&spaces.status(&controller.disk_table));
                 }
                 drop(controller);
                 runtime.sleep(LOOK_EVERY_NS).await;

@@ -144,8 +144,9 @@ impl FileState {
         if self.told.get().is_none_or(|told| now >= told + TELL_EVERY_NS) {
             self.told.set(Some(now));
             tracing::warn!(
+                event = "disk_no_space",
                 disk = self.name,
-                "no space is left where this disk lies: writes to what was never written are refused until there is"
+                "the file system of a sparse disk is full: writes that need space are refused"
             );
         }
     }

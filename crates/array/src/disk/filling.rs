@@ -14,7 +14,7 @@ use std::{
 const UNIT_BYTES: u64 = 4096;
 
 /// A thin disk around another. What was written or reserved has its space until it is discarded. While the file system is
-/// full, whatever needs more is refused; a write may have changed its first blocks by then.
+/// full, writes that need more are refused; a write may have changed its first blocks by then.
 #[derive(Clone)]
 pub struct FillingDisk(Rc<Shared>);
 
@@ -22,7 +22,7 @@ struct Shared {
     inner: Rc<dyn Disk>,
     allocated: RefCell<BTreeSet<u64>>,
     is_full: Cell<bool>,
-    keeps_promises: Cell<bool>,
+    honours_reservations: Cell<bool>,
     refused: Cell<u64>,
     rng: RefCell<Rng>,
 }
@@ -34,7 +34,7 @@ impl FillingDisk {
             inner,
             allocated: RefCell::default(),
             is_full: Cell::new(false),
-            keeps_promises: Cell::new(true),
+            honours_reservations: Cell::new(true),
             refused: Cell::new(0),
             rng: RefCell::new(Rng::with_seed(seed)),
         }))
@@ -50,15 +50,15 @@ impl FillingDisk {
         self.0.is_full.get()
     }
 
-    /// From now on what is allocated counts for nothing, as on file systems that write everything anew: while they are
+    /// From now on allocated space does not help, as on copy-on-write file systems: while they are
     /// full, any write may be refused.
-    pub fn break_promises(&self) {
-        self.0.keeps_promises.set(false);
+    pub fn ignore_reservations(&self) {
+        self.0.honours_reservations.set(false);
     }
 
     /// Whether what is allocated counts.
-    pub fn keeps_promises(&self) -> bool {
-        self.0.keeps_promises.get()
+    pub fn honours_reservations(&self) -> bool {
+        self.0.honours_reservations.get()
     }
 
     /// How many operations were refused.
@@ -72,7 +72,7 @@ impl FillingDisk {
         let other = Self::new(inner, seed);
         other.0.allocated.replace(self.0.allocated.borrow().clone());
         other.0.is_full.set(self.is_full());
-        other.0.keeps_promises.set(self.0.keeps_promises.get());
+        other.0.honours_reservations.set(self.0.honours_reservations.get());
         other
     }
 
@@ -82,10 +82,10 @@ impl FillingDisk {
             return len;
         }
         let block = u64::from(self.block_bytes());
-        let found = if self.0.keeps_promises.get() {
+        let found = if self.0.honours_reservations.get() {
             let allocated = self.0.allocated.borrow();
-            let lacks = |unit: &u64| !allocated.contains(unit);
-            let first = units(offset, len).find(lacks);
+            let is_missing = |unit: &u64| !allocated.contains(unit);
+            let first = units(offset, len).find(is_missing);
             first.map_or(len, |unit| (unit * UNIT_BYTES).saturating_sub(offset))
         } else if self.0.rng.borrow_mut().bool() {
             len
@@ -165,7 +165,7 @@ impl Disk for FillingDisk {
     fn reserve(&self, offset: u64, len: u64) -> Writing {
         let result = if check_range(self, offset, len).is_err() {
             check_range(self, offset, len)
-        } else if self.is_full() && self.0.keeps_promises.get() && self.space(offset, len) < len {
+        } else if self.is_full() && self.0.honours_reservations.get() && self.space(offset, len) < len {
             Err(self.refuse())
         } else {
             self.0.allocated.borrow_mut().extend(units(offset, len));

@@ -66,8 +66,8 @@ pub trait Disk {
     fn flush(&self) -> Writing;
     /// Gives a range back; it reads as zeros from then on.
     fn discard(&self, offset: u64, len: u64) -> Writing;
-    /// Sees to it that writes to a range find space until it is discarded, as far as what lies below keeps such a promise.
-    /// What the range holds stays; nobody may write there meanwhile. Error: [`DiskError::NoSpace`].
+    /// Reserves space for writes to a range, until the range is discarded. Some file systems cannot keep a reservation.
+    /// The range keeps its contents; the caller must not write there meanwhile. Error: [`DiskError::NoSpace`].
     fn reserve(&self, offset: u64, len: u64) -> Writing {
         Box::pin(ready(check_range(self, offset, len)))
     }

@@ -40,10 +40,11 @@ impl Files {
         let opened = match self.open_way(&config).await {
             Err(error) if !config.thin && (is_no_space(&error) || is_unsupported(&error)) => {
                 tracing::warn!(
+                    event = "disk_not_allocated",
                     disk = config.name,
                     path = %config.path.display(),
                     %error,
-                    "the space of this disk cannot be allocated beforehand; it is taken as it is written, and may run out"
+                    "the space of a disk cannot be allocated: the disk is served as a sparse one"
                 );
                 config.thin = true;
                 self.open_way(&config).await?
@@ -94,7 +95,7 @@ impl Files {
         }
     }
 
-    /// A file without length is what somebody made by hand, or what is left of a file whose making was cut off.
+    /// A file without length was made by hand, or its creation was cut off.
     async fn lengthen_empty(&self, config: &FileConfig) -> io::Result<()> {
         let found = self.open_locked(config, false, true).await?;
         self.queue.push(Request::Close(found.handle));

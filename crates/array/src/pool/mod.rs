@@ -43,7 +43,7 @@ pub type Doing<T> = LocalBoxFuture<'static, Result<T, PoolError>>;
 #[derive(Clone, Debug)]
 pub struct Pool {
     core: Rc<Core>,
-    mended: usize,
+    repaired: usize,
 }
 
 impl Pool {
@@ -56,7 +56,7 @@ impl Pool {
         let store = Store::create(Rc::clone(&disk), &layout).await.map_err(|error| failed(&config, error))?;
         layout.store(disk.as_ref()).await?;
         let map = Map::new(layout.pages());
-        Ok(Self { core: Core::new(runtime, config, disk, layout, store, map), mended: 0 })
+        Ok(Self { core: Core::new(runtime, config, disk, layout, store, map), repaired: 0 })
     }
 
     /// Opens the pool on a disk, and mends what a power cut or an unreadable block did to one copy of its metadata.
@@ -84,12 +84,12 @@ impl Pool {
             .map_err(|reason| DiskError::Corrupt { name: config.name.clone(), reason })?;
         let core = Core::new(runtime, config, disk, layout, store, map);
         core.commit_soon();
-        Ok(Self { core, mended: damaged + usize::from(!both) })
+        Ok(Self { core, repaired: damaged + usize::from(!both) })
     }
 
-    /// How many of its superblocks and copies of its metadata were damaged when it was opened, and written anew.
-    pub fn mended(&self) -> usize {
-        self.mended
+    /// How many of its superblocks and copies of its metadata were damaged when it was opened, and repaired.
+    pub fn repaired(&self) -> usize {
+        self.repaired
     }
 
     /// How full it is, and with what.

@@ -270,7 +270,7 @@ async fn clear_page(core: &Rc<Core>, volume: &VolumeCore, index: u64) -> Result<
 /// Makes everything durable whose writing had completed.
 pub(crate) async fn flush(core: Rc<Core>) -> Result<(), DiskError> {
     let version = core.map.borrow().version();
-    // Both are looked after all the time: a disk whose answer nobody takes counts as one that does not answer.
+    // Both are polled all the time: a disk whose answer is not taken counts as one that does not answer.
     let (flushed, committed) = join(core.disk.flush(), core.committed(version)).await;
     flushed.and(committed)
 }

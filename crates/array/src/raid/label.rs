@@ -6,7 +6,7 @@ use super::{
 };
 use crate::disk::Disk;
 
-/// What stands where a member has its superblocks.
+/// What a disk holds in the place of a member's superblocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label {
     /// Nothing that a RAID set could have written.

@@ -49,7 +49,7 @@ pub struct RaidTask {
     pub kind: TaskKind,
     /// How much of it is done, 0 to 1.
     pub done: f64,
-    /// It waits for space where a disk lies.
+    /// It waits until a disk has space.
     pub lacks_space: bool,
 }
 

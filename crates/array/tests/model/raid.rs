@@ -13,7 +13,8 @@ use fastrand::Rng;
 use linerate_array::{
     Disk, DiskError, Executor, Runtime,
     raid::{
-        Initialise, JournalUse, MemberState, RaidConfig, RaidError, RaidLevel, RaidSet, RaidState, TaskKind,
+        Initialise, JournalUse, Label, MemberState, RaidConfig, RaidError, RaidLevel, RaidSet, RaidState,
+        TaskKind, label,
     },
 };
 use linerate_io::Nanos;
@@ -233,6 +234,17 @@ impl World {
     }
 }
 
+/// The newest superblock of each group.
+async fn generations(disks: Vec<Rc<dyn Disk>>, groups: usize) -> Vec<u64> {
+    let mut newest = vec![0; groups];
+    for disk in disks {
+        if let Label::Member(member) = label(&*disk).await {
+            newest[member.group] = newest[member.group].max(member.generation);
+        }
+    }
+    newest
+}
+
 /// A level, so many disks, and the rest by chance. A large set has large chunks: it is gone through stripe by stripe.
 fn config(rng: &mut Rng, set_bytes: u64) -> (RaidConfig, usize) {
     use RaidLevel::{Raid1, Raid5, Raid6, Raid10, Raid50, Raid60};
@@ -320,11 +332,15 @@ impl Rig {
                 }
             });
         }
+        let served = self.world.set.status().generations;
         note();
         let next = Executor::new();
         let bays = self.bays.borrow().after_power_cut(&next.runtime(), &mut self.rng);
         (self.executor, self.bays) = (next, Rc::new(RefCell::new(bays)));
         let (runtime, mut disks) = (self.executor.runtime(), self.bays.borrow().disks());
+        let found = self.run(generations(disks.clone(), served.len()));
+        let is_newer = found.iter().zip(&served).all(|(found, served)| found >= served);
+        assert!(is_newer, "superblocks {found:?} are older than those that were reported: {served:?}");
         let shortage = Shortage::default();
         shortage.go_on(&runtime, self.bays.borrow().drives.iter(), &mut self.rng);
         self.rng.shuffle(&mut disks);

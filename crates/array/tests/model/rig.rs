@@ -47,7 +47,7 @@ impl Drive {
         let bytes = CrashDisk::new(runtime, name, size_bytes, block_bytes, rng.u64(..));
         let filling = (rng.u8(0..3) > 0).then(|| FillingDisk::new(Rc::new(bytes.clone()), rng.u64(..)));
         if let Some(filling) = filling.as_ref().filter(|_| rng.u8(0..5) == 0) {
-            filling.break_promises();
+            filling.ignore_reservations();
         }
         Self::over(runtime, bytes, filling, rng)
     }
@@ -150,7 +150,7 @@ impl Shortage {
         rng: &mut Rng,
     ) {
         let full = drives.filter_map(|drive| drive.filling.clone()).filter(FillingDisk::is_full);
-        let (stay, end): (Vec<_>, Vec<_>) = full.partition(FillingDisk::keeps_promises);
+        let (stay, end): (Vec<_>, Vec<_>) = full.partition(FillingDisk::honours_reservations);
         end.iter().for_each(|filling| filling.set_full(false));
         self.end_some_time(runtime, stay, rng);
     }

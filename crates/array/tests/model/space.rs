@@ -79,7 +79,7 @@ impl Array {
     }
 }
 
-/// Whatever it is, it is over soon.
+/// It ends soon in any case.
 async fn in_time<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
     match select(Box::pin(work), Box::pin(runtime.sleep(PATIENCE_NS))).await {
         Either::Left((value, _)) => value,

@@ -453,6 +453,12 @@ impl LossReason {
     /// As a failure of the session to `portal`.
     fn failure(&self, portal: &PortalAddress, target: &str) -> Failure {
         let place = if target.is_empty() { portal.to_string() } else { format!("{target} at {portal}") };
-        Failure { blame: self.blame(), message: format!("{place}: {self}") }
+        let wrong_credentials = matches!(
+            self,
+            LossReason::Login(
+                LoginFailure::Refused(LoginStatus::AUTHENTICATION_FAILED) | LoginFailure::NotAuthentic(_)
+            )
+        );
+        Failure { blame: self.blame(), message: format!("{place}: {self}"), wrong_credentials }
     }
 }

@@ -248,7 +248,9 @@ impl Session {
         }
         let task = &mut self.tasks[index];
         task.stage = Stage::Sent;
-        task.first_sent = now;
+        if task.first_sent == 0 {
+            task.first_sent = now;
+        }
     }
 
     /// The question, or an empty request for the rest of the answer.

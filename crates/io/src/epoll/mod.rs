@@ -34,6 +34,8 @@ const EVENTS_PER_WAIT: usize = 256;
 const POLLS_WITHOUT_WAIT: u32 = 8;
 /// How long a listener rests after accepting failed for want of descriptors or memory, in nanoseconds.
 const ACCEPT_REST_NS: Nanos = 100_000_000;
+/// Connections accepted at a time: others wait no longer for a flood of them than for this many.
+const ACCEPTS_AT_A_TIME: usize = 32;
 /// Token of the waker; handles use a generation in the upper half and cannot reach it.
 const WAKER_TOKEN: u64 = u64::MAX;
 /// Token of finished file operations.
@@ -76,7 +78,7 @@ pub struct EpollDriver {
     ready: Ready,
     /// Streams with a receive to try, because their socket may hold bytes.
     readable: Vec<Handle>,
-    /// Listeners that rest after an error.
+    /// Listeners that rest after an error, or have more to accept.
     resting: Vec<Handle>,
     events: Box<[libc::epoll_event]>,
     pieces: Vec<libc::iovec>,
@@ -258,14 +260,14 @@ impl EpollDriver {
                 }
                 stream.try_send(handle, &self.regions, &mut self.pieces, &mut self.ready);
             }
-            Some(Object::Listener(_)) => self.accept_all(handle),
+            Some(Object::Listener(_)) if !self.resting.contains(&handle) => self.accept_some(handle),
             _ => {}
         }
     }
 
-    fn accept_all(&mut self, handle: Handle) {
+    fn accept_some(&mut self, handle: Handle) {
         let Some(Object::Listener(listener)) = self.objects.get_mut(handle) else { return };
-        loop {
+        for _ in 0..ACCEPTS_AT_A_TIME {
             match listener.socket.accept() {
                 Ok(accepted) => {
                     self.ready.push(Completion::Accepted { listener: handle, result: Ok(accepted) });
@@ -280,6 +282,9 @@ impl EpollDriver {
                 }
             }
         }
+        // No edge tells of those that are left: the next wait goes on with them.
+        listener.resting_until = None;
+        self.resting.push(handle);
     }
 
     fn rest_ends(&self) -> Option<Nanos> {
@@ -295,7 +300,7 @@ impl EpollDriver {
             return;
         }
         for handle in std::mem::take(&mut self.resting) {
-            self.accept_all(handle);
+            self.accept_some(handle);
         }
     }
 }

@@ -15,10 +15,10 @@ use std::{
     time::Duration,
 };
 
-/// Unit of `st_blocks`, whatever the file system's blocks are (stat(2)).
+/// Unit of `st_blocks`, on every file system (stat(2)).
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// A regular file, and the file system that it lies on, at one moment.
+/// A regular file and its file system, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSpace {
     /// Number of the file system: files that share one share its free space.

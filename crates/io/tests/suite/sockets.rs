@@ -1,6 +1,6 @@
 //! Streams and listeners.
 
-use super::{Bench, localhost};
+use super::{Bench, LIMIT_NS, localhost};
 use linerate_io::{Buffer, Completion, Driver, EpollDriver, Outgoing, Region, Seg, SocketOptions, Wait};
 use std::{
     io::{ErrorKind, Read, Write},
@@ -162,6 +162,23 @@ pub(crate) fn data_and_end_that_came_together_are_both_seen<D: Driver<Socket = T
         bench.recv(stream, 100);
         assert_eq!(bench.received(stream).0.unwrap(), expected);
     }
+}
+
+/// Whatever else is to be done is done between two handfuls of a flood.
+pub(crate) fn a_flood_of_connections_comes_in_handfuls<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {
+    let (_, addr) = bench.listen(localhost());
+    let peers: Vec<_> = (0..300).map(|_| TcpStream::connect(addr).unwrap()).collect();
+    let (mut accepted, deadline) = (0, bench.driver.now() + LIMIT_NS);
+    while accepted < peers.len() {
+        let mut done = Vec::new();
+        bench.driver.poll(Wait::Until(deadline), &mut done).unwrap();
+        let count =
+            done.iter().filter(|done| matches!(done, Completion::Accepted { result: Ok(_), .. })).count();
+        assert!(count <= 64, "{count} at a time");
+        assert!(bench.driver.now() < deadline, "{accepted} of {}", peers.len());
+        accepted += count;
+    }
+    bench.expect_nothing();
 }
 
 pub(crate) fn refused_connections_say_so<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {

@@ -9,42 +9,71 @@ mod binary;
 pub use binary::{BINARY_BYTES_MAX, BinaryError, decode, encode_base64, encode_hex};
 
 use md5::Md5;
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
+use sha3::Sha3_256;
 use std::fmt;
 use subtle::ConstantTimeEq;
+
+/// Fewest bytes of a secret without `IPsec`: 96 bits (RFC 7143 section 9.2.1).
+pub const SECRET_BYTES_MIN: usize = 12;
+
+/// Most bytes of a secret: initiators take no more.
+pub const SECRET_BYTES_MAX: usize = 255;
 
 /// A hash that CHAP may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// MD5, `CHAP_A=5`: every implementation has it.
-    Md5,
+    /// SHA3-256, `CHAP_A=8`.
+    Sha3_256,
     /// SHA-256, `CHAP_A=7`.
     Sha256,
+    /// SHA-1, `CHAP_A=6`.
+    Sha1,
+    /// MD5, `CHAP_A=5`: every implementation has it.
+    Md5,
 }
 
 impl Algorithm {
+    /// All of them, the best first.
+    pub const ALL: [Self; 4] = [Self::Sha3_256, Self::Sha256, Self::Sha1, Self::Md5];
+
     /// The number in `CHAP_A` (IANA's PPP authentication algorithms).
     pub fn code(self) -> u32 {
         match self {
             Algorithm::Md5 => 5,
+            Algorithm::Sha1 => 6,
             Algorithm::Sha256 => 7,
+            Algorithm::Sha3_256 => 8,
+        }
+    }
+
+    /// The name in configurations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Md5 => "md5",
+            Algorithm::Sha1 => "sha1",
+            Algorithm::Sha256 => "sha256",
+            Algorithm::Sha3_256 => "sha3-256",
         }
     }
 
     /// From the number in `CHAP_A`.
     pub fn from_code(code: u32) -> Option<Self> {
-        match code {
-            5 => Some(Algorithm::Md5),
-            7 => Some(Algorithm::Sha256),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|algorithm| algorithm.code() == code)
+    }
+
+    /// From the name in configurations.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 
     /// Length in bytes of a response, and of the challenges we make.
     pub fn response_len(self) -> usize {
         match self {
             Algorithm::Md5 => 16,
-            Algorithm::Sha256 => 32,
+            Algorithm::Sha1 => 20,
+            Algorithm::Sha256 | Algorithm::Sha3_256 => 32,
         }
     }
 
@@ -60,7 +89,9 @@ impl Algorithm {
         }
         match self {
             Algorithm::Md5 => hash::<Md5>(identifier, &secret.0, challenge),
+            Algorithm::Sha1 => hash::<Sha1>(identifier, &secret.0, challenge),
             Algorithm::Sha256 => hash::<Sha256>(identifier, &secret.0, challenge),
+            Algorithm::Sha3_256 => hash::<Sha3_256>(identifier, &secret.0, challenge),
         }
     }
 
@@ -75,9 +106,20 @@ impl Algorithm {
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// From its bytes. RFC 7143 section 9.2.1 wants at least 12 random ones.
+    /// From its bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Secret(bytes.into())
+    }
+
+    /// Whether it may protect a target (RFC 7143 section 9.2.1: whoever knows one exchange may try secrets in private, so
+    /// less than 96 bits need `IPsec`, which nothing here can verify).
+    pub fn check(&self) -> Result<(), SecretError> {
+        match self.0.len() {
+            0 => Err(SecretError::Empty),
+            len if len < SECRET_BYTES_MIN => Err(SecretError::Short(len)),
+            len if len > SECRET_BYTES_MAX => Err(SecretError::Long(len)),
+            _ => Ok(()),
+        }
     }
 
     fn wipe(&mut self) {
@@ -160,7 +202,7 @@ impl ChapConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChapConfigError {
     /// No algorithm.
-    #[error("CHAP needs at least one algorithm: md5 or sha256")]
+    #[error("CHAP needs at least one algorithm: sha3-256, sha256, sha1 or md5")]
     NoAlgorithm,
     /// An empty name.
     #[error("CHAP needs a user name")]
@@ -171,6 +213,20 @@ pub enum ChapConfigError {
     /// Both directions share a secret, which a reflection attack could use (RFC 7143 section 9.2.1).
     #[error("mutual CHAP needs different secrets for the two directions")]
     SameSecret,
+}
+
+/// A secret that does not protect a target: the user's fault. The length is all that is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// No bytes.
+    #[error("the secret is empty; RFC 7143 (9.2.1) asks for at least 12 bytes, random ones")]
+    Empty,
+    /// Fewer than [`SECRET_BYTES_MIN`].
+    #[error("the secret has {0} bytes; RFC 7143 (9.2.1) asks for at least 12 bytes (96 bits), random ones")]
+    Short(usize),
+    /// More than [`SECRET_BYTES_MAX`].
+    #[error("the secret has {0} bytes; initiators take at most 255")]
+    Long(usize),
 }
 
 #[cfg(test)]

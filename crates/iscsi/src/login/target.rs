@@ -153,6 +153,11 @@ impl TargetLogin {
         self.state
     }
 
+    /// The normalised names of the initiator and of its target, once both are known; no target in a discovery session.
+    pub fn names(&self) -> Option<(&str, Option<&str>)> {
+        self.who.as_ref().map(|who| (who.initiator_name.as_str(), who.target_name.as_deref()))
+    }
+
     /// Takes in a login request and gives the response. After [`TargetStep::Close`] or [`TargetStep::Done`] the machine
     /// must not be used again.
     pub fn receive(
@@ -472,7 +477,7 @@ pub enum LoginRefusal {
         permanent: bool,
     },
     /// The array refuses.
-    #[error("login refused: {}", .0.describe())]
+    #[error("{}", .0.describe())]
     Host(LoginStatus),
 }
 

@@ -89,11 +89,11 @@ impl TargetAuth {
     ) -> Result<TargetEvent, LoginRefusal> {
         let offered = value(pairs, "CHAP_A").ok_or(LoginRefusal::Missing("CHAP_A"))?;
         let ours = self.chap.as_ref().map_or(&[][..], ChapConfig::algorithms);
-        let chosen = offered
-            .split(',')
-            .filter_map(|code| number(code).and_then(Algorithm::from_code))
-            .find(|algorithm| ours.contains(algorithm));
-        let Some(algorithm) = chosen else {
+        let is_offered = |wanted: &Algorithm| {
+            offered.split(',').any(|code| number(code).and_then(Algorithm::from_code) == Some(*wanted))
+        };
+        // Any of the list may be answered (RFC 7143 section 12.1.3), and initiators list the weakest first.
+        let Some(algorithm) = ours.iter().copied().find(is_offered) else {
             out.push("CHAP_A", REJECT);
             return Err(LoginRefusal::Authentication("no common CHAP algorithm"));
         };

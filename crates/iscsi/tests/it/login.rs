@@ -3,7 +3,7 @@
 use super::pair::*;
 use linerate_iscsi::chap::{Algorithm, ChapConfig, ChapConfigError, decode, encode_base64, encode_hex};
 use linerate_iscsi::login::*;
-use linerate_iscsi::names::{IscsiName, NameError};
+use linerate_iscsi::names::{IscsiName, NameError, NamePattern};
 use linerate_iscsi::pdu::{BHS_BYTES, LoginRequest, LoginStatus, Stage};
 use linerate_iscsi::window::{Admission, ExpectedStatus, InitiatorWindow, TargetWindow};
 use proptest::prelude::*;
@@ -279,6 +279,19 @@ fn names_are_checked_and_normalised() {
     }
     let long = format!("iqn.2026-11.lab:{}", "x".repeat(208));
     assert_eq!(IscsiName::parse(&long), Err(NameError::TooLong(224)));
+}
+
+#[test]
+fn patterns_of_names_are_normalised_as_names_are() {
+    let matches = |pattern: &str, name: &str| NamePattern::parse(pattern).unwrap().matches(name);
+    assert!(matches("IQN.1991-05.com.Microsoft:Host1", "iqn.1991-05.com.microsoft:host1"));
+    assert!(!matches("iqn.1991-05.com.microsoft:host1", "iqn.1991-05.com.microsoft:host10"));
+    assert!(matches("iqn.1991-05.COM.microsoft:*", "iqn.1991-05.com.microsoft:host10"));
+    assert!(!matches("iqn.1991-05.com.microsoft:*", "iqn.1991-05.com.microsofts:host10"));
+    assert!(matches("*", "eui.02004567a425678d") && matches("naa.5*", "naa.52004567ba64678d"));
+    assert_eq!(NamePattern::parse("host*"), Err(NameError::Type));
+    assert_eq!(NamePattern::parse("iqn.1991-05.*:host"), Err(NameError::Character('*')));
+    assert_eq!(NamePattern::parse(""), Err(NameError::Type));
 }
 
 #[test]

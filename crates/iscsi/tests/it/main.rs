@@ -1,6 +1,7 @@
 //! Tests of the protocol through its public interface, one file per topic.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod chap;
 mod doc_states;
 mod doc_tests;
 mod framing;

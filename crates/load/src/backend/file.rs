@@ -9,8 +9,12 @@ use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos};
 use std::{
     fs, io,
     os::unix::fs::{FileTypeExt, MetadataExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
+
+const DEV: &str = "/dev";
+/// As many symbolic links as the kernel follows.
+const LINKS_MAX: usize = 40;
 
 /// The open files of a worker.
 #[derive(Debug, Default)]
@@ -43,6 +47,7 @@ impl Files {
         if path.is_dir() {
             return Err(OpenError::new(Blame::User, format!("{} is a directory", path.display())));
         }
+        refuse_plain_file_in_dev(path, spec.create)?;
         let handle = driver.open(path, &options).map_err(|error| explain(path, &error, spec))?;
         let capacity_bytes = driver.file_size(handle).map_err(|error| explain(path, &error, spec))?;
         let metadata = fs::metadata(path).map_err(|error| explain(path, &error, spec))?;
@@ -127,6 +132,45 @@ impl<D: Driver> Backend<D> for Files {
     }
 }
 
+/// A file in /dev is memory of this host and not the device that is missing there: none is made, and none is used. What
+/// exists on a file system below, such as /dev/shm, may be.
+fn refuse_plain_file_in_dev(path: &Path, create: bool) -> Result<(), OpenError> {
+    let place = behind_links(path);
+    let device_of = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+    let folder = place.parent().unwrap_or(Path::new("/"));
+    let is_devices = device_of(folder).is_some_and(|device| device_of(Path::new(DEV)) == Some(device));
+    let (name, shown) = (path.display(), place.display());
+    match fs::metadata(&place) {
+        Ok(found) if !found.is_file() => Ok(()),
+        Ok(_) if is_devices => {
+            let message =
+                format!("{name} is a plain file in {DEV} and no device; remove it, then name a device");
+            Err(OpenError::new(Blame::User, message))
+        }
+        _ if create && (is_devices || place.starts_with(DEV)) => {
+            let message = format!("{name}: no file is made in {DEV} ({shown}); name a device that exists");
+            Err(OpenError::new(Blame::User, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where a path leads to, also if its last part does not exist.
+fn behind_links(path: &Path) -> PathBuf {
+    let mut place = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if let (Ok(folder), Some(name)) = (fs::canonicalize(folder), place.file_name()) {
+            place = folder.join(name);
+        }
+        match fs::read_link(&place) {
+            Ok(target) => place = place.parent().unwrap_or(Path::new("/")).join(target),
+            Err(_) => break,
+        }
+    }
+    place
+}
+
 /// Sector size of a block device, from sysfs; a partition's is its disk's.
 fn logical_block_bytes(device: u64) -> Option<u32> {
     let (major, minor) = ((device >> 8) & 0xFFF, (device & 0xFF) | ((device >> 12) & 0xFFF00));
@@ -141,7 +185,7 @@ fn logical_block_bytes(device: u64) -> Option<u32> {
 fn explain(path: &Path, error: &io::Error, spec: &VolumeSpec) -> OpenError {
     let path = path.display();
     let (blame, advice) = match error.kind() {
-        io::ErrorKind::NotFound => (Blame::User, "; check the path, or let the run create the file"),
+        io::ErrorKind::NotFound => (Blame::User, "; check the path; --create with a size makes a file"),
         io::ErrorKind::PermissionDenied => (Blame::User, "; run as a user who may open it"),
         io::ErrorKind::InvalidInput if spec.direct => {
             (Blame::User, "; this file system has no direct I/O: set direct to false")

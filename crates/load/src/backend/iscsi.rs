@@ -77,7 +77,8 @@ impl Iscsi {
     pub(crate) fn opened<D: Driver>(&self, driver: &D, unit: u32) -> Result<Opened, OpenError> {
         let device = self.devices[unit as usize];
         if let DeviceState::Failed(failure) = self.initiator.state(device) {
-            return Err(OpenError::new(blame(failure.blame), failure.message.clone()));
+            let error = OpenError::new(blame(failure.blame), failure.message.clone());
+            return Err(OpenError { wrong_credentials: failure.wrong_credentials, ..error });
         }
         let facts = self.initiator.facts(device);
         Ok(Opened {
@@ -382,6 +383,6 @@ impl IoSink for Reports {
         };
         // The worker opens its LUNs in the order of its units, so a device's index is its unit.
         let unit = event.device.map(|device| device.index() as u32);
-        self.notices.push(Notice { at: event.at, unit, path, kind, message, blame: whose, fatal });
+        self.note(Notice { at: event.at, unit, path, kind, message, blame: whose, fatal });
     }
 }

@@ -11,6 +11,8 @@ use std::{
     sync::mpsc::Sender,
 };
 
+/// Events that the summary keeps; every interval has its own. A target that misbehaves for days must not fill memory.
+const TOTAL_EVENTS_MAX: usize = 10_000;
 const OPS: [Op; 2] = [Op::Read, Op::Write];
 
 /// One interval of one worker.
@@ -252,7 +254,8 @@ impl Sum {
         total.host.add(&one.host);
         total.generator.late_arrivals += one.generator.late_arrivals;
         total.generator.backlog_max = total.generator.backlog_max.max(one.generator.backlog_max);
-        total.events.extend(one.events.iter().cloned());
+        let room = TOTAL_EVENTS_MAX.saturating_sub(total.events.len());
+        total.events.extend(one.events.iter().take(room).cloned());
     }
 
     fn into_interval(self) -> Interval {

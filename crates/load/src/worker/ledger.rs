@@ -1,6 +1,9 @@
 //! A worker's books: it counts every completed I/O, and hands an interval's counts over when the interval ends.
 
-use super::control::Schedule;
+use super::{
+    control::Schedule,
+    told::{Told, Topic},
+};
 use crate::{
     backend::Failure,
     record::{
@@ -34,6 +37,7 @@ pub(crate) struct Ledger {
     /// By the worker's volumes and operation, over the measured time.
     coarse: Vec<[Coarse; 2]>,
     error_events: u32,
+    told: Told,
     cpu: system::ProcessCpu,
     /// Waits for a reader who is behind: the run's clock stands still meanwhile.
     is_patient: bool,
@@ -77,6 +81,7 @@ impl Ledger {
             needs: needs.into(),
             coarse: (0..volumes).map(|_| [Coarse::new(), Coarse::new()]).collect(),
             error_events: 0,
+            told: Told::default(),
             cpu: system::ProcessCpu::default(),
             is_patient,
             sender,
@@ -142,9 +147,9 @@ impl Ledger {
         *most = (*most).max(waiting);
     }
 
-    /// Tells something.
-    pub(crate) fn event(&mut self, event: Event) {
-        self.tally.events.push(event);
+    /// Tells something, unless this interval has heard enough of it.
+    pub(crate) fn event(&mut self, topic: Topic, event: impl FnOnce() -> Event) {
+        self.tally.events.extend(self.told.admit(topic, event));
     }
 
     /// Seconds since the start of the run.
@@ -155,7 +160,7 @@ impl Ledger {
     /// Ends the interval that `now` lies behind, or several. A reader who does not keep up loses no count: the interval
     /// goes on, and its counts arrive with a later one.
     pub(crate) fn cut(&mut self, now: Nanos, network: impl FnOnce() -> Network) {
-        self.close_interval(&network());
+        self.close_interval(now, &network());
         while self.next_cut <= now && self.next_cut < self.start + self.schedule.end() {
             self.hand_over(self.schedule.cut(self.index));
             self.index += 1;
@@ -167,7 +172,7 @@ impl Ledger {
 
     /// Ends the last interval, whole or not, and hands over what is kept for the whole run.
     pub(crate) fn end(mut self, now: Nanos, network: &Network) {
-        self.close_interval(network);
+        self.close_interval(now, network);
         let end = now.saturating_sub(self.start).min(self.schedule.cut(self.index));
         let batch = self.batch(end);
         let last = Message::Last { worker: self.worker, batch, coarse: std::mem::take(&mut self.coarse) };
@@ -175,7 +180,9 @@ impl Ledger {
         let _ = self.sender.send(last);
     }
 
-    fn close_interval(&mut self, network: &Network) {
+    fn close_interval(&mut self, now: Nanos, network: &Network) {
+        let at_s = self.seconds(now);
+        self.tally.events.extend(self.told.left_out(at_s));
         // A clock that waits for nobody knows no load of the CPU.
         let cpu = if self.is_patient { self.cpu } else { system::thread_cpu().unwrap_or(self.cpu) };
         self.tally.cpu_user_us += cpu.user_us - self.cpu.user_us;
@@ -196,7 +203,7 @@ impl Ledger {
         let Err(TrySendError::Full(back) | TrySendError::Disconnected(back)) = sent else { return };
         if let Message::Interval { batch, .. } = back {
             self.spare.push(std::mem::replace(&mut self.tally, batch.tally));
-            self.event(Event {
+            self.tally.events.push(Event {
                 at_s: end as f64 / 1e9,
                 kind: "reader_slow".into(),
                 volume: String::new(),

@@ -292,8 +292,13 @@ fn user(message: String) -> OpenError {
     OpenError::new(Blame::User, message)
 }
 
-fn failed(volume: &VolumeSpec, error: OpenError) -> RunError {
-    RunError::Volume { volume: volume.name.clone(), message: error.message, blame: error.blame }
+/// The run's error for a volume that could not be opened.
+pub(crate) fn failed(volume: &VolumeSpec, error: OpenError) -> RunError {
+    let (volume, message) = (volume.name.clone(), error.message);
+    if error.wrong_credentials {
+        return RunError::Credentials { volume, message };
+    }
+    RunError::Volume { volume, message, blame: error.blame }
 }
 
 /// Bytes of the device that the run uses.
@@ -306,12 +311,22 @@ fn usable_bytes(volume: &VolumeSpec, opened: &Opened) -> Result<u64, OpenError> 
     let rest = capacity.saturating_sub(first) / block * block;
     let wanted = volume.size_bytes.unwrap_or(rest);
     if rest == 0 || wanted > rest {
+        let longer = if opened.kind == "file" { "; --create lengthens the file" } else { "" };
         return Err(user(format!(
-            "the volume has {capacity} bytes, too few for {wanted} bytes from byte {first} on; lower \
-             size_bytes, or let the run create the file"
+            "the volume has {}, too few for the {} that the workload uses from byte {first} on; use less of it: \
+             --size, or size in the workload file{longer}",
+            bytes_text(capacity),
+            bytes_text(wanted.max(1)),
         )));
     }
     Ok(wanted / block * block)
+}
+
+/// A size in the largest unit that it is a multiple of.
+fn bytes_text(bytes: u64) -> String {
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let unit = units.iter().find(|(_, shift)| bytes > 0 && bytes.trailing_zeros() >= *shift);
+    unit.map_or_else(|| format!("{bytes} bytes"), |(unit, shift)| format!("{} {unit}", bytes >> shift))
 }
 
 /// A stream's sizes must suit the volume's blocks.

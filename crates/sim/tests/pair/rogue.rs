@@ -1,9 +1,9 @@
-//! A rude initiator beside the verified one: a session of several connections on a target of its own that announces data and
-//! leaves it out, aborts from another connection, resets, closes in the middle, and logs in over itself.
+//! A rude initiator beside the verified one: a session of several connections on a target of its own. It announces data
+//! and leaves it out, aborts from another connection, resets, closes in the middle, and logs in over itself.
 //!
-//! What it sends of a task after the answer that the task is over is poison. Poison that any volume holds, its own or a
-//! neighbour's, was let in by the array. And what it writes after such an answer, or after a login that ended everything, must
-//! stay: nothing from before may come on top of it.
+//! What it sends of a task after the answer that the task is over is poison. No volume may hold poison, neither its own
+//! nor a neighbour's. What it writes after such an answer, or after a login that ended everything, must stay: nothing
+//! from before may overwrite it.
 
 use crate::choices::{BLOCK, BLOCKS, ROGUE};
 use linerate_io::{Buffer, Completion, Driver, Handle, Nanos, Outgoing, SocketOptions, Wait};

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     context::Core,
     engine::Operation,
-    operation::{self, Origin},
+    memory::operation::{self, Origin},
     pages::Moved,
     volume::{Medium, VolumeId},
 };
@@ -149,7 +149,7 @@ impl Connection {
         let write = match TargetWrite::begin(command, wanted, &session.params, slot) {
             Ok(write) => write,
             Err(error) => {
-                tracing::debug!(peer = %self.peer, %error, "a write is refused");
+                tracing::debug!(event = "write_refused", peer = %self.peer, %error, "a write is refused");
                 if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &work {
                     begun.nexus.end_write(begun.lun, extent);
                 }

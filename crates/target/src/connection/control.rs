@@ -1,7 +1,7 @@
 //! Full feature phase apart from SCSI commands: pings, text, logout, rejects, and the clock.
 
 use super::{Connection, Phase, inbound::Sink};
-use crate::{context::Core, joint::What};
+use crate::{context::Core, joint::What, target::Target};
 use linerate_io::{Driver, Nanos};
 use linerate_iscsi::{
     pdu::{
@@ -131,6 +131,7 @@ impl Connection {
         let own = session.device.as_ref().map(|device| device.target.name.clone());
         let addresses = core.service.portals().addresses(self.local);
         let service = &core.service;
+        let discovers_as = session.discovers_as.as_deref();
         let answer = |wanted: &str| {
             let named = |name: &str| match (wanted, &own) {
                 ("All", None) => true,
@@ -139,7 +140,8 @@ impl Connection {
                 (wanted, Some(own)) => own == name && wanted.eq_ignore_ascii_case(name),
                 (wanted, None) => wanted.eq_ignore_ascii_case(name),
             };
-            let targets = service.targets.iter().filter(|target| named(&target.name));
+            let may_see = |target: &Target| discovers_as.is_none_or(|initiator| target.admits(initiator));
+            let targets = service.targets.iter().filter(|target| named(&target.name) && may_see(target));
             Some(write_targets(targets.map(|target| (target.name.as_str(), addresses.as_slice()))))
         };
         let limit = session.params.peer_max_recv_data_segment_length;
@@ -152,7 +154,7 @@ impl Connection {
                 answers.data(&text);
             }
             Err(error) => {
-                tracing::debug!(peer = %self.peer, %error, "a text request is rejected");
+                tracing::info!(event = "protocol_error", peer = %self.peer, %error, "a text request is rejected");
                 session.text.reset();
                 self.reject(core, RejectReason::ProtocolError);
             }
@@ -198,25 +200,32 @@ impl Connection {
 
     /// Looks at the clock: logins that take too long, silent initiators, pings, stalled peers.
     pub(crate) fn check_time<D: Driver>(&mut self, core: &mut Core<D>) {
+        self.check_rest(core);
         let limits = &core.limits;
-        let owed = self.owed_since();
         let over = |since: Nanos, limit_s: f64| {
             limit_s > 0.0 && core.now.saturating_sub(since) as f64 > limit_s * 1e9
         };
-        let timed_out = match self.phase {
-            Phase::Closed => false,
+        let overdue = match self.phase {
+            Phase::Closed => None,
             Phase::Login | Phase::Farewell => {
-                over(self.opened.max(self.heard_in_full()), limits.login_timeout_s)
+                over(self.opened.max(self.heard_in_full()), limits.login_timeout_s).then_some((
+                    "login_timeout",
+                    "a connection did not log in, or close, in time (limits.login_timeout_s)",
+                ))
             }
-            Phase::Full => {
-                over(self.heard, limits.idle_timeout_s)
-                    || self.pinged.is_some_and(|since| over(since, limits.nop_timeout_s))
-                    || owed.is_some_and(|since| over(since, limits.stall_timeout_s))
+            Phase::Full if over(self.heard, limits.idle_timeout_s) => {
+                Some(("connection_dropped", "an initiator was silent (limits.idle_timeout_s)"))
             }
+            Phase::Full if self.pinged.is_some_and(|since| over(since, limits.nop_timeout_s)) => {
+                Some(("connection_dropped", "an initiator did not answer a ping (limits.nop_timeout_s)"))
+            }
+            Phase::Full => self.owed_since().filter(|since| over(*since, limits.stall_timeout_s)).map(|_| {
+                ("connection_dropped", "an initiator owed data, or room for answers (limits.stall_timeout_s)")
+            }),
         };
-        if timed_out {
+        if let Some((event, message)) = overdue {
             core.counters.timeouts += 1;
-            tracing::info!(peer = %self.peer, "closing a connection that did not answer in time");
+            tracing::warn!(event, peer = %self.peer, "{message}");
             return self.close(core);
         }
         if let Some(session) = &self.session {

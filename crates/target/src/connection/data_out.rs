@@ -9,9 +9,9 @@ use super::{
 use crate::{
     context::Core,
     engine::Operation,
-    operation,
+    memory::operation,
+    memory::pool::ChunkPool,
     pages::{Moved, Pages},
-    pool::ChunkPool,
     volume::Medium,
 };
 use linerate_io::{Driver, Seg};
@@ -33,7 +33,7 @@ impl Connection {
             Ok(_) if pdu.data_len == 0 => self.go_on_writing(core, task, false),
             Ok(_) => self.sink = Sink::Task { task, base: pdu.buffer_offset },
             Err(error) => {
-                tracing::debug!(peer = %self.peer, %error, "a write fails");
+                tracing::debug!(event = "write_refused", peer = %self.peer, %error, "a write fails");
                 self.fail_transfer(core, task, error.sense());
             }
         }

@@ -1,7 +1,7 @@
 //! Where received bytes go: a receive buffer that is small while little arrives, and payload's own place.
 
 use super::tasks::TaskId;
-use crate::{context::Core, pool::Chunks};
+use crate::{context::Core, memory::pool::Chunks};
 use linerate_io::{Buffer, Driver, Handle, Seg};
 use std::ops::Range;
 
@@ -110,9 +110,14 @@ impl Inbound {
         self.bytes = bytes;
     }
 
-    /// Starts to receive: payload into `segs`, which are those of `direct`, the rest into the buffer. Only a peer that has just filled
-    /// the buffer, or did so and has yet to send the rest (`expects_more`), gets a large one, because what is
-    /// handed out here stays out while the peer rests.
+    /// However much has arrived, the next receive needs no large buffer.
+    pub(super) fn stay_small(&mut self) {
+        self.filled = false;
+    }
+
+    /// Starts to receive: payload into `segs`, which are those of `direct`, the rest into the buffer. Only a peer that
+    /// has just filled the buffer, or did so and has yet to send the rest (`expects_more`), gets a large one: a buffer
+    /// stays in use while the peer sends nothing.
     pub(super) fn receive<D: Driver>(
         &mut self,
         stream: Handle,

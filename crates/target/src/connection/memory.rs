@@ -9,7 +9,7 @@ use super::{
     inbound::{DIRECT_MIN_BYTES, Direct, Sink},
     tasks::{Buffers, TaskId, Work},
 };
-use crate::{context::Core, joint::Joint, pool::pieces, volume::Medium};
+use crate::{context::Core, joint::Joint, memory::pool::pieces, volume::Medium};
 use linerate_io::{Driver, Nanos, Seg};
 
 impl Connection {

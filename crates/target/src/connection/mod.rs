@@ -25,8 +25,9 @@ mod steps;
 mod tasks;
 
 use crate::{
-    budget::{Budget, Share},
+    admission::Ticket,
     context::Core,
+    memory::budget::{Budget, Share},
     service::ConnectionKey,
 };
 
@@ -37,7 +38,7 @@ use linerate_iscsi::{
     login::LOGIN_DATA_BYTES_MAX,
     pdu::RejectReason,
 };
-use login::Login;
+use login::{Login, Rest};
 use management::Due;
 use outbound::Outbound;
 pub(crate) use outbound::SpareLists;
@@ -65,11 +66,13 @@ pub(crate) struct Ends {
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
     pub(crate) group: u16,
+    pub(crate) ticket: Ticket,
 }
 
 /// See the module text.
 pub(crate) struct Connection {
     key: ConnectionKey,
+    ticket: Ticket,
     stream: Handle,
     peer: SocketAddr,
     local: SocketAddr,
@@ -90,6 +93,8 @@ pub(crate) struct Connection {
     waits: u32,
     /// While logging in.
     login: Option<Box<Login>>,
+    /// A login that rests, after wrong proofs.
+    rest: Option<Box<Rest>>,
     /// From full feature phase until everything has come back.
     session: Option<Box<Session>>,
     receiver: Receiver,
@@ -117,9 +122,10 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new<D: Driver>(key: ConnectionKey, stream: Handle, ends: Ends, core: &Core<D>) -> Self {
-        let Ends { peer, local, group } = ends;
+        let Ends { peer, local, group, ticket } = ends;
         Self {
             key,
+            ticket,
             stream,
             peer,
             local,
@@ -132,6 +138,7 @@ impl Connection {
             moves_to: None,
             waits: 0,
             login: Some(Box::new(Login::new(core))),
+            rest: None,
             session: None,
             receiver: Receiver::new(LOGIN_DATA_BYTES_MAX),
             inbound: Inbound::new(),
@@ -152,6 +159,10 @@ impl Connection {
 
     pub(crate) fn key(&self) -> ConnectionKey {
         self.key
+    }
+
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.ticket
     }
 
     pub(crate) fn stream(&self) -> Handle {
@@ -223,6 +234,9 @@ impl Connection {
         core.counters.receives += 1;
         core.counters.bytes_received += count as u64;
         self.heard = core.now;
+        if self.phase == Phase::Login {
+            self.inbound.stay_small();
+        }
         self.resume(core);
     }
 
@@ -274,6 +288,7 @@ impl Connection {
     fn may_parse<D: Driver>(&self, core: &Core<D>) -> bool {
         self.blocked.is_none()
             && self.waits == 0
+            && self.rest.is_none()
             && !self.stalled
             && self.moves_to.is_none()
             && !self.outbound.is_full(core.answers.share_bytes())
@@ -291,17 +306,16 @@ impl Connection {
     }
 
     fn frame_error<D: Driver>(&mut self, core: &mut Core<D>, error: &FrameError) {
-        tracing::debug!(peer = %self.peer, %error, "closing a connection");
+        if matches!(error, FrameError::DataDigest | FrameError::HeaderDigest) {
+            core.counters.digest_errors += 1;
+            tracing::warn!(event = "digest_error", peer = %self.peer, "a connection is closed: {error}");
+        }
         match error {
             FrameError::DataDigest => {
-                core.counters.digest_errors += 1;
                 self.reject(core, RejectReason::DataDigest);
                 self.say_farewell();
             }
-            FrameError::HeaderDigest => {
-                core.counters.digest_errors += 1;
-                self.close(core);
-            }
+            FrameError::HeaderDigest => self.close(core),
             FrameError::TooLong { .. } => self.protocol_error(core, "a data segment beyond the limit"),
         }
     }
@@ -309,7 +323,7 @@ impl Connection {
     /// The peer broke the protocol in a way that cannot be mended.
     fn protocol_error<D: Driver>(&mut self, core: &mut Core<D>, what: &'static str) {
         core.counters.protocol_errors += 1;
-        tracing::debug!(peer = %self.peer, what, "closing a connection");
+        tracing::warn!(event = "protocol_error", peer = %self.peer, "a connection is closed: its peer sent {what}");
         if self.phase == Phase::Full {
             self.reject(core, RejectReason::ProtocolError);
             self.say_farewell();
@@ -327,7 +341,7 @@ impl Connection {
 
     /// Sends what has gathered, unless a send is under way.
     fn flush<D: Driver>(&mut self, core: &mut Core<D>) {
-        if self.phase == Phase::Closed || self.waits > 0 {
+        if self.phase == Phase::Closed || self.waits > 0 || self.rest.is_some() {
             return;
         }
         if self.outbound.send(self.stream, core) {
@@ -359,6 +373,7 @@ impl Connection {
             Phase::Full | Phase::Farewell => {}
         }
         self.moves_to = None;
+        self.end_rest(core);
         self.retract_all(core);
         self.awaiting.clear();
         self.blocked = None;

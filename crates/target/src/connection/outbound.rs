@@ -1,9 +1,9 @@
 //! Answers on their way out: one list is being sent while the next one gathers.
 
 use crate::{
-    budget::{Budget, Share},
     context::Core,
-    pool::{ChunkPool, Chunks},
+    memory::budget::{Budget, Share},
+    memory::pool::{ChunkPool, Chunks},
 };
 use linerate_io::{Driver, Handle, Nanos, Outgoing};
 

@@ -2,8 +2,8 @@
 
 use super::{outbound::Outbound, session::Session, tasks::Entry};
 use crate::{
+    memory::pool::{ChunkPool, Chunks, pieces},
     pages::Pages,
-    pool::{ChunkPool, Chunks, pieces},
 };
 use linerate_io::Seg;
 use linerate_iscsi::{

@@ -24,6 +24,8 @@ pub(super) struct Session {
     pub(super) text: TargetText,
     /// `None` in a discovery session.
     pub(super) device: Option<Device>,
+    /// The initiator of a discovery session, which sees only what it may log in to.
+    pub(super) discovers_as: Option<String>,
     pub(super) cid: u16,
     tsih: u16,
     /// Payload that waits for its data digest before it may touch a volume.
@@ -57,6 +59,7 @@ impl Session {
             window: TargetWindow::new(established.cmd_sn, established.stat_sn, limits.commands_per_session),
             text: TargetText::new(limits.text_bytes),
             device,
+            discovers_as: established.is_discovery().then(|| established.initiator_name.clone()),
             cid: established.cid,
             tsih: established.tsih,
             staged: Vec::new(),

@@ -2,9 +2,9 @@
 
 use super::{Connection, Phase, inbound::Sink};
 use crate::{
-    budget::Budget,
     context::Core,
     joint::{Joints, Order, Victims, What},
+    memory::budget::Budget,
 };
 use linerate_io::Driver;
 use linerate_iscsi::{

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     context::Core,
     engine::{Answer, Operation, Outcome},
-    operation,
-    pool::Chunks,
+    memory::operation,
+    memory::pool::Chunks,
     volume::{Medium, VolumeId},
 };
 use linerate_io::Driver;

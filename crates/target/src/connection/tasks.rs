@@ -1,9 +1,9 @@
 //! Commands in progress: a slab, so that a transfer tag leads straight to its task and nothing is allocated once warm.
 
 use crate::{
-    budget::Share,
     hold::Hold,
-    pool::{Charge, ChunkPool, Chunks},
+    memory::budget::Share,
+    memory::pool::{Charge, ChunkPool, Chunks},
     volume::VolumeId,
 };
 use linerate_io::{Nanos, Seg};
@@ -299,7 +299,7 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use super::{NewEntry, Tasks, Work};
-    use crate::{budget::Share, pool::ChunkPool};
+    use crate::memory::{budget::Share, pool::ChunkPool};
     use linerate_scsi::Reply;
 
     #[test]

@@ -357,7 +357,6 @@ impl Shop {
     fn warn(&self, warned: &[String]) -> Vec<String> {
         let pools = self.controller.warnings();
         for pool in pools.iter().filter(|pool| !warned.contains(pool)) {
-            tracing::warn!(pool, "this pool is nearly full; add disks, or delete what is not needed");
             for volume in self.controller.volumes_of(pool) {
                 if let Some(shown) = self.find(&volume) {
                     shown.unit.warn_of_space();

@@ -65,7 +65,7 @@ pub(super) async fn open(shop: Rc<Shop>, driver: Preference, inbox: Arc<Inbox>) 
     };
     let pools = shop.controller.pools();
     let service = Service::open(shop.runtime.clone(), Rc::new(around), pools).await?;
-    // Nobody else sets it.
+    // Only this thread sets it.
     let _ = shop.replication.set(service);
     Ok(())
 }
@@ -191,7 +191,7 @@ impl Surroundings for Around {
             if hosts {
                 for volume in &volumes {
                     if let Err(error) = shop.show_promoted(volume).await {
-                        tracing::error!(volume, %error, "this volume cannot be shown to hosts");
+                        tracing::error!(event = "volume_not_shown", volume, %error, "this volume cannot be shown to hosts");
                     }
                 }
                 return;

@@ -115,7 +115,12 @@ impl Shop {
             Err(error) => Err(error),
         };
         kept.map(|()| Answer::Moved(0)).map_err(|error| {
-            tracing::error!(volume = disk.name(), %error, "persistent reservations could not be kept");
+            tracing::error!(
+                event = "reservations_not_kept",
+                volume = disk.name(),
+                %error,
+                "persistent reservations could not be kept"
+            );
             Fault::Gone
         })
     }
@@ -198,7 +203,12 @@ impl Shop {
         let read = kept.filter_map(|(pool, volume, bytes)| match serde_json::from_slice(&bytes) {
             Ok(record) => Some((pool, volume, record)),
             Err(error) => {
-                tracing::error!(volume, %error, "how this volume was shown is lost; it is not shown");
+                tracing::error!(
+                    event = "volume_not_shown",
+                    volume,
+                    %error,
+                    "how this volume was shown is lost; it is not shown"
+                );
                 None
             }
         });

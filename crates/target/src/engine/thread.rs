@@ -56,7 +56,7 @@ fn run<D: Driver>(
     ready: &Ready,
 ) {
     let waker = driver.waker();
-    // Nobody else sets it.
+    // Only this thread sets it.
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
     let mut host = Host::new(driver);
     let (runtime, files) = (host.runtime(), host.files());
@@ -74,7 +74,7 @@ fn run<D: Driver>(
         && is_open
         && let Err(error) = serve(&mut host, inbox, &shop)
     {
-        tracing::error!(%error, "the I/O driver failed; the storage engine ends");
+        tracing::error!(event = "engine_failed", %error, "the I/O driver failed; the storage engine ends");
     }
     // Files that were made for a start that came to nothing.
     shop.controller.abandon();

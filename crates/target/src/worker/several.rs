@@ -86,12 +86,14 @@ impl<D: Driver> Worker<D> {
         let arrival = Arrival {
             socket,
             peer: connection.peer(),
+            ticket: connection.ticket(),
             group: connection.group(),
             received: connection.take_received(),
         };
         place.connection = None;
         place.generation = place.generation.wrapping_add(1);
         self.free.push(index);
+        self.core.service.connections().leaves(arrival.ticket);
         self.core.service.connection_moves(self.core.index, to);
         if let Some(mailbox) = self.core.service.mailboxes().get(to) {
             mailbox.post(Message::Adopt(arrival));
@@ -104,7 +106,11 @@ impl<D: Driver> Worker<D> {
         let ended = self.core.joints.end_overdue(self.core.now, limit_ns);
         if ended > 0 {
             self.core.counters.timeouts += ended;
-            tracing::info!(ended, "closing sessions in which a command did not come in time");
+            tracing::warn!(
+                event = "connection_dropped",
+                ended,
+                "sessions are closed in which a command did not come in time (limits.stall_timeout_s)"
+            );
             self.settle();
         }
     }

@@ -1,6 +1,6 @@
-//! One verified, rate-limited initiator beside each attack on another target of the same worker: its data stays right, it keeps
-//! at least half of its rate, and 99.9 % of its I/O takes less than 250 ms. Files are in memory, where there is such a file
-//! system: what is looked at is the array, not the host's disk.
+//! One verified, rate-limited initiator beside each attack on another target of the same worker: its data stays right, it
+//! keeps at least half of its rate, and 99.9 % of its I/O takes less than 250 ms. Files are in memory, where there is such
+//! a file system: this tests the array, not the host's disk.
 //!
 //! `LINERATE_NEIGHBOUR_SECONDS` says how long each attack lasts (2 s; the long proof takes 20).
 

@@ -2,7 +2,9 @@
 
 #![allow(dead_code)] // each test program uses its part
 
+pub(crate) mod logins;
 pub(crate) mod raw;
+pub(crate) mod served;
 
 use linerate_iscsi::{
     digest::digest,
@@ -331,10 +333,15 @@ impl Client {
 
     /// Opens a discovery session and asks it for everything.
     pub(crate) fn discover(addr: SocketAddr) -> String {
+        Self::discover_as(addr, "iqn.2026-11.lab.linerate:host", "All")
+    }
+
+    /// Opens a discovery session of an initiator and asks it for `wanted`.
+    pub(crate) fn discover_as(addr: SocketAddr, initiator: &str, wanted: &str) -> String {
         let mut client = Self::connect(addr);
-        let pdu = client.log_in(1, "InitiatorName=iqn.2026-11.lab.linerate:host\0SessionType=Discovery\0");
+        let pdu = client.log_in(1, &format!("InitiatorName={initiator}\0SessionType=Discovery\0"));
         assert!(matches!(pdu.response, Response::Login(response) if response.status.class == 0), "{pdu:?}");
-        let question = b"SendTargets=All\0";
+        let question = format!("SendTargets={wanted}\0").into_bytes();
         let request = TextRequest {
             immediate: true,
             final_pdu: true,
@@ -346,7 +353,7 @@ impl Client {
             exp_stat_sn: 0,
             data_len: question.len() as u32,
         };
-        client.send(|bhs| request.emit(bhs), question);
+        client.send(|bhs| request.emit(bhs), &question);
         String::from_utf8(client.receive().expect("a text response").data).unwrap()
     }
 

@@ -63,7 +63,7 @@ class TaskReport(_Report):
     done: float
     """Share, 0 to 1."""
     lacks_space: bool = False
-    """It waits for space where a disk lies."""
+    """It waits until a disk has space."""
 
 
 class RaidSetReport(_Report):

@@ -47,7 +47,7 @@ def show(client: ControlClient, seconds: float) -> None:
 
 
 def watch(client: ControlClient, seconds: float) -> None:
-    """Draws it anew until Ctrl-C: in place on a terminal, one picture after the other in a pipe."""
+    """Draws it again and again until Ctrl-C: in place on a terminal, one picture after the other in a pipe."""
     before, started = client.report(), time.monotonic()
     out = console()
     if not out.is_terminal:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
 from json import dumps
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,6 +21,7 @@ from linerate.errors import UserError
 if TYPE_CHECKING:
     from linerate import _core
     from linerate.array import ArrayConfig
+    from linerate.array.log import EventLog
 
 SCHEMA = "linerate.array/1"
 
@@ -35,10 +38,18 @@ def serve(
         bool, typer.Option("--control/--no-control", help="Let the other verbs look at it and manage it.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Portals and counters as JSON lines.")] = False,
+    log_format: Annotated[
+        Literal["text", "json"],
+        typer.Option("--log-format", help="How events are written to standard error."),
+    ] = "text",
+    log_level: Annotated[
+        Literal["error", "warning", "info", "debug"],
+        typer.Option("--log-level", help="The least important events that are written."),
+    ] = "info",
     create: Annotated[
         list[str] | None,
         typer.Option(
-            "--create", metavar="NAME", help="Make a RAID set, pool or volume anew: what it held is lost."
+            "--create", metavar="NAME", help="Create a RAID set, pool or volume again: what it held is lost."
         ),
     ] = None,
     yes: Yes = False,
@@ -53,54 +64,91 @@ def serve(
         raise UserError("array serve needs a file", "`linerate array serve --example > lab.toml` makes one")
     from linerate import _core
     from linerate.array import record
+    from linerate.array.log import EventLog
+    from linerate.array.systemd import notify
 
+    _keep_standard_files()
     config = load_array_file(file)
-    anew = tuple(create or ())
-    if anew:
-        confirm(f"Whatever {', '.join(anew)} held is lost. Make that anew?", yes)
+    names = tuple(create or ())
+    if names:
+        confirm(f"Everything on {', '.join(names)} is lost. Create it again?", yes)
     served = record.load(file)
-    record.check_volumes(config, served, anew)
+    record.check_volumes(config, served, names)
     ended = _ended_by_signal()
-    array = _core.Array.start(record.seam_json(config, served, anew))
-    keeper = record.Keeper(file, config, lambda: array.stats().get("storage", {}), _warn)
-    stats: dict[str, Any] = {}
-    try:
-        with keeper.keeping(), _managed(array, config, control) as (url, warning):
-            _tell_start(config, array.portals, url, warning, json)
-            while not ended.wait(0.2):
-                pass
-            stats = array.stats()
-    finally:
-        array.stop()
+    with EventLog(log_format, log_level) as log:
+        _warn(log, file, config)
+        array = _core.Array.start(record.seam_json(config, served, names))
+        keeper = record.Keeper(file, config, lambda: array.stats().get("storage", {}), log.report)
+        stats: dict[str, Any] = {}
+        try:
+            with keeper.keeping(), _managed(array, config, control, log) as url:
+                _tell_start(config, _places(array), url, json)
+                log.report(
+                    "info", "array_started", "the array serves", name=config.name, portals=_places(array)
+                )
+                if not notify(f"READY=1\nSTATUS=serving {', '.join(_places(array))}"):
+                    log.report(
+                        "warning", "notify_failed", "the service manager could not be told (NOTIFY_SOCKET)"
+                    )
+                while not ended.wait(0.2):
+                    pass
+                notify("STOPPING=1")
+                stats = array.stats()
+        finally:
+            array.stop()
+            log.report("info", "array_stopped", "the array has stopped", name=config.name)
     typer.echo(dumps({"schema": SCHEMA, "stats": stats}) if json else "stopped")
 
 
-def _warn(text: str) -> None:
-    typer.echo(f"warning: {text}", err=True)
+def _keep_standard_files() -> None:
+    """Opens what this process was started without: else a disk could get the number of standard error."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+
+
+def _warn(log: EventLog, file: Path, config: ArrayConfig) -> None:
+    """Tells what the owner should know before the array serves."""
+    from linerate.array.credentials import secret_warnings
+
+    for warning in secret_warnings(file, config):
+        log.report("warning", "weak_secret", warning)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    wanted = 2 * config.limits.sessions + config.limits.half_open_connections + 256
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        message = f"this process may open {soft} files, and its limits permit connections for {wanted}"
+        log.report("warning", "few_open_files", f"{message}: raise the hard limit (ulimit -Hn, LimitNOFILE)")
 
 
 @contextlib.contextmanager
-def _managed(array: _core.Array, config: ArrayConfig, control: bool) -> Iterator[tuple[str, str]]:
-    """Replicates, and answers the control API if that is wanted: its URL, and what to warn of."""
+def _managed(array: _core.Array, config: ArrayConfig, control: bool, log: EventLog) -> Iterator[str]:
+    """Replicates, reports what changes, and answers the control API if that is wanted: its URL."""
     from linerate.array.control import Service
     from linerate.array.replication import Replicating
+    from linerate.array.watch import Watch
 
-    with Replicating(array, config) as replicating:
+    with Replicating(array, config) as replicating, Watch(array.stats, replicating.status, log.report):
         if not control:
-            yield "", ""
+            yield ""
             return
         from linerate.array.control.server import ControlServer
 
         with ControlServer(Service(array, config, replicating), config) as server:
-            yield server.url, server.warning
+            if server.warning:
+                log.report("warning", "control_exposed", server.warning)
+            yield server.url
 
 
-def _tell_start(
-    config: ArrayConfig, portals: list[tuple[str, int]], url: str, warning: str, json: bool
-) -> None:
-    places = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in portals]
-    if warning:
-        typer.echo(f"warning: {warning}", err=True)
+def _places(array: _core.Array) -> list[str]:
+    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in array.portals]
+
+
+def _tell_start(config: ArrayConfig, places: list[str], url: str, json: bool) -> None:
     if json:
         targets = [target.model_dump(mode="json", exclude={"chap"}) for target in config.targets]
         typer.echo(dumps({"schema": SCHEMA, "portals": places, "targets": targets, "control": url or None}))

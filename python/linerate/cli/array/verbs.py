@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from json import dumps
+from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import typer
@@ -65,12 +66,23 @@ def examples(
 
 
 @app.command()
+def unit(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The array file.")],
+    user: Annotated[str, typer.Option("--user", help="The user that the service runs as.")] = "root",
+) -> None:
+    """Print a systemd unit that serves FILE.toml."""
+    from linerate.array.systemd import unit_text
+
+    typer.echo(unit_text(file, user), nl=False)
+
+
+@app.command()
 def show(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, metavar="S", help="How long rates are measured.")
     ] = 1.0,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Draw it anew until Ctrl-C; with --json an object per line.")
+        bool, typer.Option("--watch", "-w", help="Draw it until Ctrl-C; with --json an object per line.")
     ] = False,
     array: Which = None,
     token_file: Token = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -10,6 +10,7 @@ from typing import Self
 from linerate.array import ArrayConfig, load_array_file
 from linerate.errors import UserError
 from linerate.run import ArrayWatch, Load, SimulatedLoad
+from linerate.volumes import Cleared, Look, virtual
 from linerate.workload import RunSpec
 
 
@@ -34,9 +35,13 @@ class Ahead:
             return targets
         return [f"array:{volume.name}" for target in self.array.targets for volume in target.volumes]
 
-    def start(self, spec: RunSpec) -> Load:
+    def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
+        """A computed array holds nothing. A `linerate.run.Loader`, with `start`."""
+        return virtual(spec, names)
+
+    def start(self, cleared: Cleared) -> Load:
         """Starts the load of a step on an array that is new. Raises LinerateError."""
-        return SimulatedLoad(spec, self.array.seam_json())
+        return SimulatedLoad(cleared, self.array.seam_json())
 
     def watch(self, load: Load) -> ArrayWatch:
         """What the disks count, on the load's own clock."""

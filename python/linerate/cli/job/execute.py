@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import signal
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.analysis import summarise
 from linerate.cli.console import show_result
 from linerate.cli.view import View
-from linerate.cli.view.events import Failed, RunEnded
+from linerate.cli.view.events import Failed, RunEnded, RunStarted
 from linerate.report import write_report, write_vdbench_output
 from linerate.results import WorkloadSource
-from linerate.run import Execution, LoadStarter, LocalLoad, Outcome, Watcher, carry_out
+from linerate.run import Execution, Loader, Outcome, RunEvent, Watcher, carry_out
+from linerate.volumes import Consent
 from linerate.workload import Plan
 
 INTERRUPTED = 130
@@ -27,10 +29,12 @@ class Job:
     plan: Plan
     source: WorkloadSource
     directory: Path
+    consent: Consent
+    """What may be overwritten."""
+    loader: Loader
+    """Where the load runs: here, on the hosts of a cluster, or in virtual time."""
     report: bool = True
     vdbench_output: Path | None = None
-    start: LoadStarter = LocalLoad
-    """Where the load runs: here, on the hosts of a cluster, or in virtual time."""
     arrays: Watcher | None = None
     """Watches the disks of arrays, where somebody can."""
 
@@ -46,12 +50,19 @@ def execute(job: Job, view: View) -> int:
         job.plan if view.machine_readable or job.source.format != "preset" else _without_notes(job.plan),
         job.source,
         job.directory,
+        job.consent,
         notes_most=None if view.machine_readable else NOTES_SHOWN,
-        start=job.start,
+        loader=job.loader,
         arrays=job.arrays,
     )
-    with view:
-        outcome = carry_out(execution, view.show)
+    with ExitStack() as terminal:
+
+        def show(event: RunEvent) -> None:
+            if isinstance(event, RunStarted):  # until now a question may have been asked there
+                terminal.enter_context(view)
+            view.show(event)
+
+        outcome = carry_out(execution, show)
     return _conclude(job, view, outcome)
 
 
@@ -63,10 +74,12 @@ def _without_notes(plan: Plan) -> Plan:
 
 
 def _conclude(job: Job, view: View, outcome: Outcome) -> int:
-    """Tells how it went. An interrupted run gets no report: the user wants the prompt, and `report` can make it."""
+    """Tells how it went. An interrupted run gets no report: the user wants the prompt, and `report` can make it; nor
+    does one that has measured nothing."""
     run, error = outcome.run, outcome.error
     report = None
-    if outcome.state != "interrupted" and run.manifest.steps:
+    has_result = bool(run.manifest.steps) and bool(run.intervals["ios"].sum())
+    if outcome.state != "interrupted" and has_result:
         report = write_report(run) if job.report else None
         if job.vdbench_output is not None:
             write_vdbench_output(run, job.vdbench_output)
@@ -88,16 +101,17 @@ def _conclude(job: Job, view: View, outcome: Outcome) -> int:
         )
     )
     if not view.machine_readable:
-        _tell(outcome, report)
+        _tell(outcome, report, has_result=has_result)
     if error is not None:
         raise error
     return code
 
 
-def _tell(outcome: Outcome, report: Path | None) -> None:
+def _tell(outcome: Outcome, report: Path | None, *, has_result: bool) -> None:
     run = outcome.run
     if outcome.state != "interrupted":
-        show_result(summarise(run), run.manifest.validity)
+        if has_result:
+            show_result(summarise(run), run.manifest.validity)
     else:
         sys.stdout.write(f"interrupted; what was measured is kept: linerate report {run.path}\n")
     if report is not None:

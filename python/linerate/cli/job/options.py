@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,13 +12,14 @@ from pydantic import BaseModel, ValidationError
 
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
-from linerate.workload import LunMap, Overrides, SessionOptions, load_workload
+from linerate.workload import LunMap, Overrides, Plan, SessionOptions, load_workload
 from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
 from linerate.workload.units import SIZE_FORM, parse_size
 
 Lenient = Literal["auto"] | bool
 Model = TypeVar("Model", bound=BaseModel)
 _STAND_IN = "iscsi://127.0.0.1/iqn.2026-11.lab.linerate:stand-in/0"
+_LARGEST_CPU = 65_535
 _GROUPS = ("iscsi", "multipath")
 """What --set sets options of."""
 
@@ -48,6 +50,12 @@ class Asked:
             return self.preset
         return list(self.files) if len(self.files) > 1 else self.files[0]
 
+    def plan(self, lenient: Lenient, overrides: Overrides) -> Plan:
+        """Its runs, with these changes. Raises UserError."""
+        return load_workload(
+            self.source, substitutions=self.substitutions, lenient=lenient, overrides=overrides
+        )
+
     def workload_source(self) -> WorkloadSource:
         """For the manifest: the name and the text as it was."""
         texts = [Path(file).read_text("utf-8", errors="replace") for file in self.files]
@@ -65,8 +73,8 @@ def size_bytes(text: str | None) -> int | None:
         raise UserError(f"--size {text}: no size", f"write {SIZE_FORM}") from error
 
 
-def cpu_list(text: str | None) -> tuple[int, ...] | None:
-    """CPU numbers of a list such as 0,2-3."""
+def cpu_list(text: str | None, *, here: bool) -> tuple[int, ...] | None:
+    """CPU numbers of a list such as 0,2-3. Raises UserError, if it is for `here` also for CPUs that may not be used."""
     if text is None:
         return None
     cpus: list[int] = []
@@ -74,7 +82,13 @@ def cpu_list(text: str | None) -> tuple[int, ...] | None:
         first, dash, last = part.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
             raise UserError(f"--cpus {text}: {part!r} is no CPU or range", "write numbers and ranges: 0,2-3")
+        if max(int(first), int(last or first)) > _LARGEST_CPU:
+            raise UserError(f"--cpus {text}: no host has a CPU {part}", "write numbers and ranges: 0,2-3")
         cpus.extend(range(int(first), int(last or first) + 1))
+    allowed = os.sched_getaffinity(0)
+    if here and (strange := [cpu for cpu in cpus if cpu not in allowed]):
+        usable = ",".join(map(str, sorted(allowed)))
+        raise UserError(f"--cpus {text}: this process may not use CPU {strange[0]}", f"it may use {usable}")
     return tuple(cpus)
 
 
@@ -154,5 +168,5 @@ def with_targets(
 def _volume_names(asked: Asked, overrides: Overrides, lenient: Lenient) -> list[str]:
     """Names of all volumes of the workload, read with every volume on a stand-in."""
     stand_in = replace(overrides, luns=LunMap({"*": _STAND_IN}))
-    plan = load_workload(asked.source, substitutions=asked.substitutions, lenient=lenient, overrides=stand_in)
+    plan = asked.plan(lenient, stand_in)
     return list(dict.fromkeys(volume.name for step in plan.steps() for volume in step.spec.volumes))

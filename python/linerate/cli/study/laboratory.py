@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from linerate.study import StudyDirectory
+    from pathlib import Path
+
+    from linerate.study import Study
     from linerate.study.laboratory import Laboratory
+    from linerate.volumes import Consent
 
 
-def laboratory_for(directory: StudyDirectory) -> Laboratory:
-    """The laboratory that has every SAN of a study."""
-    if all(san.hosts for san in directory.study.sans):
+def laboratory_for(study: Study, folder: Path, consent: Consent) -> Laboratory:
+    """The laboratory that has every SAN of a study with that directory; `consent` is for volumes of hosts that exist.
+
+    Raises RefusedError for what lies on these and may not be overwritten.
+    """
+    if all(san.hosts for san in study.sans):
         from linerate.study.laboratory.hosts import HostLaboratory
 
-        return HostLaboratory(directory.path)
+        laboratory = HostLaboratory(folder, consent)
+        consent.check_names(_volumes(study))
+        laboratory.give_free(study)
+        return laboratory
     from linerate.study.laboratory.virtual import VirtualLaboratory
 
-    return VirtualLaboratory(directory.path)
+    return VirtualLaboratory(folder)
+
+
+def _volumes(study: Study) -> Iterator[tuple[str, str]]:
+    """Names and URLs of all volumes: those of workloads and those of hosts."""
+    from linerate.study.laboratory.places import placed_volume
+
+    yield from (
+        ("", placed_volume(url).url) for san in study.sans for host in san.hosts for url in host.volumes
+    )
+    specs = (workload.spec for workload in study.workloads if workload.spec is not None)
+    yield from ((volume.name, "") for spec in specs for volume in spec.volumes)

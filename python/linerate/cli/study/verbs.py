@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linerate.cli.job import flags
 from linerate.cli.place import place_of
 from linerate.cli.study.kind import prepare, study_file
 from linerate.errors import LinerateError, UserError
 
 if TYPE_CHECKING:
-    from linerate.study import StudyDirectory
+    from linerate.study import Study, StudyDirectory
+    from linerate.study.laboratory import Laboratory
 
 
 app = typer.Typer(name="study", help="Compare configurations of a SAN.", no_args_is_help=True)
@@ -29,6 +31,7 @@ MoreBlocks = Annotated[
     typer.Option("--blocks", metavar="N", min=1, help="Lengthen the study to so many blocks in all."),
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Another order of the runs.")]
+Overwrite = flags.Overwrite
 Output = Annotated[Path | None, typer.Option(metavar="DIR", help="The study directory.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text, one object per line.")]
 
@@ -50,6 +53,7 @@ def run(
     quick: Quick = False,
     blocks: Blocks = None,
     seed: Seed = None,
+    overwrite: Overwrite = None,
     output: Output = None,
     json: Json = False,
 ) -> None:
@@ -61,12 +65,15 @@ def run(
     study = load_study(path, quick=quick, seed=seed, blocks=blocks)
     place = output or place_of(study.name)
     source = path.read_text(encoding="utf-8-sig")
+    laboratory = _laboratory(study, place, overwrite, json=json)
     directory = StudyDirectory.create(place, study, source=source, source_name=path.name)
-    _conduct(directory, json=json)
+    _conduct(directory, laboratory, json=json)
 
 
 @app.command()
-def resume(directory: Directory, blocks: MoreBlocks = None, json: Json = False) -> None:
+def resume(
+    directory: Directory, blocks: MoreBlocks = None, overwrite: Overwrite = None, json: Json = False
+) -> None:
     """Go on with a study that was interrupted, by whatever: same plan, without the steps that are done.
 
     With --blocks also one that is complete: more blocks, where verdicts are undecided.
@@ -79,7 +86,10 @@ def resume(directory: Directory, blocks: MoreBlocks = None, json: Json = False) 
         raise UserError(f"{directory} is being run by another process", "wait for it, or stop it")
     if blocks is not None:
         opened = lengthen(directory, blocks)
-    _conduct(opened, json=json)
+    if opened.is_complete:
+        _judge(opened, json=json)
+        return
+    _conduct(opened, _laboratory(opened.study, directory, overwrite, json=json), json=json)
 
 
 @app.command()
@@ -109,9 +119,16 @@ def verdict(directory: Directory, json: Json = False) -> None:
     _judge(StudyDirectory.open(directory), json=json)
 
 
-def _conduct(directory: StudyDirectory, *, json: bool) -> None:
-    """Conducts, then judges. One that failed or was stopped is left for `resume`; `verdict` judges it as it is."""
+def _laboratory(study: Study, folder: Path, overwrite: list[str] | None, *, json: bool) -> Laboratory:
+    """Where the study runs, with the user's consent to what it overwrites there."""
+    from linerate.cli.job.overwrite import consent_of
     from linerate.cli.study.laboratory import laboratory_for
+
+    return laboratory_for(study, folder, consent_of(overwrite, json=json))
+
+
+def _conduct(directory: StudyDirectory, laboratory: Laboratory, *, json: bool) -> None:
+    """Conducts, then judges. One that failed or was stopped is left for `resume`; `verdict` judges it as it is."""
     from linerate.cli.study.show import progress
     from linerate.study.conduct import conduct
 
@@ -121,7 +138,7 @@ def _conduct(directory: StudyDirectory, *, json: bool) -> None:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     tell = progress(directory.study, json=json)
     try:
-        done = conduct(directory.path, laboratory_for(directory), tell)
+        done = conduct(directory.path, laboratory, tell)
     except (KeyboardInterrupt, LinerateError):
         typer.echo(f"go on with: linerate study resume {directory.path}", err=True)
         raise

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linerate.cli.view.events import Figures, Happened, Latency, PathFigures
+from linerate.cli.view.events import Figures, Happened, Latency, PathFigures, VolumesFound
+from linerate.volumes import columns, on_host, size_text
 
 BLANK = "-"
 
@@ -98,6 +99,15 @@ def path_lines(paths: Sequence[PathFigures]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def volume_lines(event: VolumesFound) -> list[str]:
+    """What the run writes to, and what lies there."""
+    rows = (
+        (on_host(one.host, one.volume), one.target, size_text(one.size_bytes), one.found)
+        for one in event.volumes
+    )
+    return ["writes to", *columns(rows)]
 
 
 def place(event: Happened) -> str:

@@ -23,6 +23,8 @@ from linerate.run.events import (
     RunStarted,
     StepEnded,
     StepStarted,
+    VolumeFound,
+    VolumesFound,
 )
 
 __all__ = [
@@ -39,6 +41,8 @@ __all__ = [
     "RunStarted",
     "StepEnded",
     "StepStarted",
+    "VolumeFound",
+    "VolumesFound",
 ]
 
 
@@ -70,5 +74,15 @@ class Failed(Record):
         return cls(message=error.message, hint=error.hint, blame=error.blame, exit_code=error.exit_code)
 
 
-AnyEvent = RunStarted | Notice | StepStarted | IntervalMeasured | Happened | StepEnded | RunEnded | Failed
+AnyEvent = (
+    RunStarted
+    | VolumesFound
+    | Notice
+    | StepStarted
+    | IntervalMeasured
+    | Happened
+    | StepEnded
+    | RunEnded
+    | Failed
+)
 LINES: TypeAdapter[AnyEvent] = TypeAdapter(Annotated[AnyEvent, Field(discriminator="type")])

@@ -17,7 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from linerate.cli.view.columns import COLUMNS, PATH_HEADINGS, Column, path_cells, place
+from linerate.cli.view.columns import COLUMNS, PATH_HEADINGS, Column, path_cells, place, volume_lines
 from linerate.cli.view.events import (
     AnyEvent,
     Figures,
@@ -28,6 +28,7 @@ from linerate.cli.view.events import (
     RunStarted,
     StepEnded,
     StepStarted,
+    VolumesFound,
 )
 
 INTERVALS_SHOWN = 12
@@ -57,6 +58,9 @@ class LiveView:
         match event:
             case RunStarted():
                 self._out.print(Text(f"{event.name}: {event.steps} steps, run directory {event.directory}"))
+            case VolumesFound():
+                for line in () if event.asked else volume_lines(event):
+                    self._out.print(Text(line))
             case Notice():
                 self._out.print(Text(f"note: {event.message}", style="yellow"))
             case StepStarted():

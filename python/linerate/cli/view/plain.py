@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import Self, TextIO
 
-from linerate.cli.view.columns import COLUMNS, path_lines, place
+from linerate.cli.view.columns import COLUMNS, path_lines, place, volume_lines
 from linerate.cli.view.events import (
     AnyEvent,
     Figures,
@@ -16,6 +16,7 @@ from linerate.cli.view.events import (
     RunStarted,
     StepEnded,
     StepStarted,
+    VolumesFound,
 )
 
 HEADER_EVERY = 30
@@ -38,6 +39,9 @@ class PlainView:
         match event:
             case RunStarted():
                 self._write(f"run directory {event.directory}")
+            case VolumesFound():
+                for line in volume_lines(event):
+                    self._write(line)
             case Notice():
                 self._write(f"note: {event.message}")
             case StepStarted():

@@ -12,8 +12,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import quote
 
+from linerate.filename import file_names
 from linerate.report.vdbench import flatfile, histogram, layout
 from linerate.report.vdbench.rows import StepRows, step_rows
 from linerate.results import RunDirectory, StepRecord
@@ -26,7 +26,7 @@ def write_vdbench_output(run: RunDirectory, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     steps = [(record, step_rows(run, record)) for record in run.manifest.steps]
     names = sorted({name for _, rows in steps for name in rows.volumes})
-    links = [(name, file_of(name)) for name in names]
+    links = [(name, f"{file}.html") for name, file in file_names(names, _FILES).items()]
     _write(directory / "summary.html", "summary", _summary(steps, links))
     _write(directory / "totals.html", "totals", _totals(steps))
     _write(directory / "logfile.html", "logfile", _log(run))
@@ -35,12 +35,6 @@ def write_vdbench_output(run: RunDirectory, directory: Path) -> None:
     _write(directory / "histogram.html", "histogram", histogram.lines(run))
     for name, file in links:
         _write(directory / file, f"report for sd={name}", _volume(steps, name))
-
-
-def file_of(volume: str) -> str:
-    """The file of a volume: its name, made safe for a file system and unlike any other report's."""
-    safe = quote(volume, safe="-_.")[:200]
-    return f"{safe}_sd.html" if safe.lower() in _FILES or safe.startswith(".") else f"{safe}.html"
 
 
 def _write(path: Path, title: str, lines: Iterable[str | layout.Link]) -> None:

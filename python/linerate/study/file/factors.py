@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from linerate.errors import UserError
 from linerate.study.model import SettingValue
+from linerate.workload.plan import RUNS_MAX
 
 
 def combinations(
@@ -21,8 +22,16 @@ def combinations(
 ) -> Iterator[dict[str, SettingValue]]:
     """The settings of every case, the baseline (all first values) first.
 
-    Raises UserError for a fraction that these factors do not have.
+    Raises UserError for too many of them, and for a fraction that these factors do not have.
     """
+    count = math.prod(len(values) for values in factors.values()) // fraction
+    if count > RUNS_MAX:
+        shown = " x ".join(f"{len(values)} {name}" for name, values in factors.items())
+        over = f", over {fraction}" if fraction > 1 else ""
+        raise UserError(
+            f"factors: {count:,} combinations ({shown}{over}); at most {RUNS_MAX:,}",
+            "leave out factors or values, or take a larger fraction",
+        )
     if fraction == 1:
         for values in itertools.product(*factors.values()):
             yield dict(zip(factors, values, strict=True))

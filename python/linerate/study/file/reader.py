@@ -5,6 +5,7 @@ Errors name file, line and key; all of them are reported at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -143,6 +144,9 @@ class _Reader:
             claims=tuple(test for test in claims if {test.case, test.against} <= names),
             repeat=self._repeat(),
         )
+        if (what := Plan(study).too_long(study.repeat.blocks_max)) is not None:
+            self._error(("repeat", "blocks_max"), what, "ask for fewer blocks, cases or workloads")
+            return None
         self._told_apart(study)
         self._can_be_had(study)
         return study
@@ -182,7 +186,7 @@ class _Reader:
         )
 
     def _once(self, kind: str, names: Sequence[str]) -> None:
-        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        for name in (name for name, number in Counter(names).items() if number > 1):
             self._error((kind,), f"{name} is named twice", "give each its own name")
 
     def _san(self, key: Key, table: SanTable) -> San:

@@ -10,7 +10,7 @@ to change from here: such settings are refused.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -20,15 +20,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from linerate.cluster import apportion
 from linerate.errors import HostError, InternalError, UserError
 from linerate.host import HostSettings, HostTarget, Journal, catalogue, unproven
-from linerate.run import Load, LocalLoad
+from linerate.run import Here, Load
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.faults import FAULTS
-from linerate.study.laboratory.measure import Run, measure
+from linerate.study.laboratory.measure import Run, measure, placed
 from linerate.study.laboratory.multipath import PREFIX
 from linerate.study.laboratory.places import owners, place, placed_volume, reached
 from linerate.study.laboratory.remote import RemoteSettings
 from linerate.study.laboratory.settings import hand_of
-from linerate.study.model import RealHost, San, Settings, Workload
+from linerate.study.model import RealHost, San, Settings, Study, Workload
+from linerate.volumes import Cleared, Consent, Look, written
 from linerate.workload import RunSpec
 
 if TYPE_CHECKING:
@@ -48,10 +49,11 @@ class _Hands(Protocol):
 
 
 class HostLaboratory:
-    """Hosts that exist. `folder` is the study directory."""
+    """Hosts that exist. `folder` is the study directory, `consent` says what may be overwritten."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, consent: Consent) -> None:
         self._folder = folder
+        self._consent = consent
         self._up: _Up | None = None
 
     def bring_up(self, san: San, cases: Iterable[Settings]) -> Mapping[str, Any]:
@@ -62,11 +64,7 @@ class HostLaboratory:
             for host in san.hosts:
                 up.hands[host.name] = self._hands(host, stack)
             up.all_do(lambda hands: hands.restore())
-            if any(not host.is_here for host in san.hosts):
-                from linerate.cluster import Cluster
-
-                places = [place(host) for host in san.hosts]
-                up.cluster = stack.enter_context(Cluster(places, address=san.control_address))
+            up.cluster = _cluster(san, stack)
             up.stack = stack.pop_all()
         self._up = up
         return {**up.facts(), "unproven": unproven(dict.fromkeys(name for case in cases for name in case))}
@@ -79,6 +77,35 @@ class HostLaboratory:
         remote = RemoteSettings(place(host), target, sudo=host.sudo)
         stack.callback(remote.close)
         return remote
+
+    def survey(self, study: Study) -> tuple[Look, ...]:
+        """What lies on all volumes that some workload writes to, before anything is changed; each SAN's hosts look at
+        their own. Raises LinerateError."""
+        found: dict[tuple[str, str], Look] = {}
+        for san in study.sans:
+            loads = [one for one in study.workloads if one.san == san.name and one.spec is not None]
+            if not any(written(one.spec) for one in loads if one.spec is not None):
+                continue
+            with ExitStack() as stack:
+                up = _Up(san.hosts, cluster=_cluster(san, stack))
+                for workload in loads:
+                    run = self._run(up, workload, self._folder, {})
+                    spec = placed(workload, run)
+                    looks = run.loader.look(spec, written(spec))
+                    found |= {(look.host, look.url): look for look in looks}
+        return tuple(found.values())
+
+    def _run(self, up: _Up, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Run:
+        volumes = [placed_volume(url) for host in up.hosts for url in host.volumes]
+        loader = _Hosts(up, workload)
+        return Run(workload, up.settings, volumes, directory, record, self._consent, loader)
+
+    def give_free(self, study: Study) -> None:
+        """Judges what the study would overwrite, and asks where somebody can be asked, before anything is changed.
+
+        Raises RefusedError.
+        """
+        self._consent = self._consent.once(self.survey(study))
 
     def apply(self, settings: Settings) -> SetUp:
         """See `Laboratory`. A setting that one host lacks is refused, and the others are left without it."""
@@ -101,11 +128,11 @@ class HostLaboratory:
         up = self._opened
         if workload.lan:
             raise UserError(f"{workload.name}: LAN streams need a topology", "leave lan out on real hosts")
-        volumes = [placed_volume(url) for host in up.hosts for url in host.volumes]
-        start = _Start(up, workload)
         several = {"settings_by_host": up.readback} if len(up.hosts) > 1 else {}
-        found = measure(Run(workload, up.settings, volumes, directory, {**record, **several}, start=start))
-        if lost := start.lost():
+        run = self._run(up, workload, directory, {**record, **several})
+        found = measure(run)
+        assert isinstance(run.loader, _Hosts)
+        if lost := run.loader.lost():
             told = "; ".join(f"host {name} was lost ({why})" for name, why in lost.items())
             raise HostError(f"degraded: {told}", "see that the host is up; the run is made again")
         return found
@@ -179,8 +206,18 @@ class _Up:
         }
 
 
-class _Start:
-    """Starts a workload's load where its volumes belong, and knows afterwards which hosts were lost."""
+def _cluster(san: San, stack: ExitStack) -> Cluster | None:
+    """Workers on its hosts; none if this machine is the only one."""
+    if all(host.is_here for host in san.hosts):
+        return None
+    from linerate.cluster import Cluster
+
+    places = [place(host) for host in san.hosts]
+    return stack.enter_context(Cluster(places, address=san.control_address))
+
+
+class _Hosts:
+    """Starts a workload's load where its volumes belong, and knows afterwards which hosts were lost. A `Loader`."""
 
     def __init__(self, up: _Up, workload: Workload) -> None:
         self._up = up
@@ -188,11 +225,17 @@ class _Start:
         self._owners = dict(zip(names, owners(up.hosts), strict=False))
         self._lost: Callable[[], Mapping[str, str]] = dict
 
-    def __call__(self, spec: RunSpec) -> Load:
-        """A `linerate.run.LoadStarter`."""
+    def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
+        """See `linerate.run.Loader`."""
         if self._up.cluster is None:
-            return LocalLoad(spec)
-        load = self._up.cluster.start_parts(apportion(spec, self._owners))
+            return Here().look(spec, names)
+        return self._up.cluster.look_at_parts(apportion(spec, self._owners), names)
+
+    def start(self, cleared: Cleared) -> Load:
+        """See `linerate.run.Loader`."""
+        if self._up.cluster is None:
+            return Here().start(cleared)
+        load = self._up.cluster.start_parts(apportion(cleared.spec, self._owners), cleared)
         self._lost = lambda: load.lost
         return load
 

@@ -16,10 +16,11 @@ from linerate.analysis.verdict import figures_of
 from linerate.errors import UserError
 from linerate.lab.lan import lan_mib_s
 from linerate.results import WorkloadSource
-from linerate.run import Beside, Counters, Execution, LoadStarter, LocalLoad, RunEvent, Watcher, carry_out
+from linerate.run import Beside, Counters, Execution, Loader, RunEvent, Watcher, carry_out
 from linerate.study.laboratory.base import Measured
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Settings, Workload
+from linerate.volumes import Consent
 from linerate.workload import Plan, PlannedRun, RunSpec, SessionOptions, StreamSpec, VolumeSpec
 from linerate.workload.plan import Step
 from linerate.workload.spec import OpenArrival, PathSpec, SizeMix
@@ -55,11 +56,13 @@ class Run:
     volumes: Sequence[Placed]
     directory: Path
     record: Mapping[str, Any]
+    consent: Consent
+    """What it may overwrite."""
+    loader: Loader
+    """Starts the load: in this process, or on the hosts of a cluster."""
     counters: Counters | None = None
     line_rates: Mapping[str, float] | None = None
     """Port -> bits per second, to tell how full a line was."""
-    start: LoadStarter = LocalLoad
-    """Starts the load: in this process, or on the hosts of a cluster."""
     beside: Beside | None = None
     """What happens around it."""
     arrays: Watcher | None = None
@@ -75,9 +78,10 @@ def measure(run: Run) -> Measured:
         plan,
         WorkloadSource(name=workload.name, format="study"),
         run.directory,
+        run.consent,
         counters=run.counters,
         san=run.record,
-        start=run.start,
+        loader=run.loader,
         beside=run.beside,
         arrays=run.arrays,
     )

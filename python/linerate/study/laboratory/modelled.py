@@ -14,12 +14,13 @@ from typing import Any
 
 from linerate.host import SetUp
 from linerate.lab.keeper.arrays import array_config
-from linerate.run import ArrayWatch, Load, SimulatedLoad
+from linerate.run import ArrayWatch, Load, SimulatedLoad, VirtualSan
 from linerate.san import Topology
 from linerate.study.laboratory.base import Measured
 from linerate.study.laboratory.measure import Placed, Run, measure
 from linerate.study.laboratory.settings import changed_topology, is_of_load, is_of_storage
 from linerate.study.model import Settings, SettingValue, Workload
+from linerate.volumes import Cleared, Consent
 
 _NONE_HERE = "in modelled time there is neither a network nor a host"
 
@@ -55,10 +56,22 @@ class ModelledSan:
                 tuple(Placed(f"array:{volume.name}") for volume in array.volumes),
                 directory,
                 {**record, "facts": dict(self.facts())},
-                start=partial(SimulatedLoad, array_json=array_config(array).seam_json()),
+                Consent.nothing(),
+                _Computed(array_config(array).seam_json()),
                 arrays=partial(_watched, array.name),
             )
         )
+
+
+class _Computed(VirtualSan):
+    """Loads run in virtual time, each on an array that is new."""
+
+    def __init__(self, array_json: str) -> None:
+        self._array_json = array_json
+
+    def start(self, cleared: Cleared) -> Load:
+        """See `Loader`."""
+        return SimulatedLoad(cleared, self._array_json)
 
 
 def _watched(name: str, load: Load) -> ArrayWatch:

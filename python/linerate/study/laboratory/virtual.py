@@ -16,7 +16,7 @@ from linerate.lab.awake import kept_awake
 from linerate.lab.lan import LanTraffic
 from linerate.lab.replication import Replication
 from linerate.lab.sockets import ArrayWaits
-from linerate.run import watch
+from linerate.run import VirtualSan, watch
 from linerate.san import Host, Link, Nic, Storage, Switch, Topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.faults import faults_of
@@ -35,6 +35,7 @@ from linerate.study.laboratory.settings import (
     replicates,
 )
 from linerate.study.model import San, Settings, SettingValue, Workload
+from linerate.volumes import Consent
 
 JOURNAL = "settings.jsonl"
 
@@ -166,6 +167,8 @@ class _Up:
                     tuple(self._volumes()),
                     directory,
                     {**record, "facts": {**self.facts(), **({"lan": traffic.tool} if streams else {})}},
+                    Consent.nothing(),
+                    VirtualSan(),
                     counters=lambda: {
                         name: value for one in counted for name, value in one.counters().items()
                     },

@@ -37,6 +37,7 @@ def load_vdbench(
     overrides: Overrides | None = None,
 ) -> Plan:
     """The plan of parameter files read as one. Raises UserError with everything that is wrong."""
+    _refuse_others(paths[0])
     given = dict(substitutions or {})
     wanted = overrides or Overrides()
     if lenient != "auto":
@@ -50,6 +51,20 @@ def load_vdbench(
             return _load(paths, given, wanted, lenient=True)
         except UserError:
             raise strict_error from None
+
+
+def _refuse_others(path: Path) -> None:
+    """A job file of fio has a section in brackets where vdbench has a keyword."""
+    try:
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return  # told when it is read
+    first = next((line.strip() for line in lines if line.strip() and line.strip()[0] not in "#;*/"), "")
+    if first.startswith("[") and first.endswith("]"):
+        raise UserError(
+            f"{path}: {first} begins a job file of fio, which Linerate does not read",
+            "write a vdbench file (docs/vdbench.md) or a TOML file (docs/workload.md)",
+        )
 
 
 def _load(
@@ -72,6 +87,8 @@ def _load(
     for block, form in ((Block.SD, "sd=sd1,lun=/dev/sdb"), (Block.RD, "rd=rd1,wd=wd1,elapsed=30")):
         if not blocks[block] and not problems.errors:
             problems.error(where, f"no {block.value}= in the file", f"write for example {form}")
+    if not problems.errors:
+        overrides.luns.check([(sd.name, sd.lun or "") for sd in workload.sds.values()])
     steps = [] if problems.errors else expand(workload, overrides, problems)
     problems.raise_if_any()
     plan = Plan(

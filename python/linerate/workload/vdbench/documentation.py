@@ -28,7 +28,11 @@ linerate run sweep.vdb threads=16                          # $threads and !threa
 `lun=` takes a path, a block device, `iscsi://[user%secret@]host[:port]/target/lun` or `null:8g`. `--map NAME=TARGET`
 puts an SD elsewhere without an edit: by its name (`sd1`), by its lun (`\\\\.\\PhysicalDrive1`) or by a pattern with one
 `*`. In the target `{n}` is the number at the end of the SD's name, or of its lun if the name has none; `{n-1}` counts
-from 0. A Windows device must be mapped.
+from 0. A Windows device must be mapped. A `--map` that means no SD is refused.
+
+A file that does not exist is made if the SD has a `size=`, and never in `/dev`: a device that is missing stays missing.
+[What a target may be, and what a run overwrites](workload.md#what-a-target-may-be) holds here, too. All loops together
+may come to 10,000 runs.
 
 ## Strict and lenient reading
 

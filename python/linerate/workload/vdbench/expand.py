@@ -15,13 +15,14 @@ maximum.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from linerate.workload.overrides import Overrides
-from linerate.workload.plan import CONTROLLED, UNCONTROLLED, PlannedRun, Rate, Step
+from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, Rate, Step
 from linerate.workload.problems import Place, Problems
 from linerate.workload.spec import Limits, RunSpec, SizeMix, StreamSpec
 from linerate.workload.vdbench.settings import General, Loop, Rd, Sd, Seek, Wd, matches
@@ -29,7 +30,6 @@ from linerate.workload.vdbench.streams import StreamContext, make_streams
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE
 from linerate.workload.vdbench.volumes import VolumeMaker
 
-_MOST_STEPS = 100_000
 _FORMAT_ELAPSED_S = 360_000.0
 """Long enough for any fill: the run ends at the end of the volumes."""
 _TOTAL_SIZES = 100
@@ -52,16 +52,37 @@ class Workload:
 def expand(workload: Workload, overrides: Overrides, problems: Problems) -> list[Step]:
     """The steps of all RDs in order, with the fill of formatsds=yes before them."""
     expander = _Expander(workload, overrides, problems)
-    steps: list[Step] = []
-    for rd in workload.rds:
-        for step in expander.steps_of(rd):
-            steps.append(step)
-            if len(steps) > _MOST_STEPS:
-                problems.error(rd.place, f"rd={rd.name}: more than {_MOST_STEPS} runs", "shorten the lists")
-                return steps
+    if expander.too_many_runs():
+        return []
+    steps = [step for rd in workload.rds for step in expander.steps_of(rd)]
     if workload.general.format_sds and steps:
         steps.insert(0, _format_step(steps, workload.general))
     return steps
+
+
+@dataclass(frozen=True, slots=True)
+class _SdSet:
+    """One selection of SDs: its loop text, and the SD names for each WD."""
+
+    loop_text: tuple[tuple[str, str], ...]
+    per_wd: list[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _SlicedSets(Sequence[_SdSet]):
+    """Selections that are parts of one list of SDs, each made when it is asked for."""
+
+    names: list[str]
+    slices: list[slice]
+    wds: int
+
+    def __len__(self) -> int:
+        return len(self.slices)
+
+    def __getitem__(self, index: Any) -> Any:
+        names = self.names[self.slices[index]]
+        text = names[0] if len(names) == 1 else f"{names[0]}-{names[-1]}"
+        return _SdSet((("sd", text),), [names] * self.wds)
 
 
 class _Expander:
@@ -77,9 +98,9 @@ class _Expander:
         if not wds:
             return
         self._check_loops(rd)
-        passes = list(itertools.product(*(range(len(loop.values)) for loop in rd.loops)))
-        for loop_text, per_wd in self._sd_sets(rd, wds):
-            for chosen in passes:
+        for sd_set in self._sd_sets(rd, wds):
+            loop_text, per_wd = sd_set.loop_text, sd_set.per_wd
+            for chosen in itertools.product(*(range(len(loop.values)) for loop in rd.loops)):
                 texts = loop_text + _loop_texts(rd.loops, chosen)
                 values: LoopValues = {
                     loop.keyword: loop.values[index] for loop, index in zip(rd.loops, chosen, strict=True)
@@ -88,6 +109,27 @@ class _Expander:
                 if run is None:
                     return
                 yield from self._at_rates(rd, run)
+
+    def too_many_runs(self) -> bool:
+        """Counts before anything is made: the numbers of several loops multiply."""
+        total = 0
+        for rd in self._workload.rds:
+            rates = sum(1 + len(rd.curve) if rate == CURVE_RATE else 1 for rate in rd.rates or (MAX_RATE,))
+            wds = self._wds_of(rd)
+            factors = [
+                ("sd sets", len(self._sd_sets(rd, wds)) if wds else 0),
+                *((f"for{loop.keyword}", len(loop.values)) for loop in rd.loops),
+                ("rates", rates),
+            ]
+            runs = math.prod(number for _, number in factors)
+            total += runs
+            if total > RUNS_MAX:
+                shown = " x ".join(f"{number} {what}" for what, number in factors if number > 1)
+                others = f", {total:,} with those before it" if total > runs else ""
+                what = f"rd={rd.name}: {runs:,} runs ({shown}){others}; at most {RUNS_MAX:,}"
+                self._problems.error(rd.place, what, "shorten the lists, or split the file")
+                return True
+        return False
 
     def _wds_of(self, rd: Rd) -> list[Wd]:
         if rd.wd_names is not None:
@@ -134,10 +176,8 @@ class _Expander:
             if not loop.values:
                 self._problems.error(rd.place, f"rd={rd.name}: for{loop.keyword} has no value", "list values")
 
-    def _sd_sets(
-        self, rd: Rd, wds: Sequence[Wd]
-    ) -> Iterator[tuple[tuple[tuple[str, str], ...], list[list[str]]]]:
-        """The SD selections of an RD, each with its loop text and the SD names for each WD."""
+    def _sd_sets(self, rd: Rd, wds: Sequence[Wd]) -> Sequence[_SdSet]:
+        """The SD selections of an RD."""
         known = list(self._workload.sds)
         own = [
             self._pick(wd.place, "sd", wd.sd_names, known, once=True) if wd.sd_names is not None else []
@@ -147,25 +187,19 @@ class _Expander:
             for wd in wds:
                 if wd.sd_names is None:
                     self._problems.error(wd.place, f"wd={wd.name}: no sd=", "write sd=name, (sd1-sd8) or sd*")
-            if all(own):
-                yield (), own
-            return
+            return [_SdSet((), own)] if all(own) else []
         word = rd.sd_names[0].lower() if len(rd.sd_names) == 1 else ""
         sets_of = re.fullmatch(r"setsof(\d{1,5})", word)
         if word in known or not (word in ("single", "range") or sets_of):
             names = self._pick(rd.place, "sd", rd.sd_names, known, once=True)
-            if names:
-                yield (), [names] * len(wds)
-            return
+            return [_SdSet((), [names] * len(wds))] if names else []
         everything = [name for name in known if any(name in names for names in own)] or known
         if word == "range":
-            sets = [everything[:count] for count in range(1, len(everything) + 1)]
+            slices = [slice(0, count) for count in range(1, len(everything) + 1)]
         else:
             size = max(int(sets_of.group(1)), 1) if sets_of else 1
-            sets = [everything[start : start + size] for start in range(0, len(everything), size)]
-        for names in sets:
-            text = names[0] if len(names) == 1 else f"{names[0]}-{names[-1]}"
-            yield (("sd", text),), [names] * len(wds)
+            slices = [slice(start, start + size) for start in range(0, len(everything), size)]
+        return _SlicedSets(everything, slices, len(wds))
 
     def _pick(
         self, place: Place, kind: str, patterns: Sequence[str], known: Sequence[str], *, once: bool = False

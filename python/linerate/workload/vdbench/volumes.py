@@ -9,7 +9,7 @@ from linerate.errors import UserError
 from linerate.workload.overrides import Overrides
 from linerate.workload.problems import Problems
 from linerate.workload.spec import VolumeSpec
-from linerate.workload.url import Target, parse_target
+from linerate.workload.url import NO_DEVICE, Target, in_dev, parse_target
 from linerate.workload.vdbench.settings import Flags, Rd, Sd, Wd
 
 
@@ -20,6 +20,8 @@ class VolumeMaker:
         self._overrides = overrides
         self._problems = problems
         self.targets: dict[str, Target | None] = {}
+        self._made: dict[tuple[str, Flags, int], VolumeSpec] = {}
+        """Runs of a sweep share what is the same in them."""
 
     def make(
         self, sds: Sequence[Sd], rd: Rd, wds: Sequence[Wd], outstanding: int | None
@@ -33,7 +35,10 @@ class VolumeMaker:
             target = self.targets[sd.name]
             if target is None:
                 return None
-            volumes.append(_volume(sd, target, _flags(sd, rd, wds), outstanding or sd.threads))
+            key = (sd.name, _flags(sd, rd, wds), outstanding or sd.threads)
+            if key not in self._made:
+                self._made[key] = _volume(sd, target, *key[1:])
+            volumes.append(self._made[key])
         return volumes
 
     def _target(self, sd: Sd) -> Target | None:
@@ -49,11 +54,14 @@ class VolumeMaker:
         except UserError as error:
             self._problems.error(sd.place, f"sd={sd.name}: {error.message}", error.hint)
             return None
-        if target.kind == "file" and not os.path.exists(target.url.removeprefix("file:")):
-            if sd.size_bytes is None and self._overrides.size_bytes is None:
-                self._problems.error(
-                    sd.place, f"sd={sd.name}: {text} does not exist", "give size= to have it made"
-                )
+        path = target.url.removeprefix("file:")
+        if target.kind == "file" and not os.path.exists(path):
+            if in_dev(path):
+                self._problems.error(sd.place, f"sd={sd.name}: {text}: no such device", NO_DEVICE)
+                return None
+            if sd.size_bytes is None and not (self._overrides.create and self._overrides.size_bytes):
+                what = f"sd={sd.name}: {text} does not exist"
+                self._problems.error(sd.place, what, "correct lun=, or give size= to have a file made")
                 return None
             self._problems.notice(
                 sd.place,

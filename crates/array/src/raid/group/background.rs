@@ -144,7 +144,7 @@ impl Group {
         });
     }
 
-    /// One window of whatever is most urgent.
+    /// One window of the most urgent task.
     async fn step(self: &Rc<Self>) -> Step {
         if self.has_failed.get() {
             return Step::Nothing;

@@ -39,13 +39,22 @@ pub(super) enum State {
     Missing,
 }
 
-/// Writing of superblocks: one at a time, and whoever comes meanwhile shares the next one.
+/// Writing of superblocks: one at a time; requests that come meanwhile share the next one.
 #[derive(Default)]
 pub(super) struct Commits {
+    /// The newest superblock that is on all members.
+    pub(super) generation: Cell<u64>,
     asked: Cell<u64>,
     done: Cell<u64>,
     is_busy: Cell<bool>,
     waiters: Waiters,
+}
+
+impl Commits {
+    /// A superblock of this generation was found.
+    pub(super) fn after(generation: u64) -> Self {
+        Self { generation: Cell::new(generation), ..Self::default() }
+    }
 }
 
 /// Getting the group in order after a change.
@@ -189,7 +198,7 @@ impl Group {
     }
 
     async fn write_superblocks(self: &Rc<Self>) {
-        let writing: Vec<_> = {
+        let (writing, generation): (Vec<_>, _) = {
             let mut meta = self.meta.borrow_mut();
             meta.generation += 1;
             meta.slots = self.slots.borrow().iter().map(Slot::to_meta).collect();
@@ -197,9 +206,12 @@ impl Group {
                 let superblock = meta.encode(Some((slot, meta.slots[slot].id)));
                 self.write_member(slot, disk, meta.place(), superblock, true)
             };
-            self.alive().into_iter().map(one).collect()
+            (self.alive().into_iter().map(one).collect(), meta.generation)
         };
         join_all(writing).await;
+        if !self.has_failed.get() {
+            self.commits.generation.set(generation);
+        }
     }
 
     /// Asks for everything that must follow a change of the members, or a full journal.

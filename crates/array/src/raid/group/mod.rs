@@ -229,10 +229,9 @@ impl Group {
         self.geometry.tolerance() > 0
     }
 
-    /// Number of the set, and of the newest superblock.
+    /// Number of the set, and of the newest superblock that is on all members: what a power cut leaves is no older.
     pub(super) fn identity(&self) -> (u64, u64) {
-        let meta = self.meta.borrow();
-        (meta.set, meta.generation)
+        (self.meta.borrow().set, self.meta.borrow().generation)
     }
 
     /// Block size, and the size that all members have at least.

@@ -134,7 +134,7 @@ impl Group {
             space: Space::new(geometry),
             slots: RefCell::new(slots),
             locks: Rc::new(Locks::default()),
-            commits: Commits::default(),
+            commits: Commits::after(meta.generation),
             settling: Settling::default(),
             regions: Regions::new(geometry, layout.stripes_per_region, &meta),
             meta: RefCell::new(meta),

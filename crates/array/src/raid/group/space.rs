@@ -1,11 +1,11 @@
 //! Space on thin members.
 //!
 //! A write that finds space on some members and not on others would leave a stripe whose chunks do not belong together, and
-//! nothing to make them agree with. So whatever a write needs is reserved on all members first, chunk by chunk, and what
+//! nothing to make them agree with. So the space that a write needs is reserved on all members first, chunk by chunk, and what
 //! cannot be had refuses the write before anything has changed. What was reserved is remembered, so that each chunk costs
 //! this once. What a group keeps for itself is reserved when a member comes.
 //!
-//! Not everything below keeps such a promise: file systems that write everything anew need space for each write. A write
+//! Some file systems do not keep a reservation: copy-on-write file systems need space for each write. A write
 //! that finds none in spite of its reservation waits for it.
 
 use super::{GATE, Group, bits::Bits, geometry::Geometry, locks::Hold, members::State};
@@ -21,7 +21,7 @@ pub(super) const LOOK_FOR_SPACE_NS: Nanos = 100_000_000;
 pub(super) struct Space {
     stripes: u64,
     reserved: RefCell<Vec<Option<Bits>>>,
-    /// What is reserved for whoever uses the group, on new members too.
+    /// What is reserved for the group's user, on new members too.
     kept: RefCell<Vec<Range<u64>>>,
 }
 
@@ -118,7 +118,7 @@ impl Group {
         join_all(reserving.collect::<Vec<_>>()).await.into_iter().collect()
     }
 
-    /// Reserves a range for whoever uses the group.
+    /// Reserves a range for the group's user.
     pub(in super::super) fn begin_reserve(self: &Rc<Self>, offset: u64, len: u64) -> Writing {
         if let Some((disk, start)) = self.plain() {
             let reserving = disk.reserve(start + offset, len);
@@ -154,7 +154,7 @@ impl Group {
         if disk.is_thin() { disk.reserve(0, self.geometry.start).await } else { Ok(()) }
     }
 
-    /// Waits for space until somebody says that there is no time left.
+    /// Waits for space until the group closes.
     pub(super) async fn wait_for_space(&self) -> bool {
         let waits = !self.is_closing.get() && !self.has_failed.get();
         if waits {

@@ -1,4 +1,4 @@
-//! Superblocks as they are found on disks, whoever wrote them.
+//! Superblocks as they are found on disks, from any version and any array.
 
 use super::{
     super::bits::Bits, HEADER_BYTES, MAGIC, MEMBER_BYTES_MIN, Meta, SUPERBLOCK_BYTES, SlotMeta,
@@ -7,7 +7,7 @@ use super::{
 use crate::{disk::Disk, raid::RaidError};
 use bytes::{Buf, BytesMut, TryGetError};
 
-/// A superblock as it lies on one disk.
+/// A superblock of one disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) meta: Meta,
@@ -32,7 +32,7 @@ pub(crate) enum Superblocks {
     },
 }
 
-/// What stands where a disk's superblocks belong. A disk that cannot be read there has damaged ones.
+/// What a disk holds in the place of its superblocks. A disk that cannot be read there has damaged ones.
 pub(crate) async fn look(disk: &dyn Disk) -> Superblocks {
     if disk.size_bytes() < MEMBER_BYTES_MIN {
         return Superblocks::Absent;

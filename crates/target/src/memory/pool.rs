@@ -4,7 +4,7 @@
 //! the answers that are being sent from them. They cannot be copied, so what another place owns cannot be given back.
 
 use crate::{
-    budget::{Budget, Share},
+    memory::budget::{Budget, Share},
     pages::Part,
 };
 use linerate_io::{Driver, Region, RegionId, Seg};
@@ -71,7 +71,7 @@ impl ChunkPool {
         let wanted = len.div_ceil(CHUNK_BYTES) as usize;
         while self.free.len() < wanted {
             if let Err(error) = self.grow(driver) {
-                tracing::warn!(%error, "the host has no memory for I/O buffers");
+                tracing::error!(event = "out_of_memory", %error, "the host has no memory for I/O buffers");
                 return None;
             }
         }
@@ -252,7 +252,7 @@ pub(crate) fn pieces(segs: &[Seg], at: u32, len: u32) -> impl Iterator<Item = (S
 #[cfg(test)]
 mod tests {
     use super::{CHUNK_BYTES, ChunkPool, Chunks, pieces};
-    use crate::budget::Share;
+    use crate::memory::budget::Share;
     use linerate_io::{EpollDriver, RegionId, Seg};
 
     #[test]

@@ -1,19 +1,19 @@
 //! Whether a RAID set is there, which disks are its members, and whether it may be made. Open this file first.
 //!
 //! A set is made only where there was none: no disk of it holds one, none holds anything else, and the array does not
-//! remember that it served one. Otherwise somebody has to say so by its name. `survey.rs` finds out what a disk holds;
+//! remember that it served one. Otherwise the owner must name it (`--create`). `probe.rs` finds out what a disk holds;
 //! `findings.rs` is what is to be said about it.
 
 mod findings;
-mod survey;
+mod probe;
 
 pub(super) use findings::Findings;
 pub use findings::{Finding, Severity};
-pub(super) use survey::{Holding, begins_with_zeros, survey};
+pub(super) use probe::{Content, begins_with_zeros, probe};
 
 use super::{
     config::{RaidSetSpec, Served, ServedSet},
-    disks::Shelf,
+    disks::DiskTable,
     error::StorageError,
 };
 use crate::{amount::size_text, disk::Disk, raid::MemberLabel};
@@ -21,11 +21,11 @@ use futures::future::join_all;
 use std::{collections::BTreeMap, rc::Rc};
 
 /// What decides about RAID sets and pools.
-pub(super) struct Admission<'a> {
-    pub(super) shelf: &'a Shelf,
+pub(super) struct Assembly<'a> {
+    pub(super) disk_table: &'a DiskTable,
     /// What the array served before.
     pub(super) served: &'a Served,
-    /// What may be made anew, whatever is there.
+    /// Sets and pools that may be created again, over what is there.
     pub(super) create: &'a [String],
     pub(super) findings: Findings,
 }
@@ -48,10 +48,10 @@ pub(super) struct Parts {
 struct Seen {
     name: String,
     is_spare: bool,
-    holding: Holding,
+    content: Content,
 }
 
-impl Admission<'_> {
+impl Assembly<'_> {
     /// Judges a set.
     pub(super) async fn judge(&self, spec: &RaidSetSpec) -> Result<Verdict, StorageError> {
         let seen = self.look(spec).await?;
@@ -59,7 +59,7 @@ impl Admission<'_> {
             .disks
             .iter()
             .chain(&spec.spares)
-            .filter(|name| self.shelf.absence(name).is_some())
+            .filter(|name| self.disk_table.absence(name).is_some())
             .cloned()
             .collect();
         let known = self.served.raid_sets.get(&spec.name);
@@ -76,14 +76,14 @@ impl Admission<'_> {
             self.check_blank(&spec.name, &seen)?;
             let served = absent.iter().find(|name| self.served.disks.contains(name));
             if let Some(name) = served {
-                let causes = format!("{name}: {}", self.shelf.why_absent(name));
+                let causes = format!("{name}: {}", self.disk_table.why_absent(name));
                 return Err(StorageError::Vanished { set: spec.name.clone(), causes });
             }
         }
         Ok(Verdict::Create(absent))
     }
 
-    /// Whether somebody said that a set or pool is to be made anew.
+    /// Whether the owner asked for this set or pool to be created again.
     pub(super) fn may_create(&self, name: &str) -> bool {
         self.create.iter().any(|created| created == name)
     }
@@ -94,16 +94,16 @@ impl Admission<'_> {
             spec.disks.iter().map(|name| (name, false)).chain(spec.spares.iter().map(|name| (name, true)));
         let mut looking = Vec::new();
         for (name, is_spare) in named {
-            if self.shelf.disk(name)?.is_none() {
+            if self.disk_table.disk(name)?.is_none() {
                 continue;
             }
             looking.push(async move {
                 // What is in memory begins as zeros, and a new file too.
-                let holding = match self.shelf.old_file(name) {
-                    Some(file) => survey(&file).await.unwrap_or(Holding::Other("nothing that can be read")),
-                    None => Holding::Nothing,
+                let content = match self.disk_table.old_file(name) {
+                    Some(file) => probe(&file).await.unwrap_or(Content::Other("nothing readable")),
+                    None => Content::Nothing,
                 };
-                Seen { name: name.clone(), is_spare, holding }
+                Seen { name: name.clone(), is_spare, content }
             });
         }
         Ok(join_all(looking).await)
@@ -131,10 +131,10 @@ impl Admission<'_> {
                 Ok(note) => {
                     note.into_iter().for_each(|note| self.findings.care(&about, note));
                     let into = if one.is_spare { &mut parts.spares } else { &mut parts.disks };
-                    into.extend(self.shelf.disk(&one.name)?);
+                    into.extend(self.disk_table.disk(&one.name)?);
                 }
                 Err(why) => {
-                    self.shelf.put_out(&one.name, &spec.name);
+                    self.disk_table.leave_out(&one.name, &spec.name);
                     self.findings.care(about, format!("is not used in RAID set {}: {why}", spec.name));
                 }
             }
@@ -145,9 +145,9 @@ impl Admission<'_> {
         };
         let (new, absent): (Vec<&String>, Vec<&String>) = absent.iter().partition(is_new);
         for name in absent {
-            let text = format!("is missing: {}", self.shelf.why_absent(name));
+            let text = format!("is missing: {}", self.disk_table.why_absent(name));
             self.findings.care(format!("disk {name}"), text);
-            self.shelf.put_out(name, &spec.name);
+            self.disk_table.leave_out(name, &spec.name);
         }
         self.note_swaps(&ours);
         self.check_complete(spec, seen, &ours, &newest)?;
@@ -156,22 +156,27 @@ impl Admission<'_> {
 
     /// Makes spares that are new. One that cannot be made does not keep a set from serving.
     pub(super) async fn new_spares(&self, names: &[String]) -> Vec<Rc<dyn Disk>> {
-        if let Err(error) = self.shelf.make(names).await {
+        if let Err(error) = self.disk_table.make(names).await {
             self.findings.care(format!("disk {}", names.join(", ")), format!("is no spare yet: {error}"));
         }
-        names.iter().filter_map(|name| self.shelf.disk(name).ok().flatten()).collect()
+        names.iter().filter_map(|name| self.disk_table.disk(name).ok().flatten()).collect()
     }
 
     /// Disks that no RAID set has are made if they were not there before.
-    pub(super) async fn make_loose(&self, is_claimed: impl Fn(&str) -> bool) -> Result<(), StorageError> {
-        let loose: Vec<String> = self.shelf.absent().into_iter().filter(|name| !is_claimed(name)).collect();
-        let (served, new): (Vec<_>, Vec<_>) =
-            loose.into_iter().partition(|name| self.served.disks.contains(name) && !self.may_create(name));
+    pub(super) async fn make_unassigned(
+        &self,
+        is_claimed: impl Fn(&str) -> bool,
+    ) -> Result<(), StorageError> {
+        let unassigned: Vec<String> =
+            self.disk_table.absent().into_iter().filter(|name| !is_claimed(name)).collect();
+        let (served, new): (Vec<_>, Vec<_>) = unassigned
+            .into_iter()
+            .partition(|name| self.served.disks.contains(name) && !self.may_create(name));
         for name in served {
-            let text = format!("is missing: {}", self.shelf.why_absent(&name));
+            let text = format!("is missing: {}", self.disk_table.why_absent(&name));
             self.findings.care(format!("disk {name}"), text);
         }
-        self.shelf.make(&new).await
+        self.disk_table.make(&new).await
     }
 
     /// Whether a disk is a part of a set, and what is to be said about it; otherwise why it is none.
@@ -181,8 +186,8 @@ impl Admission<'_> {
         id: u64,
         newest: &BTreeMap<usize, &MemberLabel>,
     ) -> Result<Option<String>, String> {
-        match &one.holding {
-            Holding::Member(label) if label.set == id => {
+        match &one.content {
+            Content::Member(label) if label.set == id => {
                 let Some(group) = newest.get(&label.group) else { return Ok(None) };
                 let is_member = group.has_member(label);
                 if is_member && self.size_of(&one.name) < label.member_bytes {
@@ -193,20 +198,20 @@ impl Admission<'_> {
                 }
                 Ok(label
                     .is_alone
-                    .then(|| "one of its two superblocks is damaged; the other one counts".to_owned()))
+                    .then(|| "one of its two superblocks is damaged; the other one is used".to_owned()))
             }
-            Holding::Nothing if one.is_spare => Ok(None),
-            other => Err(words(other)),
+            Content::Nothing if one.is_spare => Ok(None),
+            other => Err(describe(other)),
         }
     }
 
     fn size_of(&self, name: &str) -> u64 {
-        self.shelf.disk(name).ok().flatten().map_or(0, |disk| disk.size_bytes())
+        self.disk_table.disk(name).ok().flatten().map_or(0, |disk| disk.size_bytes())
     }
 
     fn cut_short(&self, name: &str, label: &MemberLabel) -> String {
         let (has, needs) = (size_text(self.size_of(name)), size_text(label.member_bytes));
-        format!("it was cut short: it has {has}, and needs {needs}")
+        format!("its size is {has}, and it needs {needs}: it was cut short")
     }
 
     /// Whether enough members are there, of each group.
@@ -251,15 +256,15 @@ impl Admission<'_> {
     /// Why a member is not there.
     fn cause(&self, name: &str, spec: &RaidSetSpec, seen: &[Seen]) -> String {
         if let Some(one) = seen.iter().find(|one| one.name == name) {
-            return match &one.holding {
-                Holding::Member(label) if self.size_of(name) < label.member_bytes => {
+            return match &one.content {
+                Content::Member(label) if self.size_of(name) < label.member_bytes => {
                     self.cut_short(name, label)
                 }
-                other => words(other),
+                other => describe(other),
             };
         }
         if spec.disks.iter().chain(&spec.spares).any(|known| known == name) {
-            return self.shelf.why_absent(name);
+            return self.disk_table.why_absent(name);
         }
         "no disk of the configuration holds it".to_owned()
     }
@@ -272,11 +277,11 @@ impl Admission<'_> {
 
     /// Whether nothing would be overwritten.
     fn check_blank(&self, set: &str, seen: &[Seen]) -> Result<(), StorageError> {
-        let Some(one) = seen.iter().find(|one| one.holding != Holding::Nothing) else { return Ok(()) };
+        let Some(one) = seen.iter().find(|one| one.content != Content::Nothing) else { return Ok(()) };
         Err(StorageError::NotBlank {
             name: one.name.clone(),
-            path: self.shelf.path_of(&one.name).unwrap_or_default(),
-            what: words(&one.holding),
+            path: self.disk_table.path_of(&one.name).unwrap_or_default(),
+            what: describe(&one.content),
             set: set.to_owned(),
         })
     }
@@ -289,7 +294,7 @@ impl Admission<'_> {
                 place.disk != one.name && ours.iter().any(|(other, _)| other.name == place.disk)
             };
             if let Some(place) = place.filter(is_other) {
-                let text = format!("holds what was disk {} before; it serves in that place", place.disk);
+                let text = format!("holds what disk {} held before, and serves as that one", place.disk);
                 self.findings.note(format!("disk {}", one.name), text);
             }
         }
@@ -298,8 +303,8 @@ impl Admission<'_> {
 
 impl Seen {
     fn member_of(&self, set: &str) -> Option<(&Self, &MemberLabel)> {
-        match &self.holding {
-            Holding::Member(label) if label.name == set => Some((self, label)),
+        match &self.content {
+            Content::Member(label) if label.name == set => Some((self, label)),
             _ => None,
         }
     }
@@ -389,15 +394,15 @@ fn check_twins(
 }
 
 /// What a disk holds that is no member.
-fn words(holding: &Holding) -> String {
-    match holding {
-        Holding::Nothing => "it is empty".to_owned(),
-        Holding::Member(label) => format!("it belongs to RAID set {} ({:016x})", label.name, label.set),
-        Holding::Damaged => "both of its superblocks are damaged".to_owned(),
-        Holding::Version(version) => {
+fn describe(content: &Content) -> String {
+    match content {
+        Content::Nothing => "it is empty".to_owned(),
+        Content::Member(label) => format!("it belongs to RAID set {} ({:016x})", label.name, label.set),
+        Content::Damaged => "both of its superblocks are damaged".to_owned(),
+        Content::Version(version) => {
             format!("it was written by a later version of Linerate (superblock version {version})")
         }
-        Holding::Other(what) => format!("it holds {what}"),
+        Content::Other(what) => format!("it holds {what}"),
     }
 }
 
@@ -412,13 +417,13 @@ fn listed(causes: &[String]) -> String {
 }
 
 /// Whether a new disk may take a place in a set: it holds nothing, or was in that set.
-pub(super) fn check_new(name: &str, path: &str, holding: &Holding, set: u64) -> Result<(), StorageError> {
-    match holding {
-        Holding::Nothing => Ok(()),
-        Holding::Member(label) if label.set == set => Ok(()),
+pub(super) fn check_new(name: &str, path: &str, content: &Content, set: u64) -> Result<(), StorageError> {
+    match content {
+        Content::Nothing => Ok(()),
+        Content::Member(label) if label.set == set => Ok(()),
         other => Err(StorageError::Refused(format!(
             "disk \"{name}\" ({path}): {}; nothing was changed. Say `overwrite` if that may be lost",
-            words(other)
+            describe(other)
         ))),
     }
 }

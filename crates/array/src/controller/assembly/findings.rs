@@ -1,4 +1,4 @@
-//! What was noticed while storage was opened or looked at: for the log, or for whoever asked.
+//! What was noticed while storage was opened or looked at: for the log, or for the caller.
 
 use serde::Serialize;
 use std::{cell::RefCell, rc::Rc};
@@ -9,7 +9,7 @@ use std::{cell::RefCell, rc::Rc};
 pub enum Severity {
     /// Good to know.
     Note,
-    /// Somebody should do something.
+    /// The owner should act.
     Care,
     /// As it is, the array does not start.
     Refused,
@@ -26,7 +26,7 @@ pub struct Finding {
     pub text: String,
 }
 
-/// Findings in the making. Cheap to clone.
+/// Findings so far. Cheap to clone.
 #[derive(Clone, Default)]
 pub(in super::super) struct Findings(Rc<RefCell<Vec<Finding>>>);
 
@@ -36,7 +36,7 @@ impl Findings {
         self.add(Severity::Note, about.into(), text.into());
     }
 
-    /// Something that somebody should look after.
+    /// A finding that the owner should act on.
     pub(in super::super) fn care(&self, about: impl Into<String>, text: impl Into<String>) {
         self.add(Severity::Care, about.into(), text.into());
     }
@@ -59,7 +59,7 @@ impl Findings {
     pub(in super::super) fn log(&self) {
         for Finding { severity, about, text } in self.take() {
             if severity != Severity::Note {
-                tracing::warn!(about, "{text}");
+                tracing::warn!(event = "storage_care", about, "{text}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a disk holds before it is used: nothing, a member of a RAID set, or something that must not be overwritten unasked.
+//! What a disk holds before it is used: nothing, a member of a RAID set, or something that must not be overwritten.
 
 use crate::{
     disk::{Disk, DiskError},
@@ -16,7 +16,7 @@ const SAMPLES: u64 = 256;
 
 /// What a disk holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Holding {
+pub(in super::super) enum Content {
     /// Zeros, wherever it was looked at.
     Nothing,
     /// A member or a spare of a RAID set.
@@ -29,7 +29,7 @@ pub(in super::super) enum Holding {
     Other(&'static str),
 }
 
-/// From the beginning of a disk: offset, what stands there, and what that means. As wipefs(8) and blkid(8) know them.
+/// Offset, bytes there, and what they mean; the same as in wipefs(8) and blkid(8).
 const SIGNATURES: &[(u64, &[u8], &str)] = &[
     (0, b"XFSB", "an XFS file system"),
     (0x438, &[0x53, 0xEF], "an ext2, ext3 or ext4 file system"),
@@ -56,23 +56,23 @@ const SIGNATURES: &[(u64, &[u8], &str)] = &[
 ];
 
 /// Looks at a disk. Errors: it has failed.
-pub(in super::super) async fn survey(disk: &dyn Disk) -> Result<Holding, DiskError> {
+pub(in super::super) async fn probe(disk: &dyn Disk) -> Result<Content, DiskError> {
     match label(disk).await {
-        Label::Member(member) => return Ok(Holding::Member(member)),
-        Label::Damaged => return Ok(Holding::Damaged),
-        Label::Version(version) => return Ok(Holding::Version(version)),
+        Label::Member(member) => return Ok(Content::Member(member)),
+        Label::Damaged => return Ok(Content::Damaged),
+        Label::Version(version) => return Ok(Content::Version(version)),
         Label::None => {}
     }
     let size = disk.size_bytes();
     // A signature at the end of the head is looked for, too.
     let Some(head) = read(disk, 0, (HEAD_BYTES + SAMPLE_BYTES).min(size)).await? else {
-        return Ok(Holding::Other("blocks that cannot be read"));
+        return Ok(Content::Other("blocks that cannot be read"));
     };
     if let Some(found) = signature(&head) {
-        return Ok(Holding::Other(found));
+        return Ok(Content::Other(found));
     }
     if !is_zero(&head) {
-        return Ok(Holding::Other("data that is no RAID set's"));
+        return Ok(Content::Other("unknown data"));
     }
     let block = SAMPLE_BYTES;
     let step = (size / SAMPLES / block * block).max(block);
@@ -82,11 +82,11 @@ pub(in super::super) async fn survey(disk: &dyn Disk) -> Result<Holding, DiskErr
         let len = len.min(size.saturating_sub(offset)) / block * block;
         match read(disk, offset, len).await? {
             Some(bytes) if is_zero(&bytes) => {}
-            Some(_) => return Ok(Holding::Other("data that is no RAID set's")),
-            None => return Ok(Holding::Other("blocks that cannot be read")),
+            Some(_) => return Ok(Content::Other("unknown data")),
+            None => return Ok(Content::Other("blocks that cannot be read")),
         }
     }
-    Ok(Holding::Nothing)
+    Ok(Content::Nothing)
 }
 
 /// Whether the beginning of a disk or a RAID set is nothing but zeros.
@@ -123,27 +123,27 @@ mod tests {
     use bytes::Bytes;
     use futures::executor::block_on;
 
-    fn with(offset: u64, bytes: &[u8]) -> Holding {
+    fn with(offset: u64, bytes: &[u8]) -> Content {
         let disk = SparseDisk::new("d0", 64 << 20, 512);
         let mut block = vec![0; 1024];
         let within = (offset % 512) as usize;
         block[within..within + bytes.len()].copy_from_slice(bytes);
         block_on(disk.write(offset / 512 * 512, Bytes::from(block), true)).unwrap();
-        block_on(survey(&disk)).unwrap()
+        block_on(probe(&disk)).unwrap()
     }
 
     #[test]
     fn every_signature_is_found_where_it_stands() {
-        assert_eq!(block_on(survey(&SparseDisk::new("d0", 64 << 20, 4096))).unwrap(), Holding::Nothing);
+        assert_eq!(block_on(probe(&SparseDisk::new("d0", 64 << 20, 4096))).unwrap(), Content::Nothing);
         for (offset, magic, meaning) in SIGNATURES {
-            assert_eq!(with(*offset, magic), Holding::Other(meaning), "at {offset}");
+            assert_eq!(with(*offset, magic), Content::Other(meaning), "at {offset}");
         }
     }
 
     #[test]
     fn data_without_a_signature_is_no_empty_disk() {
         for offset in [0, 1000 * KIB, 32 << 20, (64 << 20) - 1024] {
-            assert_eq!(with(offset, b"x"), Holding::Other("data that is no RAID set's"), "at {offset}");
+            assert_eq!(with(offset, b"x"), Content::Other("unknown data"), "at {offset}");
         }
     }
 }

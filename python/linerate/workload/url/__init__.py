@@ -28,6 +28,7 @@ from pydantic import SecretStr
 from linerate.errors import UserError
 from linerate.workload.spec import SessionOptions
 from linerate.workload.units import SIZE_FORM, parse_size
+from linerate.workload.url.host_like import url_meant
 
 ISCSI_PORT = 3260
 ISCSI_FORM = "iscsi://[user%secret@]host[:port]/target/lun, as in iscsi://10.0.0.5/iqn.2026-11.lab:disk/0"
@@ -38,6 +39,9 @@ _LARGEST_LUN = 16383
 _LONGEST_NAME_BYTES = 223
 """RFC 7143 4.2.7.1."""
 _NULL_SIZE_BYTES = 8 << 30
+_DEV = "/dev"
+NO_DEVICE = "name a device that is there (lsblk lists them); no file is made in /dev"
+"""The way out where a device is missing."""
 _QUERY_KEYS = ("header_digest", "target_user", "target_password")
 
 _IQN = re.compile(r"iqn\.\d{4}-(?:0[1-9]|1[0-2])\.[a-z0-9][a-z0-9.-]*(?::[^\s/]+)?")
@@ -91,6 +95,12 @@ def parse_target(
         )
     if colon and re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) and rest.startswith("//"):
         raise UserError(f"{scheme}://: no such kind of target", f"write {TARGET_FORM}")
+    if (meant := url_meant(text, os.path.abspath(folder or "."))) is not None:
+        shown = "***@" + text.rpartition("@")[2] if "@" in text else text
+        raise UserError(
+            f"{shown}: a host or an iSCSI name is no target by itself",
+            f"write {meant}; `linerate discover` lists an array's targets and LUNs; a file of this name is ./{shown}",
+        )
     return _parse_path(text, text, folder)
 
 
@@ -116,6 +126,16 @@ def _parse_path(text: str, path: str, folder: Path | None) -> Target:
     return Target("block" if stat.S_ISBLK(mode) else "file", f"file:{full}")
 
 
+def in_dev(path: str) -> bool:
+    """Whether a path leads into /dev, by whatever links: no file is ever made there."""
+    place = os.path.realpath(path)
+    try:
+        own = os.stat(os.path.dirname(place)).st_dev == os.stat(_DEV).st_dev
+    except (OSError, ValueError):
+        own = False
+    return own or place.startswith(f"{_DEV}/")
+
+
 def _mode(path: str) -> int:
     """The file's type bits, 0 if it does not exist."""
     try:
@@ -125,7 +145,7 @@ def _mode(path: str) -> int:
 
 
 def _parse_iscsi(text: str, environ: Mapping[str, str]) -> Target:
-    shown = _without_secret(text)
+    shown = without_secret(text)
     if text[len("iscsi:") :][:2] != "//":
         raise UserError(f"{shown}: // is missing after iscsi:", f"write {ISCSI_FORM}")
     body, _, query = text[len("iscsi://") :].partition("?")
@@ -165,8 +185,10 @@ def _split_login(login: str) -> tuple[str, str]:
     return user, secret
 
 
-def _without_secret(text: str) -> str:
-    """The URL as it may be shown: user, secret and query values replaced by stars."""
+def without_secret(text: str) -> str:
+    """A target as it may be shown: user, secret and query values of a URL replaced by stars."""
+    if not text.lower().startswith("iscsi:"):
+        return "***@" + text.rpartition("@")[2] if "%" in text and "@" in text else text
     at = text.rfind("@")
     start = len("iscsi://")
     rest = text[start:] if at < 0 else "***" + text[at:]

@@ -1,13 +1,9 @@
 //! Task management over real sockets: resets of the target, and what becomes of tasks that meet them.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
-
-mod support;
-
+use crate::support::{Client, array, array_of, wait_for, write10};
 use linerate_iscsi::pdu::{
     Lun, RESERVED_TAG, RejectReason, Response, Snack, SnackKind, TaskFunction, TaskResult,
 };
-use support::{Client, array, array_of, wait_for, write10};
 
 const SOLICITED: &str = "InitialR2T=Yes\0ImmediateData=No\0";
 const RESERVE_6: [u8; 16] = [0x16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -155,7 +151,7 @@ fn expected_lengths_that_disagree_with_the_cdb_get_residuals() {
     client.clear_attention();
     client.write_as_asked(0, &[0x11; 4096], 4096);
     for (asked, expected) in [(4096, 1024), (1024, 4096), (4096, 0), (4096, 4096)] {
-        let read = client.command(support::read10(0, asked), true, false, expected);
+        let read = client.command(crate::support::read10(0, asked), true, false, expected);
         client.send(|bhs| read.emit(bhs), &[]);
         let moved = (asked as u32).min(expected);
         let pdu = client.receive().unwrap();

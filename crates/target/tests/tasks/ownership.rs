@@ -1,19 +1,15 @@
 //! Memory under a receive belongs to that receive: what ends a task takes nothing away that a peer can still write to, and
 //! what was answered to be over changes nothing any more.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
-
-mod support;
-
-use linerate_target::{Array, ArrayConfig};
-use std::{io::Write, net::SocketAddr, time::Duration};
-use support::{
+use crate::support::{
     raw::{
         ABORT_TASK, ABORT_TASK_SET, CLEAR_TASK_SET, LOGICAL_UNIT_RESET, Pdu, R2T, Raw, TARGET_WARM_RESET,
         TASK_MANAGEMENT_RESPONSE, Who, cdb10,
     },
     wait_for,
 };
+use linerate_target::{Array, ArrayConfig};
+use std::{io::Write, net::SocketAddr, time::Duration};
 
 const LEN: u32 = 65_536;
 const KEYS: &str = "MaxConnections=4\0InitialR2T=Yes\0ImmediateData=No\0";

@@ -5,7 +5,7 @@ use crate::{
     connection::TaskId,
     context::Core,
     engine::{Operation, Piece, Request},
-    pool::Chunks,
+    memory::pool::Chunks,
     service::ConnectionKey,
 };
 use linerate_io::{Driver, Handle};
@@ -38,7 +38,8 @@ pub(crate) enum Medium {
 }
 
 impl<D: Driver> Core<D> {
-    /// Starts an operation, whose bytes are in `chunks` or go there. It ends in [`crate::connection::Connection::medium_done`].
+    /// Starts an operation, whose bytes are in `chunks` or go there. It ends in
+    /// [`crate::connection::Connection::medium_done`].
     pub(crate) fn begin_operation(
         &mut self,
         origin: Origin,

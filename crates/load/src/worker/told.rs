@@ -1,0 +1,75 @@
+//! Events of an interval, few of each kind: a target that sends without end must not fill the interval with them.
+
+use crate::record::Event;
+use std::collections::BTreeMap;
+
+/// Events of one topic that an interval holds; the rest is counted.
+const EVENTS_MAX: u64 = 10;
+/// The kind of the event that says how many were left out.
+const LEFT_OUT: &str = "events_left_out";
+
+/// What an event is about: its kind, the worker's volume, and the path of that volume.
+pub(crate) type Topic = (&'static str, Option<u32>, Option<usize>);
+
+/// What has been told in this interval.
+#[derive(Debug, Default)]
+pub(crate) struct Told(BTreeMap<Topic, Count>);
+
+#[derive(Debug, Default)]
+struct Count {
+    events: u64,
+    /// Says for which volume and path they are, and whose fault.
+    first: Option<Event>,
+}
+
+impl Told {
+    /// Counts an event. Gives it if there is room for it; it is made only then.
+    pub(crate) fn admit(&mut self, topic: Topic, event: impl FnOnce() -> Event) -> Option<Event> {
+        let count = self.0.entry(topic).or_default();
+        count.events += 1;
+        if count.events > EVENTS_MAX {
+            return None;
+        }
+        let event = event();
+        count.first.get_or_insert_with(|| event.clone());
+        Some(event)
+    }
+
+    /// One event for each topic of which events were left out before `at_s`. Starts anew.
+    pub(crate) fn left_out(&mut self, at_s: f64) -> impl Iterator<Item = Event> {
+        std::mem::take(&mut self.0).into_iter().filter_map(move |((kind, ..), count)| {
+            let more = count.events.saturating_sub(EVENTS_MAX);
+            let first = count.first.filter(|_| more > 0)?;
+            let message = format!("{more} more events of the kind {kind} in this interval");
+            Some(Event { at_s, kind: LEFT_OUT.into(), message, ..first })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Blame;
+
+    fn event(volume: &str) -> Event {
+        let (kind, message) = ("async_message".into(), "vendor specific event".into());
+        Event { at_s: 1.0, kind, volume: volume.into(), path: String::new(), message, blame: Blame::Peer }
+    }
+
+    #[test]
+    fn ten_of_a_kind_are_told_and_the_rest_is_counted() {
+        let mut told = Told::default();
+        let mut admitted = |volume: u32| {
+            let topic = ("async_message", Some(volume), None);
+            (0..25).filter_map(|_| told.admit(topic, || event(&format!("sd{volume}")))).count()
+        };
+        assert_eq!((admitted(1), admitted(2)), (10, 10));
+        assert!(told.admit(("session_lost", Some(1), None), || event("sd1")).is_some());
+        let rest: Vec<Event> = told.left_out(2.0).collect();
+        let shown = |event: &Event| (event.kind.clone(), event.volume.clone(), event.message.clone());
+        let more = "15 more events of the kind async_message in this interval".to_owned();
+        let expected = ["sd1", "sd2"].map(|sd| (LEFT_OUT.to_owned(), sd.to_owned(), more.clone()));
+        assert_eq!(rest.iter().map(shown).collect::<Vec<_>>(), expected);
+        assert!(told.left_out(3.0).next().is_none());
+    }
+}

@@ -1,0 +1,49 @@
+//! Who may log in when too many want to.
+//!
+//! Peers are told apart by address: before a login nothing else is known of them, and a name is what the peer says.
+//!
+//! - `connections.rs`: connections that have not logged in (half-open) and connections of sessions. When there are too
+//!   many half-open ones, the oldest of the address that has the most is dropped. Initiators that are known find room for
+//!   more sessions than others.
+//! - `proofs.rs`: after a wrong CHAP response the next one of the same peer waits.
+
+mod connections;
+mod proofs;
+
+pub(crate) use connections::{Connections, Standing, Victim};
+pub(crate) use proofs::{Attempt, Claim, Proofs, Turn};
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Names a connection from its arrival to its end, on whichever worker; ascending, never reused.
+pub(crate) type Ticket = u64;
+
+/// Where connections come from: an IPv4 address, or the network of an IPv6 address, which one host may fill alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Peer(IpAddr);
+
+impl Peer {
+    pub(crate) fn of(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+            }
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Peer;
+
+    #[test]
+    fn a_peer_is_an_ipv4_address_or_an_ipv6_network() {
+        let peer = |text: &str| Peer::of(text.parse().unwrap());
+        assert_ne!(peer("192.0.2.1"), peer("192.0.2.2"));
+        assert_eq!(peer("192.0.2.1"), peer("::ffff:192.0.2.1"));
+        assert_eq!(peer("2001:db8:1:2::1"), peer("2001:db8:1:2:ffff::9"));
+        assert_ne!(peer("2001:db8:1:2::1"), peer("2001:db8:1:3::1"));
+    }
+}

@@ -1,0 +1,283 @@
+//! CHAP responses after wrong ones: each peer's next one waits, and the waits grow.
+//!
+//! What is delayed is the judgement itself, of right and wrong responses alike. Otherwise a peer with many connections
+//! could take a fast answer for a right guess, and the lack of one for a wrong guess. Only responses of the same **lane**
+//! wait:
+//!
+//! - All of a peer's responses are one lane, whatever names it gives: many connections are no faster than one.
+//! - An initiator that has proved itself to a target from this peer before has a lane of its own for that: a neighbour
+//!   behind the same address, or a mistake in one of a host's many logins, does not hold up the others.
+//!
+//! Wrong responses under one initiator's name make the waits longer of all lanes that have failed, too. A lane that has
+//! not failed never waits, so guessing keeps no one out who comes from elsewhere.
+
+use super::{Peer, Ticket};
+use linerate_io::Nanos;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque, hash_map::Entry};
+
+/// The first wait.
+const FIRST_NS: Nanos = 500_000_000;
+/// The longest one: less than initiators wait for an answer.
+const LONGEST_NS: Nanos = 4_000_000_000;
+/// A lane or name that has not failed for so long begins anew.
+const FORGET_NS: Nanos = 300_000_000_000;
+/// Lanes, and names, that are kept; of more, those whose last failure is the oldest are forgotten.
+const KEPT: usize = 4096;
+/// Lanes of their own that initiators of one peer may have.
+const PROVED_PER_PEER: usize = 16;
+
+/// Who says that it can prove itself, and to which target.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Claim {
+    pub(crate) peer: Peer,
+    pub(crate) initiator: String,
+    pub(crate) target: String,
+}
+
+/// See the module text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Lane {
+    Peer(Peer),
+    Proved(Claim),
+}
+
+/// A connection that wants to prove itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    claim: Claim,
+    lane: Lane,
+    ticket: Ticket,
+}
+
+/// Whether a response may be judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Now,
+    /// Ask again then, or when told.
+    Later(Nanos),
+}
+
+/// What has failed.
+#[derive(Debug, Default)]
+struct Failures {
+    count: u32,
+    last: Nanos,
+    closed_until: Nanos,
+    /// Connections whose response waits, the oldest first.
+    waiting: BTreeSet<Ticket>,
+}
+
+impl Failures {
+    fn is_over(&self, now: Nanos) -> bool {
+        self.waiting.is_empty() && now.saturating_sub(self.last) > FORGET_NS
+    }
+
+    fn add(&mut self, now: Nanos) {
+        if self.is_over(now) {
+            self.count = 0;
+        }
+        self.count = self.count.saturating_add(1);
+        self.last = now;
+    }
+}
+
+/// See the module text.
+#[derive(Debug, Default)]
+pub(crate) struct Proofs {
+    lanes: HashMap<Lane, Failures>,
+    names: HashMap<String, Failures>,
+    proved: HashSet<Claim>,
+    /// In the order in which they were proved first.
+    proved_order: VecDeque<Claim>,
+}
+
+impl Proofs {
+    /// A connection begins to prove itself.
+    pub(crate) fn attempt(&self, claim: Claim, ticket: Ticket) -> Attempt {
+        let lane =
+            if self.proved.contains(&claim) { Lane::Proved(claim.clone()) } else { Lane::Peer(claim.peer) };
+        Attempt { claim, lane, ticket }
+    }
+
+    /// Asks for the turn of a response that has come.
+    pub(crate) fn ask(&mut self, attempt: &Attempt, now: Nanos) -> Turn {
+        let Some(failures) = self.lanes.get_mut(&attempt.lane) else { return Turn::Now };
+        let is_first = failures.waiting.first().is_none_or(|first| attempt.ticket <= *first);
+        if now >= failures.closed_until && is_first {
+            failures.waiting.remove(&attempt.ticket);
+            return Turn::Now;
+        }
+        failures.waiting.insert(attempt.ticket);
+        Turn::Later(failures.closed_until.max(now))
+    }
+
+    /// A connection whose response waited is gone. Gives the one whose turn it may be now.
+    pub(crate) fn leave(&mut self, attempt: &Attempt) -> Option<Ticket> {
+        let failures = self.lanes.get_mut(&attempt.lane)?;
+        failures.waiting.remove(&attempt.ticket);
+        failures.waiting.first().copied()
+    }
+
+    /// The response was wrong: when to say so.
+    pub(crate) fn failed(&mut self, attempt: &Attempt, now: Nanos) -> Nanos {
+        let name = kept(&mut self.names, attempt.claim.initiator.clone(), now);
+        name.add(now);
+        let by_name = name.count;
+        let failures = kept(&mut self.lanes, attempt.lane.clone(), now);
+        failures.add(now);
+        let doublings = failures.count.max(by_name).saturating_sub(1).min(16);
+        failures.closed_until = now + (FIRST_NS << doublings).min(LONGEST_NS);
+        failures.closed_until
+    }
+
+    /// The response was right. Gives the connection whose turn it is now.
+    pub(crate) fn succeeded(&mut self, attempt: &Attempt) -> Option<Ticket> {
+        let next = self.lanes.get(&attempt.lane).and_then(|failures| failures.waiting.first().copied());
+        if matches!(attempt.lane, Lane::Proved(_)) {
+            if next.is_none() {
+                self.lanes.remove(&attempt.lane);
+            }
+        } else {
+            self.remember(&attempt.claim);
+        }
+        next
+    }
+
+    fn remember(&mut self, claim: &Claim) {
+        let of_peer = self.proved.iter().filter(|other| other.peer == claim.peer).count();
+        if of_peer >= PROVED_PER_PEER || !self.proved.insert(claim.clone()) {
+            return;
+        }
+        self.proved_order.push_back(claim.clone());
+        if self.proved_order.len() > KEPT
+            && let Some(first) = self.proved_order.pop_front()
+        {
+            self.proved.remove(&first);
+        }
+    }
+}
+
+/// The failures of a lane or name, which are kept from now on.
+fn kept<K: Clone + Eq + std::hash::Hash>(
+    all: &mut HashMap<K, Failures>,
+    key: K,
+    now: Nanos,
+) -> &mut Failures {
+    if all.len() >= KEPT && !all.contains_key(&key) {
+        all.retain(|_, failures| !failures.is_over(now));
+        let idle = all.iter().filter(|(_, failures)| failures.waiting.is_empty());
+        let oldest = idle.min_by_key(|(_, failures)| failures.last).map(|(key, _)| key.clone());
+        if all.len() >= KEPT
+            && let Some(oldest) = oldest
+        {
+            all.remove(&oldest);
+        }
+    }
+    match all.entry(key) {
+        Entry::Occupied(entry) => entry.into_mut(),
+        Entry::Vacant(entry) => entry.insert(Failures::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Claim, KEPT, LONGEST_NS, PROVED_PER_PEER, Peer, Proofs, Turn};
+    use linerate_io::Nanos;
+
+    const S: Nanos = 1_000_000_000;
+
+    fn claim(last: u8, initiator: &str) -> Claim {
+        let peer = Peer::of([192, 0, 2, last].into());
+        Claim { peer, initiator: initiator.into(), target: "t".into() }
+    }
+
+    /// Wrong responses that are judged within a time, when many connections send them without a pause.
+    fn judged(proofs: &mut Proofs, claim: impl Fn(u64) -> Claim, until: Nanos) -> u32 {
+        let mut count = 0;
+        for (ticket, now) in (0..until).step_by(1_000_000).enumerate() {
+            let attempt = proofs.attempt(claim(ticket as u64), ticket as u64);
+            if proofs.ask(&attempt, now) == Turn::Now {
+                proofs.failed(&attempt, now);
+                count += 1;
+            } else {
+                // It gives up, and comes back with another connection.
+                proofs.leave(&attempt);
+            }
+        }
+        count
+    }
+
+    fn turn(proofs: &mut Proofs, claim: Claim, ticket: u64, now: Nanos) -> Turn {
+        let attempt = proofs.attempt(claim, ticket);
+        proofs.ask(&attempt, now)
+    }
+
+    fn proved(proofs: &mut Proofs, claim: Claim) {
+        let attempt = proofs.attempt(claim, 0);
+        proofs.succeeded(&attempt);
+    }
+
+    #[test]
+    fn many_connections_and_names_guess_no_faster_than_one() {
+        assert_eq!(judged(&mut Proofs::default(), |_| claim(1, "a"), 10 * S), 5);
+        let names = |ticket: u64| claim(1, &format!("a{ticket}"));
+        assert_eq!(judged(&mut Proofs::default(), names, 10 * S), 5);
+    }
+
+    #[test]
+    fn guessing_keeps_no_one_out_who_comes_from_elsewhere() {
+        let mut proofs = Proofs::default();
+        judged(&mut proofs, |ticket| claim((ticket % 200) as u8 + 50, "victim"), 10 * S);
+        let honest = proofs.attempt(claim(1, "victim"), 1);
+        assert_eq!(proofs.ask(&honest, 10 * S), Turn::Now);
+        let told = proofs.failed(&honest, 10 * S);
+        assert_eq!(
+            told,
+            10 * S + LONGEST_NS,
+            "one that fails, too, waits as long as those who guess the name"
+        );
+    }
+
+    #[test]
+    fn who_proved_itself_before_has_a_lane_of_its_own() {
+        let mut proofs = Proofs::default();
+        proved(&mut proofs, claim(1, "honest"));
+        judged(&mut proofs, |_| claim(1, "guessing"), 10 * S);
+        assert_eq!(turn(&mut proofs, claim(1, "honest"), 7, 10 * S), Turn::Now);
+        assert_ne!(turn(&mut proofs, claim(1, "stranger"), 8, 10 * S), Turn::Now);
+        assert!(judged(&mut proofs, |_| claim(1, "honest"), 10 * S) <= 5, "and guesses there no faster");
+    }
+
+    #[test]
+    fn responses_that_wait_are_judged_in_order_and_right_ones_at_once() {
+        let mut proofs = Proofs::default();
+        let attempts = [0, 3, 4, 5].map(|ticket| proofs.attempt(claim(1, "a"), ticket));
+        let told = proofs.failed(&attempts[0], 0);
+        for attempt in &attempts[1..] {
+            assert_eq!(proofs.ask(attempt, 0), Turn::Later(told));
+        }
+        assert_eq!(proofs.ask(&attempts[2], told), Turn::Later(told), "3 was here before");
+        assert_eq!(proofs.ask(&attempts[1], told), Turn::Now);
+        assert_eq!(proofs.leave(&attempts[1]), Some(4));
+        assert_eq!(proofs.ask(&attempts[2], told), Turn::Now);
+        assert_eq!(proofs.succeeded(&attempts[2]), Some(5));
+        assert_eq!(proofs.ask(&attempts[3], told), Turn::Now, "though it has its own lane by now");
+        assert_eq!(turn(&mut proofs, claim(1, "b"), 9, told), Turn::Now, "no one waits any more");
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut proofs = Proofs::default();
+        for number in 0..3 * KEPT as u32 {
+            let [_, a, b, c] = number.to_be_bytes();
+            let claim = Claim { peer: Peer::of([10, a, b, c].into()), ..claim(1, &format!("n{number}")) };
+            let attempt = proofs.attempt(claim.clone(), 0);
+            proofs.failed(&attempt, u64::from(number));
+            proved(&mut proofs, claim);
+        }
+        assert!(proofs.lanes.len() <= KEPT && proofs.names.len() <= KEPT && proofs.proved.len() <= KEPT);
+        let mut proofs = Proofs::default();
+        (0..100).for_each(|number| proved(&mut proofs, claim(1, &format!("n{number}"))));
+        assert_eq!(proofs.proved.len(), PROVED_PER_PEER);
+    }
+}

@@ -1,0 +1,199 @@
+//! What an array reports while it serves: events of all crates, for whoever writes them down.
+//!
+//! Events come by `tracing`, from any thread, and wait in a queue until [`Log::take`] fetches them. Reporting never
+//! blocks and never fills memory: equal events of one peer are limited (`limit.rs`), the queue has an end, and what is
+//! left out is counted and reported, too.
+//!
+//! An event has a kind (its field `event`, a stable name), and mostly a `peer`; its message says the same for people.
+
+mod limit;
+mod subscriber;
+
+use limit::Limiter;
+use linerate_io::system;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+use subscriber::Subscriber;
+
+/// Events that wait to be fetched; more are left out.
+const QUEUE_MAX: usize = 2048;
+
+/// How much an event matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Something does not work.
+    Error,
+    /// Something may not work, or someone misbehaves.
+    Warning,
+    /// What an owner may want to know.
+    Info,
+    /// Everything.
+    Debug,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// Seconds since 1970; now, if it is not given.
+    #[serde(default = "system::unix_time_s")]
+    pub time_s: f64,
+    /// How much it matters.
+    pub level: Level,
+    /// What kind of event: a stable name.
+    pub event: String,
+    /// What happened, for people.
+    pub message: String,
+    /// Address and port, or address, of whom it concerns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// What else is known, by name.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
+}
+
+/// The queue of events. One per process, as `tracing` has it.
+pub struct Log {
+    shared: Arc<Shared>,
+}
+
+/// What threads that report and the one that fetches share.
+struct Shared {
+    state: Mutex<State>,
+    /// Told when there is something to fetch.
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Event>,
+    limiter: Limiter,
+    /// Events that found the queue full.
+    lost: u64,
+}
+
+impl Log {
+    /// Begins to collect events of this level and above, or changes the level of what is collected.
+    pub fn open(level: Level) -> Self {
+        static SHARED: OnceLock<Arc<Shared>> = OnceLock::new();
+        let shared = SHARED.get_or_init(|| {
+            let shared = Arc::new(Shared { state: Mutex::default(), news: Condvar::new() });
+            let subscriber = Subscriber::new(Arc::clone(&shared));
+            // Where another subscriber was there first, only what is put in by hand is seen.
+            let _ = tracing::subscriber::set_global_default(subscriber);
+            shared
+        });
+        subscriber::set_level(level);
+        Self { shared: Arc::clone(shared) }
+    }
+
+    /// Reports something that `tracing` did not bring.
+    pub fn put(&self, event: Event) {
+        self.shared.report(event);
+    }
+
+    /// What has been reported since, the oldest first; waits until there is something, at most so long.
+    pub fn take(&self, wait: Duration) -> Vec<Event> {
+        let mut state = self.shared.state();
+        if state.queue.is_empty() {
+            let waited = self.shared.news.wait_timeout(state, wait);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let now = system::unix_time_s();
+        let State { queue, limiter, lost } = &mut *state;
+        let mut events: Vec<Event> = queue.drain(..).collect();
+        events.extend(limiter.summaries(now));
+        match std::mem::take(lost) {
+            0 => {}
+            lost => events.push(overflow(lost, now)),
+        }
+        events
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Whatever panicked in between, a queue is a queue.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report(&self, event: Event) {
+        let mut state = self.state();
+        if !state.limiter.admits(&event) {
+            return;
+        }
+        if state.queue.len() >= QUEUE_MAX {
+            state.lost += 1;
+            return;
+        }
+        let was_empty = state.queue.is_empty();
+        state.queue.push_back(event);
+        drop(state);
+        if was_empty {
+            self.news.notify_one();
+        }
+    }
+}
+
+fn overflow(lost: u64, time_s: f64) -> Event {
+    Event {
+        time_s,
+        level: Level::Warning,
+        event: "log_overflow".into(),
+        message: "events were left out: they came faster than they could be written".into(),
+        peer: None,
+        fields: [("left_out".to_owned(), lost.into())].into_iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, Level, Log, QUEUE_MAX};
+    use std::time::Duration;
+
+    /// One test, as there is one log per process.
+    #[test]
+    fn events_are_collected_and_never_more_than_the_queue_holds() {
+        let log = Log::open(Level::Info);
+        tracing::debug!(event = "too_fine", "not asked for");
+        tracing::warn!(
+            event = "login_refused",
+            peer = "192.0.2.1:4711",
+            status = 0x0202,
+            "a login is refused"
+        );
+        let [event] = &log.take(Duration::from_secs(5))[..] else { panic!() };
+        assert_eq!((event.level, event.event.as_str()), (Level::Warning, "login_refused"));
+        assert_eq!(
+            (event.message.as_str(), event.peer.as_deref()),
+            ("a login is refused", Some("192.0.2.1:4711"))
+        );
+        assert_eq!(event.fields["status"], 0x0202);
+        assert!(event.time_s > 1.7e9);
+
+        let log = Log::open(Level::Debug);
+        tracing::debug!(event = "fine", long = "x".repeat(10_000), "{}", "y".repeat(10_000));
+        let [event] = &log.take(Duration::from_secs(5))[..] else { panic!() };
+        assert!(event.message.len() < 1100 && event.fields["long"].as_str().unwrap().len() < 600);
+
+        let text = r#"{"level": "error", "event": "put", "message": "by hand"}"#;
+        for number in 0..3 * QUEUE_MAX {
+            let event: Event = serde_json::from_str(text).unwrap();
+            log.put(Event { event: format!("put{number}"), ..event });
+        }
+        let events = log.take(Duration::ZERO);
+        assert_eq!(events.len(), QUEUE_MAX + 1);
+        let last = events.last().unwrap();
+        assert_eq!(
+            (last.event.as_str(), &last.fields["left_out"]),
+            ("log_overflow", &(2 * QUEUE_MAX).into())
+        );
+        assert!(log.take(Duration::ZERO).is_empty());
+    }
+}

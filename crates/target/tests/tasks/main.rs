@@ -1,0 +1,8 @@
+//! Tasks and what ends them, over real sockets.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
+
+mod ownership;
+mod resets;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,112 @@
+"""`--dry-run`: the volumes of a workload with what lies on them, and its runs in order. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import typer
+
+from linerate.errors import LinerateError
+from linerate.run import Loader
+from linerate.volumes import Look, columns, refuse_shared, size_text
+from linerate.volumes.identity import shown
+from linerate.workload import Plan, RunSpec, VolumeSpec
+
+_HEADINGS = ("volume", "target", "size", "threads", "reads", "found")
+
+
+@dataclass(slots=True)
+class _Volume:
+    """What the runs of a plan do with a volume."""
+
+    spec: VolumeSpec
+    outstanding: set[int] = field(default_factory=set)
+    read_percents: set[float] = field(default_factory=set)
+
+
+def preview(plan: Plan, loader: Loader | None) -> None:
+    """Writes it. No loader: the volumes are on hosts that are not asked. Raises UserError for volumes that are one."""
+    for notice in plan.warnings:
+        typer.echo(f"note: {notice}")
+    for line in columns([_HEADINGS, *_rows([run.spec for run in plan.steps()], loader)], most=None):
+        typer.echo(line)
+    total_s = 0.0
+    for run in plan.steps():
+        total_s += run.pause_s + run.spec.warmup_s + run.spec.elapsed_s
+        typer.echo(run.banner)
+    typer.echo(f"{len(plan)} runs, {total_s:g} s")
+
+
+def _rows(specs: Sequence[RunSpec], loader: Loader | None) -> list[tuple[str, ...]]:
+    volumes: dict[tuple[str, str], _Volume] = {}
+    found: dict[tuple[str, str], list[Look] | str] = {}
+    for spec in specs:
+        if loader is not None:
+            refuse_shared(spec)
+        for volume in spec.volumes:
+            key = (volume.name, volume.url)
+            one = volumes.setdefault(key, _Volume(volume))
+            one.outstanding.add(volume.outstanding)
+            one.read_percents.add(_read_percent(spec, volume.name))
+        fresh = [volume for volume in spec.volumes if (volume.name, volume.url) not in found]
+        found |= _found(spec, fresh, loader)
+    return [
+        (
+            one.spec.name,
+            shown(one.spec.url),
+            _size(one.spec, found[key]),
+            _range(one.outstanding),
+            f"{_range(one.read_percents)} %",
+            _words(found[key]),
+        )
+        for key, one in volumes.items()
+    ]
+
+
+def _found(
+    spec: RunSpec, fresh: Sequence[VolumeSpec], loader: Loader | None
+) -> dict[tuple[str, str], list[Look] | str]:
+    """What lies on volumes. LUNs are looked at together: an array that is down is waited for once."""
+    luns = [volume for volume in fresh if volume.url.startswith("iscsi:")]
+    groups = [luns, *([volume] for volume in fresh if volume not in luns)]
+    found: dict[tuple[str, str], list[Look] | str] = {}
+    for group in filter(None, groups):
+        keys = {volume.name: (volume.name, volume.url) for volume in group}
+        if loader is None:
+            found |= dict.fromkeys(keys.values(), "not looked at: hosts load it")
+            continue
+        try:
+            for look in loader.look(spec, list(keys)):
+                of_volume = found.setdefault(keys[look.volume], [])
+                assert isinstance(of_volume, list)
+                of_volume.append(look)
+        except LinerateError as error:
+            found |= dict.fromkeys(keys.values(), f"not looked at: {error.message}")
+    return found
+
+
+def _size(volume: VolumeSpec, found: list[Look] | str) -> str:
+    """The part that is used, and the whole."""
+    used = size_text(volume.size_bytes)
+    whole = "" if isinstance(found, str) else size_text(found[0].size_bytes)
+    return f"{used} of {whole}" if used and whole and used != whole else used or whole or "all of it"
+
+
+def _words(found: list[Look] | str) -> str:
+    return found if isinstance(found, str) else "; ".join(dict.fromkeys(look.words for look in found))
+
+
+def _read_percent(spec: RunSpec, volume: str) -> float:
+    """Of the volume's I/Os, by the shares of its streams; streams without one count alike."""
+    streams = [stream for stream in spec.streams if volume in stream.volumes]
+    weights = [stream.share_percent or stream.rate_iops or 1.0 for stream in streams]
+    total = sum(weights)
+    if not total:
+        return 100.0
+    return sum(stream.read_percent * weight for stream, weight in zip(streams, weights, strict=True)) / total
+
+
+def _range(values: set[int] | set[float]) -> str:
+    least, most = min(values), max(values)
+    return f"{least:.3g}" if least == most else f"{least:.3g}-{most:.3g}"

@@ -1,0 +1,35 @@
+"""What lies on volumes and who uses them, looked at before anything is written.
+
+Open `clearing` first: the step that every plan goes through. `look` looks at a volume from this host, `contents` tells
+from bytes what lies there, `kernel` who uses a device or a file, `identity` whether two volumes are one, `consent` what
+may be overwritten.
+"""
+
+from __future__ import annotations
+
+from linerate.volumes.clearing import Clearance, Cleared, LookAt, clear, virtual
+from linerate.volumes.consent import Ask, Consent, columns, listing, on_host, size_text
+from linerate.volumes.hold import Hold
+from linerate.volumes.identity import RefusedError, refuse_shared, written
+from linerate.volumes.look import Look, State, look_here
+
+__all__ = [
+    "Ask",
+    "Clearance",
+    "Cleared",
+    "Consent",
+    "Hold",
+    "Look",
+    "LookAt",
+    "RefusedError",
+    "State",
+    "clear",
+    "columns",
+    "listing",
+    "look_here",
+    "on_host",
+    "refuse_shared",
+    "size_text",
+    "virtual",
+    "written",
+]
