@@ -105,7 +105,10 @@ def test_what_the_verbs_make_stays(tmp_path: Path) -> None:
         }
         assert (volumes["v2"].target, volumes["v2"].lun) == (IQN, 7)
         refused = linerate("array", "delete", "v2", "--yes")
-        assert (refused.returncode, "delete them first, or with it: --with-snapshots" in refused.stderr) == (2, True)
+        assert (refused.returncode, "delete them first, or with it: --with-snapshots" in refused.stderr) == (
+            2,
+            True,
+        )
         fine("array", "delete", "v2", "--with-snapshots", "--yes")
         fine("array", "delete", "v1@before", "--yes")
         assert _luns(portal) == {0: 32 << 20, 1: 32 << 20}

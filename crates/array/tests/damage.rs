@@ -273,7 +273,7 @@ fn disks_of_another_array_are_no_members() {
 }
 
 #[test]
-fn a_tie_between_two_sets_is_nobodys_to_decide() {
+fn a_tie_between_two_sets_is_refused() {
     let mirror = |mut lab: Lab| {
         lab.set.insert("level", json!("raid1"));
         lab.set.insert("disks", json!(["d0", "d1"]));
@@ -295,7 +295,7 @@ fn exchanged_files_are_found_by_what_they_hold() {
     fs::rename(aside, lab.path(2)).unwrap();
     let found = lab.inspect();
     assert!(found.findings.iter().all(|finding| finding.severity == Severity::Note), "{:?}", found.findings);
-    assert!(found.findings[0].text.contains("holds what was disk d2 before"), "{:?}", found.findings);
+    assert!(found.findings[0].text.contains("holds what disk d2 held before"), "{:?}", found.findings);
     assert_eq!(state(&lab), RaidSetState::Optimal);
 }
 
@@ -330,7 +330,7 @@ fn disks_that_were_left_behind_are_refused() {
 fn a_file_that_was_cut_short_is_left_out() {
     let lab = Lab::new();
     fs::OpenOptions::new().write(true).open(lab.path(1)).unwrap().set_len(9 << 20).unwrap();
-    lab.serves_without(1, DiskState::Out, "it was cut short: it has 9 MiB, and needs 16 MiB");
+    lab.serves_without(1, DiskState::Out, "its size is 9 MiB, and it needs 16 MiB: it was cut short");
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn what_others_have_on_a_disk_is_not_overwritten() {
 fn a_spare_that_holds_something_is_no_spare() {
     let lab = Lab::new();
     lab.spoil(3, &[0], Some(7));
-    lab.serves_without(3, DiskState::Out, "it holds data that is no RAID set's");
+    lab.serves_without(3, DiskState::Out, "it holds unknown data");
 }
 
 /// Where the set's bytes are on its members: a stripe of 64 KiB chunks, and the first one begins here.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -12,7 +14,7 @@ from linerate.array.control.report import ArrayReport, FileSystemReport
 
 from tests.array.disks.small import Small, small_file_system
 from tests.array.disks.wire import BLOCK, Initiator, logged_in
-from tests.array.serving import fine, serving
+from tests.array.serving import fine, serve, serving
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment
 
 IQN = "iqn.2026-11.lab.linerate:full"
@@ -154,7 +156,29 @@ def test_sparse_disks_are_warned_of_in_time(tmp_path: Path) -> None:
             assert one.free_bytes < one.unallocated_bytes
             shown = fine("array", "show", "--seconds", "0.1").stdout
             assert f"{small.inside}: " in shown
-            assert "sparse disks there may still take" in shown
+            assert "sparse disks may still need" in shown
+
+
+def test_the_log_tells_of_space_that_may_run_out_and_that_has(tmp_path: Path) -> None:
+    with small_file_system(tmp_path, "tmpfs", SIZE_MIB) as small:
+        file = tmp_path / "lab.toml"
+        file.write_text(_array(small.inside, "raid5", True), "ascii")
+        process, portal = serve(file, "--log-format", "json", enter=small.enter)
+        with process:
+            try:
+                with logged_in(portal, IQN) as session:
+                    _write_all(session, 0)
+                    small.fill()
+                    _is_refused(session)
+            finally:
+                process.send_signal(signal.SIGTERM)
+                _, said = process.communicate(timeout=TIMEOUT_S)
+        events = [json.loads(line) for line in said.splitlines()]
+        low = next(event for event in events if event["event"] == "space_low")
+        assert (low["folder"], low["disks"]) == (str(small.inside), "d0, d1, d2, d3, d4")
+        told = [event["disk"] for event in events if event["event"] == "disk_no_space"]
+        assert told
+        assert len(told) == len(set(told)), "once for each disk, not for each write"
 
 
 def test_disks_that_are_not_sparse_have_their_space_or_are_not_made(tmp_path: Path) -> None:

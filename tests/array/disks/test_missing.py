@@ -1,15 +1,17 @@
-"""Disks that are not there, or hold something else: an array that served them creates nothing again unless it is told to."""
+"""Disks that are missing, or hold something else: the array creates nothing again unless it is told to."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 from pathlib import Path
 
 import pytest
+from linerate.array import parse_array_text
 from linerate.array.control import ControlClient, find
-from linerate.array.record import ServedDisk, load, places, save
+from linerate.array.record import Keeper, Record, ServedDisk, load, places, save
 from linerate.errors import UserError
 
 from tests.array.disks.wire import BLOCK, logged_in
@@ -115,7 +117,7 @@ def test_a_file_system_that_is_not_mounted_is_seen(served_once: Path, aside: str
     _serves_what_it_did(served_once)
 
 
-def test_a_set_without_superblocks_is_made_anew_only_by_its_name(served_once: Path) -> None:
+def test_a_set_without_superblocks_is_created_only_by_its_name(served_once: Path) -> None:
     for disk in (served_once / "disks").iterdir():
         with disk.open("r+b") as file:
             file.write(bytes(128 << 10))
@@ -130,7 +132,7 @@ def test_a_set_without_superblocks_is_made_anew_only_by_its_name(served_once: Pa
         assert session.read(1, 0, len(PATTERN)).data == PATTERN
 
 
-def test_a_file_volume_is_made_anew_only_by_its_name(served_once: Path) -> None:
+def test_a_file_volume_is_created_only_by_its_name(served_once: Path) -> None:
     (served_once / "volumes" / "f0.img").unlink()
     (served_once / "volumes" / "other").touch()
     assert "--create f0" in _refused(served_once).stderr
@@ -142,7 +144,7 @@ def test_a_file_volume_is_made_anew_only_by_its_name(served_once: Path) -> None:
         assert session.read(0, 0, len(PATTERN)).data == PATTERN
 
 
-def test_a_missing_member_is_told_and_not_made(served_once: Path) -> None:
+def test_a_missing_member_is_reported_and_not_made(served_once: Path) -> None:
     lost = served_once / "disks" / "d1.img"
     lost.unlink()
     with serving(served_once, ARRAY) as portal, logged_in(portal, IQN) as session:
@@ -164,20 +166,20 @@ def test_a_disk_that_failed_is_listed_as_failed(served_once: Path) -> None:
         assert (disks["d1"].state, disks["d1"].raid_set) == ("out", "r0")
 
 
-def test_a_new_disk_that_holds_something_is_not_overwritten_unasked(served_once: Path) -> None:
+def test_a_new_disk_that_holds_something_is_not_overwritten(served_once: Path) -> None:
     new = served_once / "new.img"
     new.write_bytes(b"precious" + bytes((24 << 20) - 8))
     words = ("array", "replace-disk", "d1", "n", "--path", str(new), "--size", "24m", "--sparse")
     with serving(served_once, ARRAY):
         refused = linerate(*words)
         assert refused.returncode == 2
-        assert "it holds data that is no RAID set's" in refused.stderr
+        assert "it holds unknown data" in refused.stderr
         assert "--overwrite" in refused.stderr
         assert new.read_bytes().startswith(b"precious")
         assert "r0 is optimal" in fine(*words, "--overwrite").stdout
 
 
-def test_a_start_that_comes_to_nothing_leaves_no_files_behind(tmp_path: Path) -> None:
+def test_a_start_that_fails_leaves_no_files(tmp_path: Path) -> None:
     (tmp_path / "disks").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -189,7 +191,7 @@ def test_a_start_that_comes_to_nothing_leaves_no_files_behind(tmp_path: Path) ->
     assert not places(tmp_path / "lab.toml")[0].exists()
 
 
-def test_disks_that_were_left_behind_are_refused(served_once: Path) -> None:
+def test_disks_older_than_the_record_are_refused(served_once: Path) -> None:
     """Served without a disk, then with that one alone: what was written since would be missing without a word."""
     text = (
         ARRAY.replace('"raid5"', '"raid1"')
@@ -211,17 +213,53 @@ def test_disks_that_were_left_behind_are_refused(served_once: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", json.dumps({"format": "linerate.array-served/9"})])
-def test_a_record_that_cannot_be_read_is_no_licence(tmp_path: Path, text: str) -> None:
+def test_a_record_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "lab.toml"
     places(file)[0].write_text(text, "ascii")
     with pytest.raises(UserError, match="later version"):
         load(file)
 
 
-def test_a_record_goes_elsewhere_where_nothing_can_be_written(tmp_path: Path, state: Path) -> None:
+def test_a_record_goes_to_the_state_folder_where_its_own_is_read_only(tmp_path: Path, state: Path) -> None:
     file = tmp_path / "lab.toml"
     beside, elsewhere = places(file)
     beside.with_name(f"{beside.name}.new").mkdir()  # so that nothing can be written there
     assert save(file, load(file)) == elsewhere
     assert str(elsewhere).startswith(str(state))
     assert load(file) == load(file)
+
+
+def test_the_newer_of_two_records_counts(tmp_path: Path, state: Path) -> None:
+    """Served by hand and later as a service, which may not write beside the file."""
+    file = tmp_path / "lab.toml"
+    beside, elsewhere = places(file)
+    save(file, Record(disks={"old": ServedDisk(path="/old")}))
+    os.utime(beside, (1, 1))
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.write_text(Record(disks={"new": ServedDisk(path="/new")}).model_dump_json(), "ascii")
+    assert str(elsewhere).startswith(str(state))
+    assert list(load(file).disks) == ["new"]
+
+
+def test_a_record_that_cannot_be_written_is_reported_and_tried_again(tmp_path: Path, state: Path) -> None:
+    file, reported = tmp_path / "lab.toml", []
+
+    def report(level: str, event: str, message: str, peer: str | None = None, **fields: object) -> None:
+        reported.append(event)
+
+    text = (
+        ARRAY[ARRAY.index("[[targets]]") :]
+        .replace('pool = "p0"\n', "")
+        .replace('kind = "pool"', 'kind = "memory"')
+    )
+    keeper = Keeper(file, parse_array_text(text), dict, report)
+    blocked = [place.with_name(f"{place.name}.new") for place in places(file)]
+    for folder in blocked:
+        folder.mkdir(parents=True)
+    keeper.look()
+    keeper.look()
+    assert reported == ["record_not_kept"]
+    assert load(file) == Record()
+    blocked[0].rmdir()
+    keeper.look()
+    assert load(file).volumes.keys() == {"f0"}

@@ -82,7 +82,7 @@ def test_a_shortage_of_space_is_shown(served: Served) -> None:
         }
     )
     text = "\n".join(text_lines(picture(report, report.model_copy(update={"storage": storage}), 1.0)))
-    assert "/data: 3 GiB free, and sparse disks there may still take 9 GiB" in text
+    assert "/data: 3 GiB free, and sparse disks may still need 9 GiB" in text
     assert "waits for space" in text
     assert "no space left" in text
 

@@ -181,7 +181,7 @@ pub enum StorageError {
     },
     /// The disks hold another RAID set of that name.
     #[error(
-        "the disks belong to several RAID sets of the name \"{set}\" ({causes}). Nothing was changed. Remove those that do \
+        "these are not the disks of one RAID set \"{set}\" ({causes}). Nothing was changed. Remove those that do \
          not belong here, or, if they do, remove the array's record of what it served"
     )]
     OtherSet {

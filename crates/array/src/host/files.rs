@@ -12,6 +12,8 @@ use std::{io, rc::Rc};
 
 /// How long opening waits for the end of a process that had the file open: a killed one ends with its last I/O.
 const LOCK_WAIT_NS: Nanos = 5_000_000_000;
+/// The same for a file that is only read: its array may have closed it just now.
+const LOOK_WAIT_NS: Nanos = 50_000_000;
 /// How often it looks.
 const LOCK_RETRY_NS: Nanos = 20_000_000;
 
@@ -142,7 +144,7 @@ impl Files {
     async fn open_locked(&self, config: &FileConfig, direct: bool, thin: bool) -> io::Result<Opened> {
         let write = !config.read_only;
         let options = FileOptions { write, direct, lock: true, allocate: !thin, ..FileOptions::default() };
-        let wait_ns = if config.read_only { 0 } else { LOCK_WAIT_NS };
+        let wait_ns = if config.read_only { LOOK_WAIT_NS } else { LOCK_WAIT_NS };
         let deadline = self.runtime.now().saturating_add(wait_ns);
         loop {
             match self.ask(config, &options).await {

@@ -103,9 +103,9 @@ def picture(
         head = _raid_set(raid, layout)
         rows = disk_rows(before.storage.disks, disks, seconds, layout)
         parts.append(Group(head, Text("  ") + row_of(disks), rows, *_below(earlier, raid, seconds)))
-    if loose := tuple(disk for disk in storage.disks if disk.raid_set is None):
+    if unassigned := tuple(disk for disk in storage.disks if disk.raid_set is None):
         title = Text("disks in no RAID set", style="bold")
-        parts.append(Group(title, disk_rows(before.storage.disks, loose, seconds, layout)))
+        parts.append(Group(title, disk_rows(before.storage.disks, unassigned, seconds, layout)))
     if short := [one for one in storage.file_systems if one.free_bytes < one.unallocated_bytes]:
         parts.append(Group(*map(_file_system, short)))
     parts.append(_volumes(now, layout))
@@ -172,7 +172,7 @@ def _below(before: RaidSetReport, raid: RaidSetReport, seconds: float) -> list[T
 def _file_system(one: FileSystemReport) -> Text:
     """A file system on which sparse disks may come to find no space."""
     free, wanted = size_text(one.free_bytes), size_text(one.unallocated_bytes)
-    text = f"{one.folder}: {free} free, and sparse disks there may still take {wanted}"
+    text = f"{one.folder}: {free} free, and sparse disks may still need {wanted}"
     return Text(text, style="bold yellow")
 
 

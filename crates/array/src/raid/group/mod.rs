@@ -231,7 +231,7 @@ impl Group {
 
     /// Number of the set, and of the newest superblock that is on all members: what a power cut leaves is no older.
     pub(super) fn identity(&self) -> (u64, u64) {
-        (self.meta.borrow().set, self.meta.borrow().generation)
+        (self.meta.borrow().set, self.commits.generation.get())
     }
 
     /// Block size, and the size that all members have at least.
