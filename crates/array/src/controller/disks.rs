@@ -53,8 +53,8 @@ pub(super) enum Absence {
 }
 
 impl DiskTable {
-    /// Opens disks, and makes those in memory. Files that are not there are left for [`DiskTable::make`]: whether they may be
-    /// made is not known yet.
+    /// Opens disks, and makes those in memory. Missing files are left for [`DiskTable::make`]: whether they may be made is
+    /// not known yet.
     pub(super) async fn open(
         runtime: Runtime,
         files: Option<Files>,

@@ -69,8 +69,7 @@ def serve(
 
     _keep_standard_files()
     config = load_array_file(file)
-    names = tuple(create or ())
-    if names:
+    if names := tuple(create or ()):
         confirm(f"Everything on {', '.join(names)} is lost. Create it again?", yes)
     served = record.load(file)
     record.check_volumes(config, served, names)
@@ -87,9 +86,8 @@ def serve(
                     "info", "array_started", "the array serves", name=config.name, portals=_places(array)
                 )
                 if not notify(f"READY=1\nSTATUS=serving {', '.join(_places(array))}"):
-                    log.report(
-                        "warning", "notify_failed", "the service manager could not be told (NOTIFY_SOCKET)"
-                    )
+                    message = "the service manager could not be told (NOTIFY_SOCKET)"
+                    log.report("warning", "notify_failed", message)
                 while not ended.wait(0.2):
                     pass
                 notify("STOPPING=1")
