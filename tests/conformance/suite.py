@@ -1,6 +1,6 @@
 """libiscsi's conformance suite, one test at a time: list, run, read the verdict.
 
-`LINERATE_LIBISCSI_SUITE=/path/to/iscsi-test-cu` runs another one than Debian's, such as the newest of libiscsi's sources.
+`LINERATE_LIBISCSI_SUITE=/path/to/iscsi-test-cu` runs another one than Debian's, such as libiscsi's newest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Watches what lies behind the volumes of an array that serves, and reports what changes.
+"""Watches the storage behind the volumes of an array that serves, and reports what changes.
 
 Disks, RAID sets, pools and replications are looked at once a second; what is reported is the difference of two looks.
 What is not as it should be when the array starts is reported, too.

@@ -1,7 +1,7 @@
-"""What lies on volumes and who uses them, looked at before anything is written.
+"""What is on volumes and who uses them, checked before anything is written.
 
 Open `clearing` first: the step that every plan goes through. `look` looks at a volume from this host, `contents` tells
-from bytes what lies there, `kernel` who uses a device or a file, `identity` whether two volumes are one, `consent` what
+from bytes what is there, `kernel` who uses a device or a file, `identity` whether two volumes are one, `consent` what
 may be overwritten.
 """
 

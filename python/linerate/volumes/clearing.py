@@ -26,7 +26,7 @@ class Cleared:
 
     spec: RunSpec
     free: tuple[str, ...] = ()
-    """Paths of files and block devices that it writes to and that nobody else was found to use."""
+    """Paths of files and block devices that it writes to and that were found unused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,16 +28,16 @@ Ask = Callable[[Sequence[Look]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What may be overwritten. There is no default: whoever carries a plan out must say it."""
+    """What may be overwritten. There is no default: the caller that carries a plan out must say it."""
 
     names: tuple[str, ...] = ()
-    """Volumes by name, path or URL: whatever lies on them, and whoever uses them."""
+    """Volumes by name, path or URL, with any content and any use."""
     whatever_is_unmarked: bool = False
-    """All volumes without a signature that nobody uses."""
+    """All volumes without a signature that are not in use."""
     ask: Ask | None = None
-    """Asks for the unmarked ones; None: nobody is there."""
+    """Asks for the unmarked ones; None: there is no terminal."""
     agreed: frozenset[tuple[str, str]] = frozenset()
-    """Unmarked volumes, (host, URL) each, of which somebody has said yes."""
+    """Unmarked volumes, (host, URL) each, that the user has agreed to."""
 
     @classmethod
     def of(cls, words: Iterable[str], ask: Ask | None = None) -> Self:
@@ -74,7 +74,7 @@ class Consent:
         return (look.host, look.url) in self.agreed or self.covers(look)
 
     def judge(self, looks: Sequence[Look]) -> bool:
-        """Whether all of this may be overwritten, asking if need be; True if somebody was asked. Raises
+        """Whether all of this may be overwritten, asking if need be; True if the user was asked. Raises
         RefusedError."""
         named = [look for look in looks if look.state in _MUST_BE_NAMED and not self.covers(look)]
         if named:

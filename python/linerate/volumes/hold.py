@@ -1,4 +1,4 @@
-"""Block devices are held exclusively while a run writes to them: nobody can mount one meanwhile."""
+"""Block devices are held exclusively while a run writes to them, so that they cannot be mounted meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at volumes before anything is written to them: what they are, what lies on them, who uses them.
+"""Looks at volumes before anything is written to them: what they are, what is on them, who uses them.
 
 `look_here` looks from this process, as its load would reach them. A lab's volumes, those in memory and files that are
 to be made hold nothing that could be lost.
@@ -214,8 +214,8 @@ def _read(descriptor: int, offset: int) -> bytes:
 
 
 def claimed(path: str) -> int:
-    """A descriptor that keeps others from mounting a block device while it is open. Raises OSError: EBUSY if somebody
-    has it already."""
+    """A descriptor that keeps others from mounting a block device while it is open. Raises OSError: EBUSY if it
+    is open exclusively already."""
     return os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NONBLOCK)
 
 

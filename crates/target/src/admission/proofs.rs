@@ -1,15 +1,15 @@
-//! CHAP responses after wrong ones: each peer's next one waits, and the waits grow.
+//! CHAP responses after wrong ones: the next one of the same peer waits, and the waits grow.
 //!
-//! What is delayed is the judgement itself, of right and wrong responses alike. Otherwise a peer with many connections
-//! could take a fast answer for a right guess, and the lack of one for a wrong guess. Only responses of the same **lane**
-//! wait:
+//! Right and wrong responses wait alike. Otherwise a peer with many connections could take a fast answer for a right
+//! guess, and a missing answer for a wrong guess. Responses are counted in **buckets**; one bucket does not wait for
+//! another:
 //!
-//! - All of a peer's responses are one lane, whatever names it gives: many connections are no faster than one.
-//! - An initiator that has proved itself to a target from this peer before has a lane of its own for that: a neighbour
-//!   behind the same address, or a mistake in one of a host's many logins, does not hold up the others.
+//! - All responses of a peer share one bucket, under all names: many connections are no faster than one.
+//! - An initiator that has proved itself to a target from this peer before has its own bucket for that target. Neither a
+//!   neighbour behind the same address nor a mistake in another login of the same host delays it.
 //!
-//! Wrong responses under one initiator's name make the waits longer of all lanes that have failed, too. A lane that has
-//! not failed never waits, so guessing keeps no one out who comes from elsewhere.
+//! Wrong responses under one initiator name also lengthen the waits of all buckets that have failed. A bucket that has
+//! not failed never waits, so guessing delays no other address.
 
 use super::{Peer, Ticket};
 use linerate_io::Nanos;
@@ -19,11 +19,11 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque, hash_map::Entry};
 const FIRST_NS: Nanos = 500_000_000;
 /// The longest one: less than initiators wait for an answer.
 const LONGEST_NS: Nanos = 4_000_000_000;
-/// A lane or name that has not failed for so long begins anew.
+/// A bucket or name that has not failed for so long begins anew.
 const FORGET_NS: Nanos = 300_000_000_000;
-/// Lanes, and names, that are kept; of more, those whose last failure is the oldest are forgotten.
+/// Buckets, and names, that are kept; of more, those whose last failure is the oldest are forgotten.
 const KEPT: usize = 4096;
-/// Lanes of their own that initiators of one peer may have.
+/// Buckets of their own that initiators of one peer may have.
 const PROVED_PER_PEER: usize = 16;
 
 /// Who says that it can prove itself, and to which target.
@@ -36,7 +36,7 @@ pub(crate) struct Claim {
 
 /// See the module text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Lane {
+enum Bucket {
     Peer(Peer),
     Proved(Claim),
 }
@@ -45,7 +45,7 @@ enum Lane {
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     claim: Claim,
-    lane: Lane,
+    bucket: Bucket,
     ticket: Ticket,
 }
 
@@ -84,7 +84,7 @@ impl Failures {
 /// See the module text.
 #[derive(Debug, Default)]
 pub(crate) struct Proofs {
-    lanes: HashMap<Lane, Failures>,
+    buckets: HashMap<Bucket, Failures>,
     names: HashMap<String, Failures>,
     proved: HashSet<Claim>,
     /// In the order in which they were proved first.
@@ -94,14 +94,17 @@ pub(crate) struct Proofs {
 impl Proofs {
     /// A connection begins to prove itself.
     pub(crate) fn attempt(&self, claim: Claim, ticket: Ticket) -> Attempt {
-        let lane =
-            if self.proved.contains(&claim) { Lane::Proved(claim.clone()) } else { Lane::Peer(claim.peer) };
-        Attempt { claim, lane, ticket }
+        let bucket = if self.proved.contains(&claim) {
+            Bucket::Proved(claim.clone())
+        } else {
+            Bucket::Peer(claim.peer)
+        };
+        Attempt { claim, bucket, ticket }
     }
 
     /// Asks for the turn of a response that has come.
     pub(crate) fn ask(&mut self, attempt: &Attempt, now: Nanos) -> Turn {
-        let Some(failures) = self.lanes.get_mut(&attempt.lane) else { return Turn::Now };
+        let Some(failures) = self.buckets.get_mut(&attempt.bucket) else { return Turn::Now };
         let is_first = failures.waiting.first().is_none_or(|first| attempt.ticket <= *first);
         if now >= failures.closed_until && is_first {
             failures.waiting.remove(&attempt.ticket);
@@ -113,7 +116,7 @@ impl Proofs {
 
     /// A connection whose response waited is gone. Gives the one whose turn it may be now.
     pub(crate) fn leave(&mut self, attempt: &Attempt) -> Option<Ticket> {
-        let failures = self.lanes.get_mut(&attempt.lane)?;
+        let failures = self.buckets.get_mut(&attempt.bucket)?;
         failures.waiting.remove(&attempt.ticket);
         failures.waiting.first().copied()
     }
@@ -123,7 +126,7 @@ impl Proofs {
         let name = kept(&mut self.names, attempt.claim.initiator.clone(), now);
         name.add(now);
         let by_name = name.count;
-        let failures = kept(&mut self.lanes, attempt.lane.clone(), now);
+        let failures = kept(&mut self.buckets, attempt.bucket.clone(), now);
         failures.add(now);
         let doublings = failures.count.max(by_name).saturating_sub(1).min(16);
         failures.closed_until = now + (FIRST_NS << doublings).min(LONGEST_NS);
@@ -132,10 +135,10 @@ impl Proofs {
 
     /// The response was right. Gives the connection whose turn it is now.
     pub(crate) fn succeeded(&mut self, attempt: &Attempt) -> Option<Ticket> {
-        let next = self.lanes.get(&attempt.lane).and_then(|failures| failures.waiting.first().copied());
-        if matches!(attempt.lane, Lane::Proved(_)) {
+        let next = self.buckets.get(&attempt.bucket).and_then(|failures| failures.waiting.first().copied());
+        if matches!(attempt.bucket, Bucket::Proved(_)) {
             if next.is_none() {
-                self.lanes.remove(&attempt.lane);
+                self.buckets.remove(&attempt.bucket);
             }
         } else {
             self.remember(&attempt.claim);
@@ -157,7 +160,7 @@ impl Proofs {
     }
 }
 
-/// The failures of a lane or name, which are kept from now on.
+/// The failures of a bucket or name, which are kept from now on.
 fn kept<K: Clone + Eq + std::hash::Hash>(
     all: &mut HashMap<K, Failures>,
     key: K,
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn guessing_keeps_no_one_out_who_comes_from_elsewhere() {
+    fn guessing_delays_no_other_address() {
         let mut proofs = Proofs::default();
         judged(&mut proofs, |ticket| claim((ticket % 200) as u8 + 50, "victim"), 10 * S);
         let honest = proofs.attempt(claim(1, "victim"), 1);
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn who_proved_itself_before_has_a_lane_of_its_own() {
+    fn an_initiator_that_proved_itself_has_its_own_bucket() {
         let mut proofs = Proofs::default();
         proved(&mut proofs, claim(1, "honest"));
         judged(&mut proofs, |_| claim(1, "guessing"), 10 * S);
@@ -261,8 +264,8 @@ mod tests {
         assert_eq!(proofs.leave(&attempts[1]), Some(4));
         assert_eq!(proofs.ask(&attempts[2], told), Turn::Now);
         assert_eq!(proofs.succeeded(&attempts[2]), Some(5));
-        assert_eq!(proofs.ask(&attempts[3], told), Turn::Now, "though it has its own lane by now");
-        assert_eq!(turn(&mut proofs, claim(1, "b"), 9, told), Turn::Now, "no one waits any more");
+        assert_eq!(proofs.ask(&attempts[3], told), Turn::Now, "though it has its own bucket by now");
+        assert_eq!(turn(&mut proofs, claim(1, "b"), 9, told), Turn::Now, "nothing waits any more");
     }
 
     #[test]
@@ -275,7 +278,7 @@ mod tests {
             proofs.failed(&attempt, u64::from(number));
             proved(&mut proofs, claim);
         }
-        assert!(proofs.lanes.len() <= KEPT && proofs.names.len() <= KEPT && proofs.proved.len() <= KEPT);
+        assert!(proofs.buckets.len() <= KEPT && proofs.names.len() <= KEPT && proofs.proved.len() <= KEPT);
         let mut proofs = Proofs::default();
         (0..100).for_each(|number| proved(&mut proofs, claim(1, &format!("n{number}"))));
         assert_eq!(proofs.proved.len(), PROVED_PER_PEER);

@@ -1,8 +1,8 @@
-//! What an array reports while it serves: events of all crates, for whoever writes them down.
+//! What an array reports while it serves: events of all crates.
 //!
 //! Events come by `tracing`, from any thread, and wait in a queue until [`Log::take`] fetches them. Reporting never
 //! blocks and never fills memory: equal events of one peer are limited (`limit.rs`), the queue has an end, and what is
-//! left out is counted and reported, too.
+//! left out is counted and reported.
 //!
 //! An event has a kind (its field `event`, a stable name), and mostly a `peer`; its message says the same for people.
 
@@ -29,7 +29,7 @@ const QUEUE_MAX: usize = 2048;
 pub enum Level {
     /// Something does not work.
     Error,
-    /// Something may not work, or someone misbehaves.
+    /// Something may not work, or a peer misbehaves.
     Warning,
     /// What an owner may want to know.
     Info,
@@ -66,8 +66,8 @@ pub struct Log {
 /// What threads that report and the one that fetches share.
 struct Shared {
     state: Mutex<State>,
-    /// Told when there is something to fetch.
-    news: Condvar,
+    /// Notified when there is something to fetch.
+    filled: Condvar,
 }
 
 #[derive(Default)]
@@ -83,7 +83,7 @@ impl Log {
     pub fn open(level: Level) -> Self {
         static SHARED: OnceLock<Arc<Shared>> = OnceLock::new();
         let shared = SHARED.get_or_init(|| {
-            let shared = Arc::new(Shared { state: Mutex::default(), news: Condvar::new() });
+            let shared = Arc::new(Shared { state: Mutex::default(), filled: Condvar::new() });
             let subscriber = Subscriber::new(Arc::clone(&shared));
             // Where another subscriber was there first, only what is put in by hand is seen.
             let _ = tracing::subscriber::set_global_default(subscriber);
@@ -102,7 +102,7 @@ impl Log {
     pub fn take(&self, wait: Duration) -> Vec<Event> {
         let mut state = self.shared.state();
         if state.queue.is_empty() {
-            let waited = self.shared.news.wait_timeout(state, wait);
+            let waited = self.shared.filled.wait_timeout(state, wait);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let now = system::unix_time_s();
@@ -119,7 +119,7 @@ impl Log {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whatever panicked in between, a queue is a queue.
+        // A queue is valid after each step, so a panic elsewhere does not spoil it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -136,7 +136,7 @@ impl Shared {
         state.queue.push_back(event);
         drop(state);
         if was_empty {
-            self.news.notify_one();
+            self.filled.notify_one();
         }
     }
 }

@@ -59,7 +59,9 @@ DriverName = Annotated[Driver | None, Option(help="How I/O reaches the kernel.")
 Cpus = Annotated[str | None, Option(metavar="LIST", help="Pin load threads: 0,2-3.")]
 Workers = Annotated[int | None, Option(metavar="N", help="Load threads.")]
 
-_OVERWRITE = "Overwrite this volume: name, path or URL; all: whatever has no signature and is not in use."
+_OVERWRITE = (
+    "Overwrite this volume: name, path or URL; all: every volume without a signature that is not in use."
+)
 Overwrite = Annotated[list[str] | None, Option("--overwrite", metavar="NAME", help=_OVERWRITE)]
 
 DryRun = Annotated[

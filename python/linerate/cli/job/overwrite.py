@@ -15,6 +15,6 @@ def consent_of(words: Sequence[str] | None, *, json: bool) -> Consent:
 
 
 def _ask(looks: Sequence[Look]) -> bool:
-    sys.stdout.write(f"this run writes to\n{listing(looks)}\nWhat lies there will be lost. Go on? [y/N] ")
+    sys.stdout.write(f"this run writes to\n{listing(looks)}\nWhat is there will be lost. Go on? [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

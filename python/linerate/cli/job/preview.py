@@ -1,4 +1,4 @@
-"""`--dry-run`: the volumes of a workload with what lies on them, and its runs in order. Nothing is written."""
+"""`--dry-run`: the volumes of a workload with what is on them, and its runs in order. Nothing is written."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _rows(specs: Sequence[RunSpec], loader: Loader | None) -> list[tuple[str, ..
 def _found(
     spec: RunSpec, fresh: Sequence[VolumeSpec], loader: Loader | None
 ) -> dict[tuple[str, str], list[Look] | str]:
-    """What lies on volumes. LUNs are looked at together: an array that is down is waited for once."""
+    """What is on volumes. LUNs are looked at together: an array that is down is waited for once."""
     luns = [volume for volume in fresh if volume.url.startswith("iscsi:")]
     groups = [luns, *([volume] for volume in fresh if volume not in luns)]
     found: dict[tuple[str, str], list[Look] | str] = {}

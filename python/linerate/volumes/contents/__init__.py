@@ -1,4 +1,4 @@
-"""What lies on a volume, told from the bytes at its two ends. Pure: bytes in, names out.
+"""What is on a volume, told from the bytes at its two ends. Pure: bytes in, names out.
 
 `magic` is the table of marks at fixed places, `tables` reads partition tables, `members` what needs a little more than
 a comparison: file systems with weak marks, and metadata whose place depends on the size of the device.

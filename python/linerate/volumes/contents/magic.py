@@ -18,7 +18,7 @@ _BCACHE = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
 _BCACHEFS = bytes.fromhex("c68573f666ce90a9d96a60cf803df7ef")
 
 Mark = tuple[str, bytes, tuple[int, ...]]
-"""Name, bytes, and the places where they may stand."""
+"""Name, bytes, and the places where they may be."""
 
 FILE_SYSTEMS: tuple[Mark, ...] = (
     ("XFS file system", b"XFSB", (0,)),

@@ -45,7 +45,7 @@ def _ext(ends: Ends) -> str | None:
 
 
 def _lvm(ends: Ends) -> str | None:
-    """The label stands in one of the first four sectors."""
+    """The label is in one of the first four sectors."""
     for sector in range(4):
         if ends.at(sector * _SECTOR, 8) == b"LABELONE" and ends.at(sector * _SECTOR + 24, 8) == b"LVM2 001":
             return "LVM physical volume"

@@ -68,7 +68,7 @@ def _all_mounts(proc: Path) -> Iterator[Mount]:
 
 
 def _with_devices(found: Iterator[Mount]) -> Iterator[Mount]:
-    """With the number of the source in place of one that stands for no device."""
+    """With the number of the source where the mount has one that names no device."""
     for mount in found:
         source = _stat(mount.source) if mount.device[0] == 0 and mount.source.startswith("/") else None
         if source is not None and stat.S_ISBLK(source.st_mode):
