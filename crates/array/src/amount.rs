@@ -7,7 +7,7 @@ pub fn size_text(bytes: u64) -> String {
         return format!("{bytes} bytes");
     };
     let amount = bytes as f64 / (1_u64 << shift) as f64;
-    let digits = if amount >= 99.95 { 0 } else { 1 };
+    let digits = usize::from(amount < 99.95);
     let text = format!("{amount:.digits$}");
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }

@@ -249,7 +249,7 @@ impl DiskTable {
                 state,
                 raid_set: set,
                 size_bytes: entry.disk.as_ref().map_or(0, |disk| disk.size_bytes()),
-                sparse: entry.file.as_ref().is_some_and(|file| file.is_thin()),
+                sparse: entry.file.as_ref().is_some_and(Disk::is_thin),
                 lacks_space: entry.file.as_ref().is_some_and(FileDisk::lacks_space),
                 stats: entry.disk.as_ref().map_or_else(DiskStats::default, |disk| disk.stats()),
                 name: entry.spec.name.clone(),

@@ -138,7 +138,9 @@ impl Shortage {
         let all = rng.bool();
         let chosen = drives.filter_map(|drive| drive.filling.clone()).filter(|_| all || rng.bool());
         let chosen: Vec<_> = chosen.collect();
-        chosen.iter().for_each(|filling| filling.set_full(true));
+        for filling in &chosen {
+            filling.set_full(true);
+        }
         self.end_some_time(runtime, chosen, rng);
     }
 
@@ -151,7 +153,9 @@ impl Shortage {
     ) {
         let full = drives.filter_map(|drive| drive.filling.clone()).filter(FillingDisk::is_full);
         let (stay, end): (Vec<_>, Vec<_>) = full.partition(FillingDisk::honours_reservations);
-        end.iter().for_each(|filling| filling.set_full(false));
+        for filling in &end {
+            filling.set_full(false);
+        }
         self.end_some_time(runtime, stay, rng);
     }
 
@@ -161,7 +165,9 @@ impl Shortage {
         let sleeper = runtime.clone();
         runtime.spawn(async move {
             sleeper.sleep(lasts).await;
-            full.iter().for_each(|filling| filling.set_full(false));
+            for filling in &full {
+                filling.set_full(false);
+            }
         });
     }
 

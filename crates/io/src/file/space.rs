@@ -39,7 +39,7 @@ pub fn file_space(path: &Path) -> io::Result<Option<FileSpace>> {
     }
     Ok(Some(FileSpace {
         file_system: metadata.dev(),
-        free_bytes: free_of(statvfs(path)?),
+        free_bytes: free_of(&statvfs(path)?),
         size_bytes: metadata.len(),
         allocated_bytes: allocated_bytes(&metadata),
     }))
@@ -48,7 +48,7 @@ pub fn file_space(path: &Path) -> io::Result<Option<FileSpace>> {
 /// What is free on the file system of a folder, and its number.
 pub fn folder_space(folder: &Path) -> io::Result<(u64, u64)> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    Ok((fs::metadata(folder)?.dev(), free_of(statvfs(folder)?)))
+    Ok((fs::metadata(folder)?.dev(), free_of(&statvfs(folder)?)))
 }
 
 /// What is allocated of a regular file.
@@ -58,7 +58,7 @@ pub(crate) fn allocated_bytes(metadata: &Metadata) -> u64 {
 
 /// What is free on the file system of an open file.
 pub(crate) fn free_bytes(file: &File) -> io::Result<u64> {
-    Ok(free_of(fstatvfs(file)?))
+    Ok(free_of(&fstatvfs(file)?))
 }
 
 /// Why there may be no file of that name, in words.
@@ -74,7 +74,7 @@ pub fn absence(path: &Path) -> String {
     }
 }
 
-fn free_of(found: StatVfs) -> u64 {
+fn free_of(found: &StatVfs) -> u64 {
     // A part may be kept for the superuser.
     let blocks = if rustix::process::geteuid().is_root() { found.f_bfree } else { found.f_bavail };
     blocks.saturating_mul(found.f_frsize)
@@ -170,7 +170,7 @@ mod tests {
         let before = file_space(&path).unwrap().unwrap();
         assert_eq!((before.size_bytes, before.allocated_bytes), (1 << 20, 0));
         assert_eq!(before.file_system, folder_space(dir.path()).unwrap().0);
-        file.write_all(&[1; 65_536]).unwrap();
+        file.write_all(&vec![1; 65_536]).unwrap();
         file.sync_all().unwrap();
         assert!((65_536..1 << 20).contains(&file_space(&path).unwrap().unwrap().allocated_bytes));
         assert_eq!(file_space(dir.path()).unwrap(), None);

@@ -129,7 +129,9 @@ impl Assembly<'_> {
             let about = format!("disk {}", one.name);
             match self.part(one, id, &newest) {
                 Ok(note) => {
-                    note.into_iter().for_each(|note| self.findings.care(&about, note));
+                    if let Some(note) = note {
+                        self.findings.care(&about, note);
+                    }
                     let into = if one.is_spare { &mut parts.spares } else { &mut parts.disks };
                     into.extend(self.disk_table.disk(&one.name)?);
                 }
@@ -327,7 +329,7 @@ fn choose(
         let one = |(id, disks): (&u64, &Vec<&str>)| format!("{} hold {id:016x}", disks.join(", "));
         counts.iter().map(one).collect::<Vec<_>>().join("; ")
     };
-    if let Some(id) = known.and_then(|known| known.id()) {
+    if let Some(id) = known.and_then(ServedSet::id) {
         if counts.contains_key(&id) {
             return Ok(id);
         }
@@ -409,11 +411,11 @@ fn describe(content: &Content) -> String {
 /// The first few, and how many more.
 fn listed(causes: &[String]) -> String {
     const SHOWN: usize = 4;
-    let mut text = causes.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
-    if causes.len() > SHOWN {
-        text += &format!("; and {} more", causes.len() - SHOWN);
+    let text = causes.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
+    match causes.len().saturating_sub(SHOWN) {
+        0 => text,
+        more => format!("{text}; and {more} more"),
     }
-    text
 }
 
 /// Whether a new disk may take a place in a set: it holds nothing, or was in that set.

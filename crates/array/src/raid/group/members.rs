@@ -306,13 +306,10 @@ impl Group {
                 fits.map(|number| spares.remove(number))
             };
             let Some(spare) = spare else { return };
-            match self.attach(place, Rc::clone(&spare)).await {
-                Err(DiskError::NoSpace(_)) => {
-                    self.spares.borrow_mut().push(spare);
-                    return self.take_spares_later();
-                }
-                // One that fails at once is no spare.
-                Ok(()) | Err(_) => {}
+            // One that fails at once is no spare.
+            if let Err(DiskError::NoSpace(_)) = self.attach(place, Rc::clone(&spare)).await {
+                self.spares.borrow_mut().push(spare);
+                return self.take_spares_later();
             }
         }
     }
