@@ -263,6 +263,14 @@ class Array:
     def start(config_json: str, /) -> Array:
         """Opens the volumes of an ArrayConfig and listens on its portals."""
 
+    @staticmethod
+    def inspect(config_json: str, /) -> dict[str, Any]:
+        """Looks at the storage of an ArrayConfig as a start would find it, and changes nothing.
+
+        `findings`: what was noticed, each with `severity` (note, care, refused), `about` and `text`; `storage`: as
+        `stats` has it. Raises UserError for storage that does not fit together.
+        """
+
     @property
     def portals(self) -> list[tuple[str, int]]:
         """Addresses and ports that it listens on now, as the kernel chose them; none once stopped."""

@@ -86,6 +86,10 @@ class PretendArray:
         storage = {"disks": disks, "raid_sets": sets, "pools": [pool]}
         return {"by_session": [], "storage": storage | {"volumes": list(self.volumes.values())}}
 
+    def change(self, change_json: str, /) -> None:
+        """Changes access states."""
+        self.commands.append(json.loads(change_json))
+
     def manage(self, command_json: str, /) -> str:
         """Carries a verb out."""
         asked: dict[str, Any] = json.loads(command_json)

@@ -20,9 +20,9 @@ def free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in held]
 
 
-def serve(file: Path) -> tuple[subprocess.Popen[str], str]:
-    """An array in a process of its own, once it serves, and its first portal."""
-    command = [*COMMAND, "array", "serve", str(file), "--json"]
+def serve(file: Path, *more: str, enter: tuple[str, ...] = ()) -> tuple[subprocess.Popen[str], str]:
+    """An array in a process of its own, once it serves, and its first portal. `enter` puts it somewhere else."""
+    command = [*enter, *COMMAND, "array", "serve", str(file), "--json", *more]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(command, text=True, env=environment(), **pipes)
     assert process.stdout is not None
@@ -33,11 +33,13 @@ def serve(file: Path) -> tuple[subprocess.Popen[str], str]:
 
 
 @contextmanager
-def serving(folder: Path, text: str, name: str = "lab") -> Iterator[str]:
+def serving(
+    folder: Path, text: str, name: str = "lab", *, more: tuple[str, ...] = (), enter: tuple[str, ...] = ()
+) -> Iterator[str]:
     """An array that serves what the text says; gives its first portal."""
     file = folder / f"{name}.toml"
     file.write_text(text, "ascii")
-    process, portal = serve(file)
+    process, portal = serve(file, *more, enter=enter)
     with process:
         try:
             yield portal

@@ -11,6 +11,7 @@ from linerate.array.control.report import DiskReport, ReplicationReport
 from linerate.array.control.server import ControlServer
 from linerate.cli.array.picture import picture
 from linerate.cli.array.rates import rates
+from linerate.cli.array.reach import in_options
 from rich.console import Console
 
 from tests.array.fake import IQN, PretendArray
@@ -111,6 +112,21 @@ def test_a_failed_disk_and_its_spare_are_seen(served: Served) -> None:
     assert "[d2][d3 failed][d4]" in shown
     assert "[d8 rebuilding]" in shown
     assert "degraded  rebuild" in shown
+
+
+def test_access_states_are_changed(served: Served) -> None:
+    assert _fine("set-access", "2", "standby", "--volume", "v1") == "portal group 2 is standby now\n"
+    (change,) = served[0].commands[-1]["alua"]
+    assert change == {"group": 2, "state": "standby", "target": None, "volume": "v1"}
+    assert _array("set-access", "2", "asleep").returncode == 2
+
+
+def test_the_array_is_answered_in_the_words_of_the_command_line() -> None:
+    said = "delete them first, or with it: `with_snapshots`; `size_bytes` is a multiple of 512; raise `overcommit`"
+    expected = (
+        "delete them first, or with it: --with-snapshots; the size is a multiple of 512; raise `overcommit`"
+    )
+    assert in_options(said) == expected
 
 
 def test_work_is_waited_for(served: Served) -> None:

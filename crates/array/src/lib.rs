@@ -14,6 +14,7 @@
 //! - [`host`]: a thread's driver under its tasks: files and the real clock.
 //! - [`controller`]: all of it made from a configuration, managed, and asked how it is.
 
+mod amount;
 pub mod controller;
 pub mod disk;
 pub mod host;
@@ -22,6 +23,7 @@ pub mod raid;
 pub mod replica;
 pub mod runtime;
 
+pub use amount::size_text;
 pub use disk::{Disk, DiskError};
 pub use host::Host;
 pub use pool::{Pool, PoolConfig};

@@ -69,7 +69,7 @@ fn replaced<D: Driver>(mut host: Host<D>) {
     assert_eq!(status.raid_sets[0].state, RaidSetState::Degraded);
     let expected = [
         ("d0", DiskState::Online, Some("r0")),
-        ("d1", DiskState::Online, None),
+        ("d1", DiskState::Out, Some("r0")),
         ("d2", DiskState::Missing, Some("r0")),
     ];
     assert_eq!(states(&status), expected);

@@ -118,7 +118,7 @@ pub enum Completion<S> {
         file: Handle,
         /// The caller's tag.
         tag: u64,
-        /// Bytes moved (short at end of file), 0 for sync and discard, or why not.
+        /// Bytes moved (short at end of file), 0 for sync, discard and allocate, or why not.
         result: io::Result<usize>,
     },
     /// A [`Driver::Waker`] was used since the last poll. Wakes coalesce.
@@ -183,8 +183,13 @@ pub trait Driver {
     fn write_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64, durable: bool);
     /// Completes when everything written to the file before is on stable storage (fdatasync).
     fn sync(&mut self, file: Handle, tag: u64);
-    /// Deallocates a byte range, which then reads as zeros (`FALLOC_FL_PUNCH_HOLE`, `BLKZEROOUT`).
+    /// Deallocates a byte range, which then reads as zeros (`FALLOC_FL_PUNCH_HOLE`, `BLKZEROOUT`); of a file that is to
+    /// stay allocated ([`FileOptions::allocate`]) it only zeroes the range (`FALLOC_FL_ZERO_RANGE`). `Unsupported`: it
+    /// cannot.
     fn discard(&mut self, file: Handle, tag: u64, offset: u64, len: u64);
+    /// Sees to it that writes to a byte range of a regular file find space; what it holds stays (`fallocate`). Errors:
+    /// `StorageFull`, `QuotaExceeded`, `Unsupported` (also of block devices).
+    fn allocate(&mut self, file: Handle, tag: u64, offset: u64, len: u64);
 
     /// Closes a handle. Operations in flight complete with [`io::ErrorKind::ConnectionAborted`], so buffers come back.
     fn close(&mut self, handle: Handle);

@@ -95,10 +95,14 @@ pub struct FileOptions {
     pub create: bool,
     /// With `create`: fail if it exists.
     pub exclusive: bool,
-    /// Take the file's advisory lock (`flock`) until it is closed; `WouldBlock` if another process has it.
+    /// Take the file's advisory lock (`flock`) until it is closed: for oneself, or shared if it is only read.
+    /// `WouldBlock` if another process has it.
     pub lock: bool,
     /// Extend a shorter regular file to this many bytes (sparse). A longer file is left as it is.
     pub size_bytes: Option<u64>,
+    /// Allocate the space of all of a regular file, and keep it allocated when it is discarded. Errors: `Unsupported` if
+    /// the file system cannot, `StorageFull` if there is too little.
+    pub allocate: bool,
 }
 
 impl Default for FileOptions {
@@ -112,6 +116,7 @@ impl Default for FileOptions {
             exclusive: false,
             lock: false,
             size_bytes: None,
+            allocate: false,
         }
     }
 }

@@ -32,6 +32,7 @@ pub(crate) enum FileRequest {
     Write { offset: u64, durable: bool },
     Sync,
     Discard { offset: u64, len: u64 },
+    Allocate { offset: u64, len: u64 },
 }
 
 /// One operation on its way to a thread. The file stays open until it is done, even if its handle is closed.
@@ -197,6 +198,7 @@ fn perform(job: &mut Job) -> io::Result<usize> {
         }
         FileRequest::Sync => file.sync_data().map(|()| 0),
         FileRequest::Discard { offset, len } => file::discard(file, job.open.kind, offset, len).map(|()| 0),
+        FileRequest::Allocate { offset, len } => file::allocate(file, offset, len).map(|()| 0),
     }
 }
 

@@ -56,6 +56,7 @@ suite! {
     files_keep_what_is_written,
     reads_end_at_the_end_of_the_file,
     discarded_bytes_read_as_zeros,
+    allocated_files_keep_their_space_and_their_bytes,
     file_errors_come_back_with_their_tag,
     a_closed_file_finishes_its_operations,
     many_file_operations_at_once,

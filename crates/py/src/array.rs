@@ -5,7 +5,7 @@ use crate::{
     tools::loaded,
     wait::interruptible,
 };
-use linerate_array::controller::{Command, Reply};
+use linerate_array::controller::{Command, Reply, inspect};
 use linerate_load::Blame;
 use linerate_target::{ArrayChange, ArrayConfig};
 use pyo3::prelude::*;
@@ -22,6 +22,19 @@ impl Array {
     fn running(&self) -> MutexGuard<'_, Option<Arc<linerate_target::Array>>> {
         // The option is either there or taken, so a panic elsewhere cannot have left it torn.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the array something; none once it is stopped. Neither the lock nor the interpreter is held meanwhile: a thread
+    /// that has one of them and waits for the other would wait for ever.
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&linerate_target::Array) -> T + Send,
+    ) -> Option<T> {
+        py.detach(|| {
+            let array = self.running().clone();
+            array.map(|array| ask(&array))
+        })
     }
 }
 
@@ -59,28 +72,39 @@ impl Array {
         Ok(Self { running: Mutex::new(Some(Arc::new(array))) })
     }
 
+    /// Looks at the storage of an `ArrayConfig` as a start would find it; changes nothing.
+    #[staticmethod]
+    #[pyo3(signature = (config_json, /))]
+    fn inspect<'py>(py: Python<'py>, config_json: &str) -> PyResult<Bound<'py, PyAny>> {
+        let config: ArrayConfig =
+            serde_json::from_str(config_json).map_err(|error| refused_json("array", &error))?;
+        let found = interruptible(py, move || inspect(config.storage, config.driver.into()))?
+            .map_err(|error| storage_error(&error))?;
+        loaded(py, &found)
+    }
+
     /// Addresses and ports that it listens on now, as the kernel chose them; none once stopped.
     #[getter]
-    fn portals(&self) -> Vec<(String, u16)> {
-        let portals = self.running().as_ref().map(|array| array.portals()).unwrap_or_default();
+    fn portals(&self, py: Python<'_>) -> Vec<(String, u16)> {
+        let portals = self.ask(py, linerate_target::Array::portals).unwrap_or_default();
         portals.iter().map(|portal| (portal.ip().to_string(), portal.port())).collect()
     }
 
     /// Counters since the start, and who is connected where now; empty once stopped.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match &*self.running() {
-            Some(array) => loaded(py, &array.report()),
+        match self.ask(py, linerate_target::Array::report) {
+            Some(report) => loaded(py, &report),
             None => loaded(py, &serde_json::Map::new()),
         }
     }
 
     /// Changes what an `ArrayChange` names while the array serves.
     #[pyo3(signature = (change_json, /))]
-    fn change(&self, change_json: &str) -> PyResult<()> {
+    fn change(&self, py: Python<'_>, change_json: &str) -> PyResult<()> {
         let change: ArrayChange =
             serde_json::from_str(change_json).map_err(|error| refused_json("array change", &error))?;
-        match &*self.running() {
-            Some(array) => array.change(&change).map_err(|error| {
+        match self.ask(py, |array| array.change(&change)) {
+            Some(changed) => changed.map_err(|error| {
                 blamed(Blame::User, error.to_string(), "name what the array's configuration names")
             }),
             None => Err(blamed(Blame::User, "the array has been stopped", "start another one")),
@@ -91,8 +115,7 @@ impl Array {
     #[pyo3(signature = (command_json, /))]
     fn manage(&self, py: Python<'_>, command_json: &str) -> PyResult<String> {
         let command = Order::read(command_json)?;
-        // The lock is not held meanwhile: others may want to look.
-        let Some(array) = self.running().clone() else {
+        let Some(array) = py.detach(|| self.running().clone()) else {
             return Err(blamed(Blame::User, "the array has been stopped", "start another one"));
         };
         let reply = interruptible(py, move || match command {
@@ -104,7 +127,7 @@ impl Array {
 
     /// Closes all sessions and waits until nothing is left. A second call does nothing.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(array) = self.running().take() else { return Ok(()) };
+        let Some(array) = py.detach(|| self.running().take()) else { return Ok(()) };
         // It stops when the last one who uses it lets go; nearly always that is here.
         interruptible(py, || drop(array))
     }

@@ -211,6 +211,7 @@ mod tests {
             write_cache: true,
             read_only: false,
             thin: false,
+            unmap_bytes: 0,
             keeps_reservations: false,
             tag: 0,
             ports: Vec::new(),

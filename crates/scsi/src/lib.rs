@@ -54,6 +54,7 @@
 //!     write_cache: true,
 //!     read_only: false,
 //!     thin: true,
+//!     unmap_bytes: 0,
 //!     keeps_reservations: false,
 //!     tag: 0,
 //!     ports: vec![TargetPort { relative_id: 1, group: 1, name: "iqn.2026-11.lab:a,t,0x0001".into() }],

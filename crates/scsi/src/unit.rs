@@ -63,6 +63,9 @@ pub struct UnitConfig {
     pub read_only: bool,
     /// Deallocation is supported (LBPME, UNMAP, WRITE SAME with UNMAP).
     pub thin: bool,
+    /// Bytes that are deallocated together, a multiple of the physical block: less of them is only set to zero. 0: a
+    /// physical block.
+    pub unmap_bytes: u32,
     /// The caller keeps persistent reservations over a power loss ([`MediumOp::Keep`](crate::MediumOp::Keep)).
     pub keeps_reservations: bool,
     /// The caller's own: says which volume it is.

@@ -106,6 +106,17 @@ fn device_identification_names_unit_port_group_and_target() {
 }
 
 #[test]
+fn what_is_unmapped_together_is_announced() {
+    for (unmap_bytes, expected) in [(0, 8), (1 << 20, 2048)] {
+        let mut thin = config(0);
+        thin.unmap_bytes = unmap_bytes;
+        let limits = Lab::with([thin]).login("a").read(&vpd(0xB0, 255), 255).good();
+        assert_eq!(be32(&limits, 28), expected, "OPTIMAL UNMAP GRANULARITY");
+        assert_eq!(be32(&limits, 32), 0x8000_0000, "UGAVALID, from block 0 on");
+    }
+}
+
+#[test]
 fn block_limits_agree_with_what_is_enforced() {
     let session = Lab::new().login("a");
     let limits = session.read(&vpd(0xB0, 255), 255).good();

@@ -241,6 +241,11 @@ impl Driver for SimDriver {
         self.file_operation(file, tag, FileWork::Discard { offset, len });
     }
 
+    /// Memory is space enough.
+    fn allocate(&mut self, file: Handle, tag: u64, _offset: u64, _len: u64) {
+        self.file_operation(file, tag, FileWork::Sync);
+    }
+
     fn close(&mut self, handle: Handle) {
         let Some(object) = self.object(handle) else { return };
         let entry = &mut self.objects[handle.index() as usize];

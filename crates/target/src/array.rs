@@ -122,6 +122,9 @@ impl Array {
         if let Some(watch) = watch {
             array.network = Some(follow(watch, &array.service)?);
         }
+        if let Some(engine) = &array.engine {
+            engine.serves();
+        }
         Ok(array)
     }
 

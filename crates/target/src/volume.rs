@@ -87,13 +87,14 @@ impl VolumeId {
     }
 }
 
-/// The logical unit that shows a volume.
+/// The logical unit that shows a volume. `page_bytes`: what its pool gives and takes at a time; 0: it has none.
 pub(crate) fn unit_of(
     config: &VolumeConfig,
     naa: [u8; 16],
     ports: Vec<TargetPort>,
     capacity_blocks: u64,
     id: VolumeId,
+    page_bytes: u32,
 ) -> Result<Arc<LogicalUnit>, UnitError> {
     LogicalUnit::new(UnitConfig {
         identity: Identity {
@@ -111,6 +112,7 @@ pub(crate) fn unit_of(
         write_cache: config.write_cache,
         read_only: config.read_only,
         thin: config.kind != VolumeKind::Raid,
+        unmap_bytes: page_bytes,
         keeps_reservations: config.kind == VolumeKind::Pool,
         tag: id.tag(),
         ports,
@@ -151,13 +153,13 @@ impl Volume {
     ) -> Result<Self, VolumeError> {
         let fault = |reason| VolumeError { volume: config.name.clone(), reason };
         let sector_bytes = u64::from(config.sector_bytes.max(1));
-        let mut reservations = None;
+        let (mut reservations, mut page_bytes) = (None, 0);
         let (backing, size_bytes) = match config.kind {
             VolumeKind::Memory => Self::memory(config).map_err(fault)?,
             VolumeKind::File => Self::file(config, driver).map_err(fault)?,
             VolumeKind::Pool | VolumeKind::Raid => {
                 let opened = Self::managed(config, engine).map_err(fault)?;
-                reservations = opened.reservations;
+                (reservations, page_bytes) = (opened.reservations, opened.page_bytes);
                 let number = opened.volume;
                 let backing = match opened.pages {
                     Some(set) => Backing::Striped { set, number },
@@ -171,7 +173,8 @@ impl Volume {
             Backing::Memory(_) | Backing::File { .. } | Backing::Striped { .. } => VolumeId::Attached(index),
         };
         let blocks = size_bytes / sector_bytes;
-        let unit = unit_of(config, naa, ports, blocks, id).map_err(|error| fault(Reason::Unit(error)))?;
+        let unit = unit_of(config, naa, ports, blocks, id, page_bytes);
+        let unit = unit.map_err(|error| fault(Reason::Unit(error)))?;
         if let Some(kept) = reservations
             && !unit.restore_reservations(&kept)
         {

@@ -160,3 +160,24 @@ fn an_array_in_files_comes_back_as_it_was() {
     let found: Vec<_> = volumes.iter().map(|volume| (&*volume.name, volume.lun, volume.size_bytes)).collect();
     assert_eq!(found, [("v0", Some(0), 8 << 20), ("w", Some(7), 1 << 20)]);
 }
+
+#[test]
+fn a_clone_is_shown_beside_its_parent() {
+    let json = r#"{"portals": ["127.0.0.1:0"], "storage": {
+        "disks": [{"name": "d", "size_bytes": 33554432, "count": 2}],
+        "raid_sets": [{"name": "r", "level": "raid0", "disks": ["d0", "d1"]}],
+        "pools": [{"name": "p", "raid_sets": ["r"], "page_bytes": 65536, "overcommit": 2.0}]},
+        "targets": [{"name": "iqn.2026-11.lab.linerate:first", "volumes": []},
+            {"name": "iqn.2026-11.lab.linerate:second", "volumes": [
+                {"lun": 0, "name": "v0", "kind": "pool", "pool": "p", "size_bytes": 1048576}]}]}"#;
+    let array = Array::start(serde_json::from_str(json).unwrap()).unwrap();
+    manage(&array, r#"{"verb": "snapshot", "volumes": ["v0"], "name": "s"}"#).unwrap();
+    let clone = r#"{"verb": "clone", "volume": "v0", "snapshot": "s", "name": "c"}"#;
+    assert_eq!(manage(&array, clone).unwrap()["target"], "iqn.2026-11.lab.linerate:second");
+    let elsewhere = r#"{"verb": "clone", "volume": "v0", "snapshot": "s", "name": "e",
+        "target": "iqn.2026-11.lab.linerate:first"}"#;
+    assert_eq!(manage(&array, elsewhere).unwrap()["target"], "iqn.2026-11.lab.linerate:first");
+    let huge = r#"{"verb": "create_volume", "name": "huge", "size_bytes": 12884901888}"#;
+    let refused = manage(&array, huge).unwrap_err();
+    assert!(refused.contains("12 GiB would be provisioned; the limit is"), "{refused}");
+}

@@ -56,6 +56,8 @@ class Disk(Frozen):
     """File or block device of a file disk; made if missing. With `count` the number stands before the suffix."""
     size_bytes: PositiveInt | None = None
     """Capacity; may be left out for a file that exists."""
+    sparse: bool = False
+    """Of a file disk: space is taken as it is written and may run out; else the file is allocated as a whole."""
     sector_bytes: Sector = 512
     """Smallest unit of reading and writing."""
     model: Drive | None = None
@@ -71,6 +73,8 @@ class Disk(Frozen):
             raise misplaced(("kind",), 'a disk of kind "file" needs a path')
         if self.kind == "memory" and self.path:
             raise misplaced(("path",), 'a disk of kind "memory" has no path; did you mean kind = "file"?')
+        if self.kind == "memory" and self.sparse:
+            raise misplaced(("sparse",), 'a disk of kind "memory" always takes memory as it is written')
         if self.kind == "memory" and self.io_timeout_s is not None:
             raise misplaced(("io_timeout_s",), 'a disk of kind "memory" always answers in time')
         if self.kind == "memory" and self.size_bytes is None:

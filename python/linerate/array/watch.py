@@ -34,6 +34,7 @@ class Report(Protocol):
 _DISK: dict[str, tuple[Level, str, str]] = {
     "failed": ("error", "disk_failed", "a disk has failed"),
     "missing": ("error", "disk_missing", "a disk is missing"),
+    "out": ("warning", "disk_out", "a disk is not used by its RAID set"),
     "rebuilding": ("warning", "disk_rebuilding", "a disk is being rebuilt"),
     "online": ("info", "disk_online", "a disk is in use"),
     "spare": ("info", "disk_spare", "a disk is a spare again"),

@@ -91,6 +91,11 @@ def _load(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
             run.send_signal(signal.SIGINT)
 
 
+@pytest.fixture(autouse=True)
+def own_state(state: Path) -> None:
+    """Its array is found by its verbs only."""
+
+
 @pytest.mark.timeout(60 + 2 * SECONDS_PER_KILL * KILLS)
 def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path: Path) -> None:
     (port,) = free_ports(1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+from linerate.array.control.report import DiskReport
 from linerate.array.watch import Watch
 
 from tests.array.fake import FILE, pretend
@@ -55,6 +56,15 @@ def test_a_failed_disk_its_spare_and_the_end_of_the_rebuild() -> None:
     watched.array.states |= {"d3": "spare", "d8": "online"}
     watched.array.task = None
     assert watched.look() == ["disk_spare", "disk_online", "raid_set_optimal", "task_ended"]
+
+
+def test_every_state_of_a_disk_is_reported() -> None:
+    """The watch goes on after each of them."""
+    for state in get_args(DiskReport.model_fields["state"].annotation):
+        watched = _Watched()
+        watched.array.states |= {"d3": state}
+        events = [event for event in watched.look() if event.startswith("disk_")]
+        assert events == ([] if state in ("online", "spare") else [f"disk_{state}"])
 
 
 def test_what_is_wrong_at_the_start_is_reported() -> None:

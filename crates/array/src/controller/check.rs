@@ -38,6 +38,13 @@ pub(super) fn check(config: &StorageConfig) -> Result<Vec<DiskSpec>, StorageErro
             own(Noun::RaidSet, set, &pool.name, &set_names, &mut owners)?;
         }
     }
+    let pool_names = config.pools.iter().map(|pool| pool.name.clone()).collect::<Vec<_>>();
+    for name in &config.create {
+        if ![&disk_names, &set_names, &pool_names].iter().any(|names| names.contains(name)) {
+            let known = [set_names, pool_names].concat();
+            return Err(StorageError::Unknown { noun: Noun::RaidSet, name: name.clone(), known });
+        }
+    }
     Ok(disks)
 }
 

@@ -80,6 +80,9 @@ pub enum Command {
         disk: String,
         /// The one that comes.
         new: DiskSpec,
+        /// Although it holds something.
+        #[serde(default)]
+        overwrite: bool,
     },
     /// Reads a RAID set through and mends what does not agree, in the background.
     Scrub {
@@ -94,7 +97,7 @@ pub enum Command {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Export {
-    /// iSCSI name of the target; `null`: the first one.
+    /// iSCSI name of the target; `null`: the first one, of a clone the one that shows the volume it comes from.
     pub target: Option<String>,
     /// Its logical unit number; `null`: the lowest that is free.
     pub lun: Option<u16>,

@@ -3,6 +3,7 @@
 //! Unknown keys are refused. Whether the parts fit together is judged by [`super::Controller::open`].
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Disks, RAID sets of disks, pools on RAID sets.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -14,6 +15,40 @@ pub struct StorageConfig {
     pub raid_sets: Vec<RaidSetSpec>,
     /// The pools.
     pub pools: Vec<PoolSpec>,
+    /// What an array remembers of earlier starts.
+    pub served: Served,
+    /// Names of RAID sets and pools that are created again; what their disks hold is lost.
+    pub create: Vec<String>,
+}
+
+/// What was served before: it is created again only if its name is in `create`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Served {
+    /// RAID sets by name.
+    pub raid_sets: BTreeMap<String, ServedSet>,
+    /// Names of pools.
+    pub pools: Vec<String>,
+    /// Names of disks that were kept in files.
+    pub disks: Vec<String>,
+}
+
+/// A RAID set that was served before.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ServedSet {
+    /// Tells sets of one name apart: 16 hexadecimal digits.
+    pub id: String,
+    /// The newest superblock of each group, as it was then: later ones have greater numbers.
+    #[serde(default)]
+    pub generations: Vec<u64>,
+}
+
+impl ServedSet {
+    /// The id as a number.
+    pub(super) fn id(&self) -> Option<u64> {
+        u64::from_str_radix(&self.id, 16).ok()
+    }
 }
 
 /// A disk, or several alike.
@@ -31,6 +66,9 @@ pub struct DiskSpec {
     /// File or block device; with `count`, the number of the disk is appended.
     #[serde(default)]
     pub path: Option<String>,
+    /// A file disk takes space as it is written, which may run out; otherwise a file is allocated as a whole.
+    #[serde(default)]
+    pub sparse: bool,
     /// Smallest unit that is written whole: 512 or 4096.
     #[serde(default = "default_sector")]
     pub sector_bytes: u32,

@@ -9,34 +9,156 @@ use super::{
 };
 use crate::{
     disk::{
-        Disk, DiskStats, FileConfig, MemoryDisk, ModelledDisk, SparseDisk, TimeoutDisk, modelled::drives,
+        Disk, DiskStats, FileConfig, FileDisk, MemoryDisk, ModelledDisk, OverlayDisk, SparseDisk,
+        TimeoutDisk, modelled::drives,
     },
     host::Files,
     runtime::Runtime,
 };
-use linerate_io::Nanos;
-use std::{cell::RefCell, io, rc::Rc};
+use linerate_io::{Nanos, space};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
 
 /// All disks, in use or not.
-pub(super) struct Shelf {
+pub(super) struct DiskTable {
     runtime: Runtime,
     files: Option<Files>,
-    disks: RefCell<Vec<(DiskSpec, Rc<dyn Disk>)>>,
+    /// Files are only looked at, and what is written to disks goes nowhere.
+    is_looking: bool,
+    disks: RefCell<Vec<Entry>>,
+    /// Files that there were not before.
+    made: RefCell<Vec<PathBuf>>,
 }
 
-impl Shelf {
-    /// Opens disks, and makes those in memory and the files that are not there.
+/// A disk of the configuration.
+struct Entry {
+    spec: DiskSpec,
+    disk: Option<Rc<dyn Disk>>,
+    file: Option<FileDisk>,
+    /// What became of it, and in which RAID set, where that set does not say so.
+    state: Option<(DiskState, Option<String>)>,
+}
+
+/// Why a disk is not there.
+pub(super) enum Absence {
+    /// There is no such file.
+    NoFile,
+    /// An array that serves has it.
+    InUse,
+}
+
+impl DiskTable {
+    /// Opens disks, and makes those in memory. Missing files are left for [`DiskTable::make`]: whether they may be made is
+    /// not known yet.
     pub(super) async fn open(
         runtime: Runtime,
         files: Option<Files>,
         specs: Vec<DiskSpec>,
+        is_looking: bool,
     ) -> Result<Self, StorageError> {
-        let shelf = Self { runtime, files, disks: RefCell::default() };
+        let (disks, made) = (RefCell::default(), RefCell::default());
+        let disk_table = Self { runtime, files, is_looking, disks, made };
         for spec in specs {
-            let disk = shelf.make(&spec).await?;
-            shelf.disks.borrow_mut().push((spec, disk));
+            let entry = match disk_table.open_one(&spec, false).await {
+                Ok((disk, file)) => Entry { spec, disk: Some(disk), file, state: None },
+                Err(StorageError::Open { error, .. }) if is_absence(&error, is_looking) => {
+                    Entry { spec, disk: None, file: None, state: Some((DiskState::Missing, None)) }
+                }
+                Err(error) => return Err(error),
+            };
+            disk_table.disks.borrow_mut().push(entry);
         }
-        Ok(shelf)
+        Ok(disk_table)
+    }
+
+    /// Names of disks that are not there.
+    pub(super) fn absent(&self) -> Vec<String> {
+        let disks = self.disks.borrow();
+        disks.iter().filter(|one| one.disk.is_none()).map(|one| one.spec.name.clone()).collect()
+    }
+
+    /// Whether a disk is not there, and why.
+    pub(super) fn absence(&self, name: &str) -> Option<Absence> {
+        let disks = self.disks.borrow();
+        let entry = disks.iter().find(|entry| entry.spec.name == name && entry.disk.is_none())?;
+        let is_there = entry.spec.path.as_ref().is_some_and(|path| Path::new(path).exists());
+        Some(if is_there { Absence::InUse } else { Absence::NoFile })
+    }
+
+    /// Why a disk is not there, in words.
+    pub(super) fn why_absent(&self, name: &str) -> String {
+        let path = self.path_of(name).unwrap_or_default();
+        match self.absence(name) {
+            Some(Absence::InUse) => format!("an array that serves uses {path}"),
+            _ => space::absence(Path::new(&path)),
+        }
+    }
+
+    /// The path of a file disk.
+    pub(super) fn path_of(&self, name: &str) -> Option<String> {
+        let disks = self.disks.borrow();
+        disks.iter().find(|entry| entry.spec.name == name)?.spec.path.clone()
+    }
+
+    /// Makes the files of disks that are not there. If one of them cannot be made, none is.
+    pub(super) async fn make(&self, names: &[String]) -> Result<(), StorageError> {
+        self.check_room(names)?;
+        for name in names {
+            let spec =
+                self.disks.borrow().iter().find(|one| one.spec.name == *name).map(|one| one.spec.clone());
+            let Some(spec) = spec else { continue };
+            let (disk, file) = self.open_one(&spec, true).await?;
+            let mut disks = self.disks.borrow_mut();
+            if let Some(entry) = disks.iter_mut().find(|one| one.spec.name == *name) {
+                *entry = Entry { spec, disk: Some(disk), file, state: None };
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the file systems have room for disks that are to be made as a whole.
+    pub(super) fn check_room(&self, names: &[String]) -> Result<(), StorageError> {
+        let mut needs: BTreeMap<u64, (u64, u64, Vec<String>, PathBuf)> = BTreeMap::new();
+        for entry in self.disks.borrow().iter().filter(|one| names.contains(&one.spec.name)) {
+            let DiskSpec { name, path: Some(path), size_bytes: Some(size_bytes), sparse: false, .. } =
+                &entry.spec
+            else {
+                continue;
+            };
+            let folder = Path::new(path).parent().unwrap_or(Path::new("."));
+            // What cannot be looked at says why when the file is made.
+            let Ok((number, free_bytes)) = space::folder_space(folder) else { continue };
+            let need = needs.entry(number).or_insert((free_bytes, 0, Vec::new(), folder.to_owned()));
+            need.1 += size_bytes;
+            need.2.push(name.clone());
+        }
+        let short = needs.into_values().find(|(free_bytes, needed_bytes, ..)| needed_bytes > free_bytes);
+        match short {
+            Some((free_bytes, needed_bytes, disks, folder)) => {
+                let folder = folder.display().to_string();
+                Err(StorageError::Room { disks, folder, needed_bytes, free_bytes })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the files that were made: the array does not serve, and they hold nothing.
+    pub(super) fn remove_made(&self) {
+        for path in self.made.take() {
+            if let Err(error) = fs::remove_file(&path) {
+                tracing::warn!(path = %path.display(), %error, "this new file is of no use, and cannot be removed");
+            }
+        }
+    }
+
+    /// From now on files that were made may hold something.
+    pub(super) fn keep_made(&self) {
+        self.made.take();
     }
 
     /// One more disk, which comes while the array serves.
@@ -55,60 +177,105 @@ impl Shelf {
         if self.check(&spec.name).is_ok() {
             return Err(taken());
         }
-        let disk = self.make(&spec).await?;
-        self.disks.borrow_mut().push((spec, Rc::clone(&disk)));
+        let (disk, file) = self.open_one(&spec, true).await?;
+        let entry = Entry { spec, disk: Some(Rc::clone(&disk)), file, state: None };
+        self.disks.borrow_mut().push(entry);
         Ok(disk)
     }
 
-    /// Lets a disk go.
-    pub(super) fn remove(&self, name: &str) {
-        self.disks.borrow_mut().retain(|(spec, _)| spec.name != name);
+    /// Forgets a disk. A file that was made for it is removed, unless it is in use.
+    pub(super) fn remove(&self, name: &str, is_of_use: bool) {
+        self.disks.borrow_mut().retain(|entry| entry.spec.name != name);
+        if is_of_use { self.keep_made() } else { self.remove_made() }
     }
 
     /// The error of a name that no disk has.
     pub(super) fn check(&self, name: &str) -> Result<(), StorageError> {
-        self.disk(name).map(drop)
+        let disks = self.disks.borrow();
+        if disks.iter().any(|entry| entry.spec.name == name) {
+            return Ok(());
+        }
+        let known = disks.iter().map(|entry| entry.spec.name.clone()).collect();
+        Err(StorageError::Unknown { noun: Noun::Disk, name: name.to_owned(), known })
     }
 
-    /// A disk by its name.
-    pub(super) fn disk(&self, name: &str) -> Result<Rc<dyn Disk>, StorageError> {
+    /// A disk by its name; none: it is not there.
+    pub(super) fn disk(&self, name: &str) -> Result<Option<Rc<dyn Disk>>, StorageError> {
+        self.check(name)?;
         let disks = self.disks.borrow();
-        let found = disks.iter().find(|(spec, _)| spec.name == name);
-        found.map(|(_, disk)| Rc::clone(disk)).ok_or_else(|| StorageError::Unknown {
-            noun: Noun::Disk,
-            name: name.to_owned(),
-            known: disks.iter().map(|(spec, _)| spec.name.clone()).collect(),
-        })
+        Ok(disks.iter().find(|entry| entry.spec.name == name).and_then(|entry| entry.disk.clone()))
+    }
+
+    /// The file of a disk that was there before, without its model and its timeout.
+    pub(super) fn old_file(&self, name: &str) -> Option<FileDisk> {
+        let disks = self.disks.borrow();
+        let found = disks.iter().find(|entry| entry.spec.name == name)?;
+        found.file.clone().filter(|file| !file.is_new())
+    }
+
+    /// Notes that a RAID set does without a disk that it was to have.
+    pub(super) fn leave_out(&self, name: &str, set: &str) {
+        if let Some(entry) = self.disks.borrow_mut().iter_mut().find(|one| one.spec.name == name) {
+            let state = if entry.disk.is_some() { DiskState::Out } else { DiskState::Missing };
+            entry.state = Some((state, Some(set.to_owned())));
+        }
+    }
+
+    /// The file disks: what they are kept in, whether they may run out of space, and how they are.
+    pub(super) fn kept_in_files(&self) -> Vec<(String, PathBuf, FileDisk)> {
+        let disks = self.disks.borrow();
+        let file = |entry: &Entry| {
+            let path = PathBuf::from(entry.spec.path.as_ref()?);
+            Some((entry.spec.name.clone(), path, entry.file.clone()?))
+        };
+        disks.iter().filter_map(file).collect()
     }
 
     /// Disks that there are, then members of RAID sets that the configuration does not name: such a set lacks a disk that
     /// took the place of another while an array served, and that nobody has entered.
     pub(super) fn status(&self, places: &[Place]) -> Vec<DiskStatus> {
-        let unknown = places.iter().filter(|place| self.check(&place.disk).is_err());
+        let disks = self.disks.borrow();
+        let one = |entry: &Entry| {
+            let place = places.iter().find(|place| place.disk == entry.spec.name);
+            let (state, set) = match (place, &entry.state) {
+                (Some(place), _) if entry.disk.is_some() => (place.state, Some(place.set.clone())),
+                (Some(place), _) => (DiskState::Missing, Some(place.set.clone())),
+                (None, Some((state, set))) => (*state, set.clone()),
+                (None, None) => (DiskState::Online, None),
+            };
+            DiskStatus {
+                model: entry.spec.model.clone(),
+                path: entry.spec.path.clone(),
+                state,
+                raid_set: set,
+                size_bytes: entry.disk.as_ref().map_or(0, |disk| disk.size_bytes()),
+                sparse: entry.file.as_ref().is_some_and(Disk::is_thin),
+                lacks_space: entry.file.as_ref().is_some_and(FileDisk::lacks_space),
+                stats: entry.disk.as_ref().map_or_else(DiskStats::default, |disk| disk.stats()),
+                name: entry.spec.name.clone(),
+            }
+        };
+        let is_known = |place: &&Place| disks.iter().any(|entry| entry.spec.name == place.disk);
         let lacking = |place: &Place| DiskStatus {
             name: place.disk.clone(),
             model: None,
+            path: None,
             state: place.state,
             raid_set: Some(place.set.clone()),
             size_bytes: 0,
+            sparse: false,
+            lacks_space: false,
             stats: DiskStats::default(),
         };
-        let disks = self.disks.borrow();
-        let one = |(spec, disk): &(DiskSpec, Rc<dyn Disk>)| {
-            let place = places.iter().find(|place| place.disk == spec.name);
-            DiskStatus {
-                name: spec.name.clone(),
-                model: spec.model.clone(),
-                state: place.map_or(DiskState::Online, |place| place.state),
-                raid_set: place.map(|place| place.set.clone()),
-                size_bytes: disk.size_bytes(),
-                stats: disk.stats(),
-            }
-        };
+        let unknown = places.iter().filter(|place| !is_known(place));
         disks.iter().map(one).chain(unknown.map(lacking)).collect()
     }
 
-    async fn make(&self, spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
+    async fn open_one(
+        &self,
+        spec: &DiskSpec,
+        may_make: bool,
+    ) -> Result<(Rc<dyn Disk>, Option<FileDisk>), StorageError> {
         let drive = spec.model.as_deref().map(|model| {
             drives::drive(model).ok_or_else(|| {
                 let known: Vec<_> = drives::DRIVES.iter().map(|drive| drive.name).collect();
@@ -116,48 +283,78 @@ impl Shelf {
             })
         });
         let drive = drive.transpose()?;
-        let disk = bytes_of(&self.runtime, self.files.as_ref(), spec).await?;
+        let (disk, file): (Rc<dyn Disk>, _) = match spec.kind {
+            DiskKind::File => {
+                let file = self.open_file(spec, may_make).await?;
+                let disk: Rc<dyn Disk> = if self.is_looking {
+                    Rc::new(OverlayDisk::new(Rc::new(file.clone())))
+                } else {
+                    // Memory always answers.
+                    let timeout = (spec.io_timeout_s * 1e9) as Nanos;
+                    Rc::new(TimeoutDisk::new(&self.runtime, Rc::new(file.clone()), timeout))
+                };
+                (disk, Some(file))
+            }
+            DiskKind::Memory => (memory_of(spec)?, None),
+        };
         Ok(match drive {
-            Some(drive) => Rc::new(ModelledDisk::new(self.runtime.clone(), drive, disk)),
-            None => disk,
+            Some(drive) if !self.is_looking => {
+                (Rc::new(ModelledDisk::new(self.runtime.clone(), drive, disk)), file)
+            }
+            _ => (disk, file),
         })
+    }
+
+    async fn open_file(&self, spec: &DiskSpec, may_make: bool) -> Result<FileDisk, StorageError> {
+        let files = self.files.as_ref();
+        let files =
+            files.ok_or_else(|| value(Noun::Disk, &spec.name, "kind", "is \"memory\" in virtual time"))?;
+        let path = spec.path.clone().unwrap_or_default();
+        let config = FileConfig {
+            name: spec.name.clone(),
+            path: path.clone().into(),
+            size_bytes: spec.size_bytes.filter(|_| may_make),
+            block_bytes: spec.sector_bytes,
+            direct: true,
+            thin: spec.sparse,
+            read_only: self.is_looking,
+        };
+        let fault = |error: io::Error| {
+            let way_out = match error.kind() {
+                io::ErrorKind::NotFound if may_make => "its folder is not there: make it, or change `path`",
+                io::ErrorKind::NotFound => "give a size to have it made, or change `path`",
+                io::ErrorKind::WouldBlock => "another array uses it: stop that one, or change `path`",
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "free some space, make it smaller, or say `sparse`: then it takes space as it is written"
+                }
+                _ => "check `path` and its permissions",
+            };
+            StorageError::Open { name: spec.name.clone(), path, error, way_out }
+        };
+        let file = files.open(&config).await.map_err(fault)?;
+        if file.is_new() {
+            self.made.borrow_mut().push(config.path);
+        }
+        Ok(file)
     }
 }
 
-/// A disk as fast as its bytes.
-async fn bytes_of(
-    runtime: &Runtime,
-    files: Option<&Files>,
-    spec: &DiskSpec,
-) -> Result<Rc<dyn Disk>, StorageError> {
-    let (DiskKind::File, Some(path)) = (spec.kind, &spec.path) else {
-        let size_bytes = spec.size_bytes.unwrap_or(0);
-        // A drive's time hides what looking for zeros takes, and whole drives may stand in a small memory.
-        if spec.model.is_some() {
-            return Ok(Rc::new(SparseDisk::new(&spec.name, size_bytes, spec.sector_bytes)));
-        }
-        let fault = |error| StorageError::Memory { name: spec.name.clone(), size_bytes, error };
-        return Ok(Rc::new(MemoryDisk::new(&spec.name, size_bytes, spec.sector_bytes).map_err(fault)?));
-    };
-    let files =
-        files.ok_or_else(|| value(Noun::Disk, &spec.name, "kind", "is \"memory\" in virtual time"))?;
-    let config = FileConfig {
-        name: spec.name.clone(),
-        path: path.into(),
-        size_bytes: spec.size_bytes,
-        block_bytes: spec.sector_bytes,
-        direct: true,
-    };
-    let fault = |error: io::Error| {
-        let way_out = match (error.kind(), spec.size_bytes) {
-            (io::ErrorKind::NotFound, Some(_)) => "its folder is not there: make it, or change `path`",
-            (io::ErrorKind::NotFound, None) => "give a size to have it made, or change `path`",
-            (io::ErrorKind::WouldBlock, _) => "another array uses it: stop that one, or change `path`",
-            _ => "check `path` and its permissions",
-        };
-        StorageError::Open { name: spec.name.clone(), path: path.clone(), error, way_out }
-    };
-    let file = Rc::new(files.open(&config).await.map_err(fault)?);
-    // Memory always answers.
-    Ok(Rc::new(TimeoutDisk::new(runtime, file, (spec.io_timeout_s * 1e9) as Nanos)))
+/// A file that is not there, or that is in use and shall only be looked at.
+fn is_absence(error: &io::Error, is_looking: bool) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound => true,
+        io::ErrorKind::WouldBlock => is_looking,
+        _ => false,
+    }
+}
+
+/// A disk in memory.
+fn memory_of(spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
+    let size_bytes = spec.size_bytes.unwrap_or(0);
+    // A drive's time hides what looking for zeros takes, and whole drives may stand in a small memory.
+    if spec.model.is_some() {
+        return Ok(Rc::new(SparseDisk::new(&spec.name, size_bytes, spec.sector_bytes)));
+    }
+    let fault = |error| StorageError::Memory { name: spec.name.clone(), size_bytes, error };
+    Ok(Rc::new(MemoryDisk::new(&spec.name, size_bytes, spec.sector_bytes).map_err(fault)?))
 }

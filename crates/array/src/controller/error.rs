@@ -1,6 +1,7 @@
 //! Why an array's storage cannot be opened, or does not do what it is asked.
 
 use crate::{
+    amount::size_text,
     disk::DiskError,
     pool::PoolError,
     raid::RaidError,
@@ -123,8 +124,111 @@ pub enum StorageError {
         /// What to do about it.
         way_out: &'static str,
     },
+    /// Disks that are to be made do not fit.
+    #[error(
+        "{} in {folder}: {} needed, and {} free; free some space, make them smaller, or say `sparse`: then they take \
+         space as they are written",
+        disks.join(", "),
+        size_text(*needed_bytes),
+        size_text(*free_bytes)
+    )]
+    Room {
+        /// Their names.
+        disks: Vec<String>,
+        /// Where they are to lie.
+        folder: String,
+        /// All of them together.
+        needed_bytes: u64,
+        /// What the file system has.
+        free_bytes: u64,
+    },
+    /// A disk holds something, and would be overwritten.
+    #[error(
+        "disk \"{name}\" ({path}): {what}. Nothing was changed. If it may be lost, create RAID set \"{set}\" again: \
+         --create {set}"
+    )]
+    NotBlank {
+        /// The disk's name.
+        name: String,
+        /// What it is kept in.
+        path: String,
+        /// What it holds.
+        what: String,
+        /// The RAID set that would be made on it.
+        set: String,
+    },
+    /// A RAID set that was served before is not there.
+    #[error(
+        "RAID set \"{set}\" was served before, and none of its disks holds it now ({causes}). Nothing was changed. Bring \
+         its disks back; only if it is lost for good, create it again: --create {set}"
+    )]
+    Vanished {
+        /// Its name.
+        set: String,
+        /// What became of its disks.
+        causes: String,
+    },
+    /// Too few members of a RAID set are there.
+    #[error(
+        "RAID set \"{set}\" has too few disks to serve ({causes}). Nothing was changed. Bring them back; only if it is \
+         lost for good, create it again: --create {set}"
+    )]
+    TooFew {
+        /// Its name.
+        set: String,
+        /// Which disks, and why.
+        causes: String,
+    },
+    /// The disks hold another RAID set of that name.
+    #[error(
+        "these are not the disks of one RAID set \"{set}\" ({causes}). Nothing was changed. Remove those that do \
+         not belong here, or, if they do, remove the array's record of what it served"
+    )]
+    OtherSet {
+        /// Its name.
+        set: String,
+        /// Which disks hold which set.
+        causes: String,
+    },
+    /// The disks that are there are not the newest ones.
+    #[error(
+        "the disks of RAID set \"{set}\" that are there are older than what was served last (generation {found}, \
+         {served} was served): later writes are on disks that are missing. Nothing was changed. Bring them \
+         back, or, if these are meant, remove the array's record of what it served"
+    )]
+    Old {
+        /// Its name.
+        set: String,
+        /// The newest generation there is.
+        found: u64,
+        /// What was served.
+        served: u64,
+    },
+    /// Two disks claim one place.
+    #[error(
+        "disks \"{one}\" and \"{other}\" of RAID set \"{set}\" are copies of each other: remove the older one"
+    )]
+    Twins {
+        /// The set.
+        set: String,
+        /// One of them.
+        one: String,
+        /// The other one.
+        other: String,
+    },
+    /// A pool that was served before is not there.
+    #[error(
+        "pool \"{pool}\" {why}. Nothing was made. Restore its RAID sets; only if it is lost for good, create it \
+         again: --create {pool}"
+    )]
+    NoPool {
+        /// Its name.
+        pool: String,
+        /// What is there instead.
+        why: String,
+    },
     /// The host cannot give what a disk needs.
-    #[error("disk \"{name}\": the host has no {size_bytes} bytes for it ({error}); make it smaller")]
+    #[error("disk \"{name}\": the host has no {} for it ({error}); make it smaller", size_text(*size_bytes))]
     Memory {
         /// The disk's name.
         name: String,
@@ -166,7 +270,14 @@ impl StorageError {
     /// Whose fault it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::Open { .. } | Self::Memory { .. } | Self::Host(_) => Blame::Host,
+            Self::Open { .. }
+            | Self::Memory { .. }
+            | Self::Room { .. }
+            | Self::Vanished { .. }
+            | Self::TooFew { .. }
+            | Self::Old { .. }
+            | Self::NoPool { .. }
+            | Self::Host(_) => Blame::Host,
             Self::Raid { error: RaidError::Disk(error), .. }
             | Self::Pool { error: PoolError::Disk(error), .. } => of_disk(error),
             Self::Replica(error) => match error.blame() {

@@ -118,6 +118,17 @@ impl Disk for Joined {
         }
         all(self.split(offset, len).map(|(disk, at, len)| disk.discard(at, len)).collect())
     }
+
+    fn is_thin(&self) -> bool {
+        self.parts.iter().any(|(_, disk)| disk.is_thin())
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Writing {
+        if let Err(error) = check_range(self, offset, len) {
+            return ready(Err(error)).boxed_local();
+        }
+        all(self.split(offset, len).map(|(disk, at, len)| disk.reserve(at, len)).collect())
+    }
 }
 
 #[cfg(test)]

@@ -2,45 +2,59 @@
 //!
 //! - `config.rs`, `command.rs`, `status.rs`: what goes in and out, as JSON. `error.rs`: whose fault.
 //! - `check.rs`: whether a configuration fits together. `disks.rs`, `sets.rs`, `pools.rs`: its parts, opened; `joined.rs`:
-//!   several RAID sets under one pool.
-//! - `volumes.rs`: a pool's volumes, made and ended.
+//!   several RAID sets under one pool. `assembly`: what may be made, and what must not be overwritten.
+//! - `volumes.rs`: a pool's volumes, made and ended. `space.rs`: what file systems have left.
+//! - `inspect.rs`: all of it looked at, and nothing changed.
 
+mod assembly;
 mod check;
 mod command;
 mod config;
 mod disks;
 mod error;
+mod inspect;
 mod joined;
 mod pools;
 mod sets;
+mod space;
 mod status;
 mod volumes;
 
+pub use assembly::{Finding, Severity};
 pub use command::{Command, Export, Reply};
 pub use config::{
-    DiskKind, DiskSpec, Initialise, JournalUse, PoolSpec, RaidLevelName, RaidSetSpec, StorageConfig,
+    DiskKind, DiskSpec, Initialise, JournalUse, PoolSpec, RaidLevelName, RaidSetSpec, Served, ServedSet,
+    StorageConfig,
 };
 pub use error::{Blame, Noun, StorageError};
+pub use inspect::{Inspection, inspect};
 pub use status::{
-    DiskState, DiskStatus, PoolStatus, RaidSetState, RaidSetStatus, SnapshotStatus, StorageStatus, TaskKind,
-    TaskStatus, VolumeStatus,
+    DiskState, DiskStatus, FileSystemStatus, PoolStatus, RaidSetState, RaidSetStatus, SnapshotStatus,
+    StorageStatus, TaskKind, TaskStatus, VolumeStatus,
 };
 pub use volumes::Kept;
 
 use crate::{disk::Disk, host::Files, pool::Pool, raid::RaidSet, runtime::Runtime};
-use disks::Shelf;
+use assembly::{Assembly, Content, Findings, check_new, probe};
+use disks::DiskTable;
+use futures::future::{Either, select};
 use joined::Joined;
-use linerate_io::system::unix_time_s;
+use linerate_io::{Nanos, system::unix_time_s};
 use pools::PoolEntry;
 use sets::SetEntry;
+use space::Spaces;
 use std::rc::Rc;
+
+/// How long closing waits for what may never come, such as space on a file system.
+const CLOSE_NS: Nanos = 10_000_000_000;
 
 /// The storage of one array. Belongs to the thread whose tasks work for it.
 pub struct Controller {
     runtime: Runtime,
-    shelf: Shelf,
+    disk_table: DiskTable,
     sets: Vec<SetEntry>,
     pools: Vec<PoolEntry>,
+    spaces: Option<Spaces>,
 }
 
 impl Controller {
@@ -52,20 +66,53 @@ impl Controller {
         config: StorageConfig,
     ) -> Result<Rc<Self>, StorageError> {
         let disks = check::check(&config)?;
-        let shelf = Shelf::open(runtime.clone(), files, disks).await?;
+        let disk_table = DiskTable::open(runtime.clone(), files, disks, false).await?;
+        match Self::open_sets(&runtime, &disk_table, config).await {
+            Ok((sets, pools)) => {
+                let spaces = Spaces::watch(&disk_table);
+                let controller = Rc::new(Self { runtime, disk_table, sets, pools, spaces });
+                controller.watch_spaces();
+                Ok(controller)
+            }
+            Err(error) => {
+                disk_table.remove_made();
+                Err(error)
+            }
+        }
+    }
+
+    async fn open_sets(
+        runtime: &Runtime,
+        disk_table: &DiskTable,
+        config: StorageConfig,
+    ) -> Result<(Vec<SetEntry>, Vec<PoolEntry>), StorageError> {
+        let StorageConfig { raid_sets, pools, served, create, .. } = config;
+        let findings = Findings::default();
+        let assembly = Assembly { disk_table, served: &served, create: &create, findings };
         let mut sets = Vec::new();
-        for spec in config.raid_sets {
-            sets.push(SetEntry::open(&runtime, &shelf, spec).await?);
+        for spec in raid_sets {
+            let opened = SetEntry::open(runtime, &assembly, spec).await;
+            assembly.findings.log();
+            sets.push(opened?);
         }
-        let mut pools = Vec::new();
-        for spec in config.pools {
-            let below = spec.raid_sets.iter().map(|name| -> Result<Rc<dyn Disk>, StorageError> {
-                Ok(Rc::<RaidSet>::clone(&named(Noun::RaidSet, Some(name), &sets, |one| &one.spec.name)?.set))
-            });
-            let disk = Joined::of(&spec.name, below.collect::<Result<_, _>>()?);
-            pools.push(PoolEntry::open(&runtime, spec, disk).await?);
+        assembly.make_unassigned(|disk| sets.iter().any(|entry| entry.claims(disk))).await?;
+        let mut entries = Vec::new();
+        for spec in pools {
+            let opened = open_pool(runtime, &assembly, &sets, spec).await;
+            assembly.findings.log();
+            entries.push(opened?);
         }
-        Ok(Rc::new(Self { runtime, shelf, sets, pools }))
+        Ok((sets, entries))
+    }
+
+    /// The storage serves: what was made at this start stays.
+    pub fn begin(&self) {
+        self.disk_table.keep_made();
+    }
+
+    /// The storage will not serve: what was made at this start, and holds nothing, goes.
+    pub fn abandon(&self) {
+        self.disk_table.remove_made();
     }
 
     /// The tasks' view of the thread that it belongs to.
@@ -92,7 +139,7 @@ impl Controller {
         }
     }
 
-    /// Carries out a command that concerns nobody but the storage; those that make, end or change what initiators see are
+    /// Carries out a command that concerns only the storage; those that make, end or change what initiators see are
     /// methods of their own.
     pub async fn manage(&self, command: Command) -> Result<Reply, StorageError> {
         match command {
@@ -109,7 +156,9 @@ impl Controller {
                 let entry = self.set_with(&disk)?;
                 entry.set.fail_disk(&disk).await.map_err(|error| entry.fault(error))?;
             }
-            Command::ReplaceDisk { disk, new } => self.replace_disk(&disk, new).await?,
+            Command::ReplaceDisk { disk, new, overwrite } => {
+                self.replace_disk(&disk, new, overwrite).await?;
+            }
             Command::Scrub { raid_set } => {
                 let entry = named(Noun::RaidSet, Some(&raid_set), &self.sets, |entry| &entry.spec.name)?;
                 entry.set.may_scrub().map_err(|error| entry.fault(error))?;
@@ -144,21 +193,33 @@ impl Controller {
         Ok(Reply::from_iter([("at_s".to_owned(), at_s.into())]))
     }
 
-    async fn replace_disk(&self, disk: &str, new: DiskSpec) -> Result<(), StorageError> {
+    async fn replace_disk(&self, disk: &str, new: DiskSpec, overwrite: bool) -> Result<(), StorageError> {
         let entry = self.set_with(disk)?;
-        let name = new.name.clone();
-        let comes = self.shelf.add(new).await?;
-        let replaced = entry.set.replace_disk(disk, comes).await;
-        // Whichever of the two is out of use now is let go.
-        self.shelf.remove(if replaced.is_ok() { disk } else { &name });
-        replaced.map_err(|error| entry.fault(error))
+        let (name, path) = (new.name.clone(), new.path.clone().unwrap_or_default());
+        let comes = self.disk_table.add(new).await?;
+        let content = match self.disk_table.old_file(&name) {
+            Some(file) if !overwrite => probe(&file).await,
+            _ => Ok(Content::Nothing),
+        };
+        let content = content.unwrap_or(Content::Other("nothing readable"));
+        let replaced = match check_new(&name, &path, &content, entry.id()) {
+            Ok(()) => entry.set.replace_disk(disk, comes).await.map_err(|error| entry.fault(error)),
+            Err(refused) => Err(refused),
+        };
+        // The one that is out of use now is removed.
+        self.disk_table.remove(if replaced.is_ok() { disk } else { &name }, replaced.is_ok());
+        if let Some(spaces) = &self.spaces {
+            spaces.look_at(&self.disk_table);
+        }
+        replaced
     }
 
     /// How everything is.
     pub fn status(&self) -> StorageStatus {
         let places: Vec<_> = self.sets.iter().flat_map(SetEntry::places).collect();
         let mut status = StorageStatus {
-            disks: self.shelf.status(&places),
+            file_systems: self.file_systems(),
+            disks: self.disk_table.status(&places),
             raid_sets: self.sets.iter().map(SetEntry::status).collect(),
             ..StorageStatus::default()
         };
@@ -170,8 +231,19 @@ impl Controller {
         status
     }
 
-    /// Makes everything durable and ends background work.
+    /// Makes everything durable and ends background work. What cannot be closed in time is as safe, and takes longer to
+    /// start.
     pub async fn close(&self) {
+        let closing = Box::pin(self.close_all());
+        let late = Box::pin(self.runtime.sleep(CLOSE_NS));
+        if let Either::Right(_) = select(closing, late).await {
+            tracing::error!(
+                "the storage could not be closed in time; the next start will go through more of it"
+            );
+        }
+    }
+
+    async fn close_all(&self) {
         for entry in &self.pools {
             if let Err(error) = entry.pool.flush().await {
                 tracing::error!(pool = entry.spec.name, %error, "a pool could not be closed cleanly");
@@ -184,14 +256,31 @@ impl Controller {
         }
     }
 
-    /// The RAID set that a disk is in.
+    /// The RAID set that a disk is in, or is to be in.
     fn set_with(&self, disk: &str) -> Result<&SetEntry, StorageError> {
-        if let Some(entry) = self.sets.iter().find(|entry| entry.has(disk)) {
+        let has = self.sets.iter().find(|entry| entry.has(disk));
+        if let Some(entry) = has {
             return Ok(entry);
         }
-        self.shelf.check(disk)?;
+        self.disk_table.check(disk)?;
         Err(StorageError::Refused(format!("disk \"{disk}\" is in no RAID set")))
     }
+}
+
+/// Opens a pool on its RAID sets.
+async fn open_pool(
+    runtime: &Runtime,
+    assembly: &Assembly<'_>,
+    sets: &[SetEntry],
+    spec: PoolSpec,
+) -> Result<PoolEntry, StorageError> {
+    let below =
+        spec.raid_sets.iter().map(|name| named(Noun::RaidSet, Some(name), sets, |one| &one.spec.name));
+    let below: Vec<&SetEntry> = below.collect::<Result<_, _>>()?;
+    let are_new = below.iter().all(|entry| entry.is_new);
+    let disks = below.iter().map(|entry| Rc::<RaidSet>::clone(&entry.set) as Rc<dyn Disk>).collect();
+    let disk = Joined::of(&spec.name, disks);
+    PoolEntry::open(runtime, assembly, spec, disk, are_new).await
 }
 
 /// What has a name; without one, the only thing that there is.

@@ -1,6 +1,7 @@
 //! An array's pools, their volumes and what is kept beside them.
 
 use super::{
+    assembly::{Assembly, begins_with_zeros},
     config::PoolSpec,
     error::StorageError,
     status::{PoolStatus, SnapshotStatus, VolumeStatus},
@@ -12,6 +13,19 @@ use crate::{
 };
 use std::rc::Rc;
 
+/// Whether a pool that is not there may be made: the RAID sets hold nothing, and it was not served before.
+async fn check_missing(assembly: &Assembly<'_>, pool: &str, disk: &dyn Disk) -> Result<(), StorageError> {
+    let refused = |why: &str| Err(StorageError::NoPool { pool: pool.to_owned(), why: why.to_owned() });
+    if assembly.served.pools.iter().any(|served| served == pool) {
+        return refused("was served before, and its RAID sets do not hold it now");
+    }
+    match begins_with_zeros(disk).await {
+        Ok(true) => Ok(()),
+        Ok(false) => refused("is not there, and its RAID sets hold something else"),
+        Err(error) => Err(StorageError::Pool { pool: pool.to_owned(), error: error.into() }),
+    }
+}
+
 /// A pool and what was asked for.
 pub(super) struct PoolEntry {
     pub(super) spec: PoolSpec,
@@ -19,11 +33,13 @@ pub(super) struct PoolEntry {
 }
 
 impl PoolEntry {
-    /// Opens the pool on a disk, or makes one where there is none.
+    /// Opens the pool on a disk, or makes one where it may be made: on sets that `are_new`, or that hold nothing.
     pub(super) async fn open(
         runtime: &Runtime,
+        assembly: &Assembly<'_>,
         spec: PoolSpec,
         disk: Rc<dyn Disk>,
+        are_new: bool,
     ) -> Result<Self, StorageError> {
         let config = PoolConfig {
             page_bytes: u64::from(spec.page_bytes),
@@ -31,15 +47,27 @@ impl PoolEntry {
             overcommit: spec.overcommit,
             ..PoolConfig::new(&spec.name)
         };
-        let found = Pool::open(runtime.clone(), config.clone(), Rc::clone(&disk)).await;
-        let pool = match found {
-            Err(PoolError::NoPool(_)) => Pool::create(runtime.clone(), config, disk).await,
-            found => found,
+        let fault = |error| StorageError::Pool { pool: spec.name.clone(), error };
+        let pool = if assembly.may_create(&spec.name) {
+            Pool::create(runtime.clone(), config, disk).await
+        } else {
+            match Pool::open(runtime.clone(), config.clone(), Rc::clone(&disk)).await {
+                Err(PoolError::NoPool(_)) => {
+                    if !are_new {
+                        check_missing(assembly, &spec.name, &*disk).await?;
+                    }
+                    Pool::create(runtime.clone(), config, disk).await
+                }
+                found => found,
+            }
         };
-        match pool {
-            Ok(pool) => Ok(Self { spec, pool }),
-            Err(error) => Err(StorageError::Pool { pool: spec.name, error }),
+        let pool = pool.map_err(fault)?;
+        if pool.repaired() > 0 {
+            let text =
+                "a superblock or a copy of its metadata was damaged; it was repaired from the other copy";
+            assembly.findings.care(format!("pool {}", spec.name), text);
         }
+        Ok(Self { spec, pool })
     }
 
     /// What went wrong, and where.

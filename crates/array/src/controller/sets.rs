@@ -1,8 +1,8 @@
 //! An array's RAID sets.
 
 use super::{
+    assembly::{Assembly, Parts, Verdict},
     config::{Initialise, JournalUse, RaidLevelName, RaidSetSpec},
-    disks::Shelf,
     error::StorageError,
     status::{DiskState, RaidSetState, RaidSetStatus, TaskKind, TaskStatus},
 };
@@ -17,6 +17,8 @@ use std::rc::Rc;
 pub(super) struct SetEntry {
     pub(super) spec: RaidSetSpec,
     pub(super) set: Rc<RaidSet>,
+    /// It was made at this start.
+    pub(super) is_new: bool,
 }
 
 /// What a set says of a disk.
@@ -27,23 +29,32 @@ pub(super) struct Place {
 }
 
 impl SetEntry {
-    /// Puts a set together, or makes it where none of its disks holds one.
+    /// Puts a set together, or makes it where it may be made.
     pub(super) async fn open(
         runtime: &Runtime,
-        shelf: &Shelf,
+        assembly: &Assembly<'_>,
         spec: RaidSetSpec,
     ) -> Result<Self, StorageError> {
         let config = config(&spec);
-        let disks =
-            |names: &[String]| names.iter().map(|name| shelf.disk(name)).collect::<Result<Vec<_>, _>>();
-        let (members, spares) = (disks(&spec.disks)?, disks(&spec.spares)?);
-        let found = RaidSet::assemble(runtime.clone(), config.clone(), members.clone(), spares.clone()).await;
-        let set = match found {
-            Err(RaidError::NotFound(_)) => RaidSet::create(runtime.clone(), config, members, spares).await,
-            found => found,
+        let (set, is_new) = match assembly.judge(&spec).await? {
+            Verdict::Assemble(Parts { disks, mut spares }, new) => {
+                spares.extend(assembly.new_spares(&new).await);
+                (RaidSet::assemble(runtime.clone(), config, disks, spares).await, false)
+            }
+            Verdict::Create(absent) => {
+                let disk_table = assembly.disk_table;
+                disk_table.make(&absent).await?;
+                let disks = |names: &[String]| -> Result<Vec<_>, StorageError> {
+                    let disks =
+                        names.iter().map(|name| disk_table.disk(name)).collect::<Result<Vec<_>, _>>()?;
+                    Ok(disks.into_iter().flatten().collect())
+                };
+                let (members, spares) = (disks(&spec.disks)?, disks(&spec.spares)?);
+                (RaidSet::create(runtime.clone(), config, members, spares).await, true)
+            }
         };
         match set {
-            Ok(set) => Ok(Self { spec, set }),
+            Ok(set) => Ok(Self { spec, set, is_new }),
             Err(error) => Err(StorageError::Raid { set: spec.name, error }),
         }
     }
@@ -59,8 +70,18 @@ impl SetEntry {
         members.iter().any(|member| member.name == disk) || spares.iter().any(|spare| spare == disk)
     }
 
+    /// Whether the configuration gives the set this disk, or it has it all the same.
+    pub(super) fn claims(&self, disk: &str) -> bool {
+        self.has(disk) || self.spec.disks.iter().chain(&self.spec.spares).any(|name| name == disk)
+    }
+
+    /// Tells sets of one name apart.
+    pub(super) fn id(&self) -> u64 {
+        self.set.status().id
+    }
+
     pub(super) fn places(&self) -> Vec<Place> {
-        let RaidStatus { members, spares, .. } = self.set.status();
+        let RaidStatus { members, spares, former, .. } = self.set.status();
         let place = |disk: &str, state| Place { disk: disk.to_owned(), set: self.spec.name.clone(), state };
         let state = |state| match state {
             MemberState::Online => DiskState::Online,
@@ -69,13 +90,16 @@ impl SetEntry {
             MemberState::Missing => DiskState::Missing,
         };
         let members = members.iter().map(|member| place(&member.name, state(member.state)));
-        members.chain(spares.iter().map(|spare| place(spare, DiskState::Spare))).collect()
+        let spares = spares.iter().map(|spare| place(spare, DiskState::Spare));
+        members.chain(spares).chain(former.iter().map(|disk| place(disk, DiskState::Failed))).collect()
     }
 
     pub(super) fn status(&self) -> RaidSetStatus {
-        let RaidStatus { state, raw_bytes, task, counters, .. } = self.set.status();
+        let RaidStatus { state, raw_bytes, task, counters, id, generations, .. } = self.set.status();
         RaidSetStatus {
             name: self.spec.name.clone(),
+            id: format!("{id:016x}"),
+            generations,
             level: self.spec.level,
             state: match state {
                 RaidState::Optimal => RaidSetState::Optimal,
@@ -91,6 +115,7 @@ impl SetEntry {
                     raid::TaskKind::Scrub => TaskKind::Scrub,
                 },
                 done: task.done,
+                lacks_space: task.lacks_space,
             }),
             full_stripe_writes: counters.full_stripe_writes,
             read_modify_writes: counters.read_modify_writes,

@@ -7,6 +7,8 @@ use serde::Serialize;
 /// Disks, RAID sets, pools and the pools' volumes at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct StorageStatus {
+    /// Those that sparse disks lie on.
+    pub file_systems: Vec<FileSystemStatus>,
     /// In the order of the configuration.
     pub disks: Vec<DiskStatus>,
     /// In the order of the configuration.
@@ -17,6 +19,19 @@ pub struct StorageStatus {
     pub volumes: Vec<VolumeStatus>,
 }
 
+/// A file system from which sparse disks take their space.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct FileSystemStatus {
+    /// A folder on it that has disks.
+    pub folder: String,
+    /// Names of the sparse disks on it.
+    pub disks: Vec<String>,
+    /// What it has left.
+    pub free_bytes: u64,
+    /// What its sparse disks may still take.
+    pub unallocated_bytes: u64,
+}
+
 /// A disk.
 #[derive(Clone, Debug, Serialize)]
 pub struct DiskStatus {
@@ -24,12 +39,18 @@ pub struct DiskStatus {
     pub name: String,
     /// The drive whose timing it has; none: as fast as its bytes.
     pub model: Option<String>,
+    /// What it is kept in; none: memory.
+    pub path: Option<String>,
     /// How it is.
     pub state: DiskState,
     /// The RAID set that it is a member or a spare of.
     pub raid_set: Option<String>,
-    /// Capacity.
+    /// Capacity; 0 of a disk that is not there.
     pub size_bytes: u64,
+    /// It takes space as it is written.
+    pub sparse: bool,
+    /// It found no space when it last looked for some.
+    pub lacks_space: bool,
     /// What it counted.
     #[serde(flatten)]
     pub stats: DiskStats,
@@ -49,6 +70,8 @@ pub enum DiskState {
     Spare,
     /// Others' contents are being written to it.
     Rebuilding,
+    /// Its RAID set does without it: it failed or was replaced before this start, or holds something else.
+    Out,
 }
 
 /// A RAID set.
@@ -56,6 +79,10 @@ pub enum DiskState {
 pub struct RaidSetStatus {
     /// Its name.
     pub name: String,
+    /// Tells sets of one name apart: 16 hexadecimal digits.
+    pub id: String,
+    /// The newest superblock of each group; later ones have greater numbers.
+    pub generations: Vec<u64>,
     /// How it stores.
     pub level: RaidLevelName,
     /// How it is.
@@ -99,6 +126,8 @@ pub struct TaskStatus {
     pub kind: TaskKind,
     /// How much of it is done, 0 to 1.
     pub done: f64,
+    /// It waits until a disk has space.
+    pub lacks_space: bool,
 }
 
 /// See [`TaskStatus::kind`].

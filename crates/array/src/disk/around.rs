@@ -32,6 +32,10 @@ impl<A: Around> Disk for A {
         self.inner().stats()
     }
 
+    fn is_thin(&self) -> bool {
+        self.inner().is_thin()
+    }
+
     fn read(&self, offset: u64, into: BytesMut) -> Reading {
         self.pass(|disk| disk.read(offset, into))
     }
@@ -46,5 +50,9 @@ impl<A: Around> Disk for A {
 
     fn discard(&self, offset: u64, len: u64) -> Writing {
         self.pass(|disk| disk.discard(offset, len))
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Writing {
+        self.pass(|disk| disk.reserve(offset, len))
     }
 }

@@ -30,6 +30,10 @@ pub enum DiskError {
     /// A thin pool has no free page left (SCSI: SPACE ALLOCATION FAILED WRITE PROTECT).
     #[error("pool \"{0}\" is full")]
     Full(String),
+    /// The file system or device below a disk has no space left for what was not written before (SCSI: SPACE ALLOCATION
+    /// FAILED WRITE PROTECT). The disk serves on, and writes work again once there is space.
+    #[error("disk \"{0}\" has no space left on its file system")]
+    NoSpace(String),
     /// A snapshot, or a volume that receives a replica, is not written by hosts (SCSI: DATA PROTECT).
     #[error("\"{0}\" is write-protected")]
     Protected(String),

@@ -232,6 +232,15 @@ impl Disk for FaultyDisk {
         }
         self.perform(OpKind::Discard, offset, len, move |disk| disk.discard(offset, len))
     }
+
+    fn is_thin(&self) -> bool {
+        self.0.inner.is_thin()
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Writing {
+        // Counted as what it is most like: nothing is moved.
+        self.perform(OpKind::Flush, offset, len, move |disk| disk.reserve(offset, len))
+    }
 }
 
 /// How long operations take, by seed.

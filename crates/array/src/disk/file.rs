@@ -1,4 +1,7 @@
 //! A disk in a file or on a block device, by way of its thread's [`crate::Host`].
+//!
+//! Space is either allocated once, as a whole, or taken as it is written (thin). Then it may run out: the write is refused,
+//! and nothing else happens.
 
 use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range};
 use crate::{
@@ -19,6 +22,9 @@ use std::{
 /// Longest single transfer; a longer one becomes several that run at once.
 const PART_BYTES: usize = 1 << 20;
 
+/// How often a disk that has no space left says so.
+const TELL_EVERY_NS: Nanos = 60_000_000_000;
+
 /// Where a file disk lies and how it is opened; see [`crate::host::Files::open`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileConfig {
@@ -26,26 +32,44 @@ pub struct FileConfig {
     pub name: String,
     /// The file or block device.
     pub path: PathBuf,
-    /// Creates a file that does not exist, and extends a shorter one, to this size (sparse). None: it exists.
+    /// Makes a file of this size if there is none, or one of no length. None: it exists.
     pub size_bytes: Option<u64>,
     /// 512 or 4096.
     pub block_bytes: u32,
     /// Past the page cache, where file system and device can (`O_DIRECT`).
     pub direct: bool,
+    /// Space is taken as it is written, and may run out. Otherwise a file is allocated as a whole.
+    pub thin: bool,
+    /// For looking only: writes fail, and the lock is shared.
+    pub read_only: bool,
 }
 
-/// A disk in a file. Direct where it can be; a durable write is one operation (`RWF_DSYNC`), a flush is `fdatasync`.
+/// A disk in a file. Direct where it can be; a durable write is one operation then (`RWF_DSYNC`), a flush is `fdatasync`.
 ///
 /// A write or flush that fails makes the disk fail for good: what the kernel had accepted before may be lost with it, and
-/// trying again would only hide that. A read that fails leaves the disk at work, for a mirror to mend.
+/// trying again would only hide that. A read that fails leaves the disk at work, for a mirror to mend; so does a write that
+/// finds no space, as that takes nothing along.
+#[derive(Clone, Debug)]
+pub struct FileDisk(Rc<Opened>);
+
+/// The disk as its operations know it: the file is closed when the last of them is over.
 #[derive(Debug)]
-pub struct FileDisk {
+struct Opened {
     file: Rc<FileState>,
     queue: Rc<Queue>,
     runtime: Runtime,
-    size_bytes: u64,
-    block_bytes: u32,
-    is_direct: bool,
+    facts: FileFacts,
+}
+
+/// What is known of a file disk once it is open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileFacts {
+    pub(crate) size_bytes: u64,
+    pub(crate) block_bytes: u32,
+    pub(crate) is_direct: bool,
+    pub(crate) is_thin: bool,
+    /// There was no such file before.
+    pub(crate) is_new: bool,
 }
 
 /// What the disk and the operations under way share.
@@ -56,12 +80,25 @@ pub(crate) struct FileState {
     meter: Meter,
     has_failed: Cell<bool>,
     fault: RefCell<Option<String>>,
+    /// Space was looked for and not found.
+    lacks_space: Cell<bool>,
+    told: Cell<Option<Nanos>>,
+    /// The file system cannot allocate.
+    cannot_allocate: Cell<bool>,
 }
 
 impl FileState {
     pub(crate) fn new(name: String, handle: Handle) -> Self {
-        let (meter, has_failed, fault) = (Meter::default(), Cell::new(false), RefCell::default());
-        Self { name, handle, meter, has_failed, fault }
+        Self {
+            name,
+            handle,
+            meter: Meter::default(),
+            has_failed: Cell::new(false),
+            fault: RefCell::default(),
+            lacks_space: Cell::new(false),
+            told: Cell::new(None),
+            cannot_allocate: Cell::new(false),
+        }
     }
 
     pub(crate) fn handle(&self) -> Handle {
@@ -82,11 +119,35 @@ impl FileState {
         error: Option<&io::Error>,
     ) {
         self.meter.end(begun, now, kind, len_bytes, error.is_none());
-        if let Some(error) = error {
-            self.fault.replace(Some(error.to_string()));
-            if kind != OpKind::Read || !is_bad_sector(error) {
-                self.has_failed.set(true);
-            }
+        let Some(error) = error else { return };
+        self.fault.replace(Some(error.to_string()));
+        match kind {
+            OpKind::Read if is_bad_sector(error) => {}
+            OpKind::Write | OpKind::Discard if is_no_space(error) => self.tell_no_space(now),
+            _ => self.has_failed.set(true),
+        }
+    }
+
+    /// An attempt to reserve space is over. It is no operation on the disk's bytes, and not counted as one.
+    pub(crate) fn reserved(&self, now: Nanos, error: Option<&io::Error>) {
+        self.meter.rest(now);
+        match error {
+            None => self.lacks_space.set(false),
+            Some(error) if is_no_space(error) => {}
+            Some(error) if error.kind() == io::ErrorKind::Unsupported => self.cannot_allocate.set(true),
+            Some(_) => self.has_failed.set(true),
+        }
+    }
+
+    fn tell_no_space(&self, now: Nanos) {
+        self.lacks_space.set(true);
+        if self.told.get().is_none_or(|told| now >= told + TELL_EVERY_NS) {
+            self.told.set(Some(now));
+            tracing::warn!(
+                event = "disk_no_space",
+                disk = self.name,
+                "the file system of a sparse disk is full: writes that need space are refused"
+            );
         }
     }
 
@@ -103,76 +164,51 @@ fn is_bad_sector(error: &io::Error) -> bool {
         || error.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }
 
+/// Whether a write found no space, or the owner of the file may have no more.
+pub(crate) fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 impl FileDisk {
-    pub(crate) fn new(
-        file: Rc<FileState>,
-        queue: Rc<Queue>,
-        runtime: Runtime,
-        size_bytes: u64,
-        block_bytes: u32,
-        is_direct: bool,
-    ) -> Self {
-        Self { file, queue, runtime, size_bytes, block_bytes, is_direct }
+    pub(crate) fn new(file: Rc<FileState>, queue: Rc<Queue>, runtime: Runtime, facts: FileFacts) -> Self {
+        Self(Rc::new(Opened { file, queue, runtime, facts }))
     }
 
     /// Whether transfers pass the page cache by.
     pub fn is_direct(&self) -> bool {
-        self.is_direct
+        self.0.facts.is_direct
+    }
+
+    /// Whether there was no such file before it was opened.
+    pub fn is_new(&self) -> bool {
+        self.0.facts.is_new
+    }
+
+    /// Whether it found no space when it last looked for some.
+    pub fn lacks_space(&self) -> bool {
+        self.0.file.lacks_space.get()
     }
 
     /// What the system said when an operation failed last.
     pub fn fault(&self) -> Option<String> {
-        self.file.fault.borrow().clone()
+        self.0.file.fault.borrow().clone()
     }
 
+    fn check_range(&self, offset: u64, len: u64) -> Result<(), DiskError> {
+        self.0.file.check()?;
+        check_range(self, offset, len)
+    }
+}
+
+impl Opened {
     fn submit(&self, offset: u64, work: Work) {
         let begun = self.runtime.now();
         let file = Rc::clone(&self.file);
         self.queue.push(Request::Transfer(Transfer::new(file, offset, begun, work)));
     }
 
-    fn check_range(&self, offset: u64, len: u64) -> Result<(), DiskError> {
-        self.file.check()?;
-        check_range(self, offset, len)
-    }
-
-    /// The end of operations without data.
-    fn all_done(&self, parts: Vec<Receiver<io::Result<()>>>) -> Writing {
-        let file = Rc::clone(&self.file);
-        Box::pin(async move {
-            let mut result = Ok(());
-            for part in parts {
-                if !matches!(part.await, Ok(Ok(()))) {
-                    result = Err(DiskError::Failed(file.name.clone()));
-                }
-            }
-            result
-        })
-    }
-}
-
-impl Disk for FileDisk {
-    fn name(&self) -> &str {
-        &self.file.name
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.block_bytes
-    }
-
-    fn stats(&self) -> DiskStats {
-        self.file.meter.stats(self.runtime.now())
-    }
-
     fn read(&self, offset: u64, mut into: BytesMut) -> Reading {
         let len = into.len() as u64;
-        if let Err(error) = self.check_range(offset, len) {
-            return Box::pin(ready(Err(error)));
-        }
         let mut parts = Vec::with_capacity(into.len().div_ceil(PART_BYTES));
         let mut at = offset;
         while !into.is_empty() {
@@ -202,9 +238,6 @@ impl Disk for FileDisk {
     }
 
     fn write(&self, offset: u64, mut data: Bytes, durable: bool) -> Writing {
-        if let Err(error) = self.check_range(offset, data.len() as u64) {
-            return Box::pin(ready(Err(error)));
-        }
         let mut parts = Vec::with_capacity(data.len().div_ceil(PART_BYTES));
         let mut at = offset;
         while !data.is_empty() {
@@ -218,13 +251,104 @@ impl Disk for FileDisk {
         self.all_done(parts)
     }
 
-    fn flush(&self) -> Writing {
-        if let Err(error) = self.file.check() {
-            return Box::pin(ready(Err(error)));
-        }
+    fn sync(&self) -> Writing {
         let (done, receiver) = oneshot::channel();
         self.submit(0, Work::Sync { done });
         self.all_done(vec![receiver])
+    }
+
+    /// The end of operations without data: the worst of what became of them.
+    fn all_done(&self, parts: Vec<Receiver<io::Result<()>>>) -> Writing {
+        let file = Rc::clone(&self.file);
+        Box::pin(async move {
+            let mut result = Ok(());
+            for part in parts {
+                match part.await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) if is_no_space(&error) => {
+                        result = result.and(Err(DiskError::NoSpace(file.name.clone())));
+                    }
+                    _ => result = Err(DiskError::Failed(file.name.clone())),
+                }
+            }
+            result
+        })
+    }
+
+    /// Reserves by asking the file system, or by writing what is there.
+    async fn reserve(self: Rc<Self>, offset: u64, len: u64) -> Result<(), DiskError> {
+        if !self.file.cannot_allocate.get() {
+            let (done, receiver) = oneshot::channel();
+            self.submit(offset, Work::Reserve { len, done });
+            match receiver.await {
+                Ok(Ok(())) => return Ok(()),
+                // A full file system may say this of what is allocated, too.
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Unsupported || is_no_space(&error) => {}
+                _ => return Err(DiskError::Failed(self.file.name.clone())),
+            }
+        }
+        let (mut at, end) = (offset, offset + len);
+        while at < end {
+            let part = (end - at).min(PART_BYTES as u64);
+            // What cannot be read has its space.
+            if let Ok(bytes) = self.read(at, BytesMut::zeroed(part as usize)).await {
+                self.write(at, bytes.freeze(), false).await?;
+            }
+            at += part;
+        }
+        Ok(())
+    }
+}
+
+impl Disk for FileDisk {
+    fn name(&self) -> &str {
+        &self.0.file.name
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.0.facts.size_bytes
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.0.facts.block_bytes
+    }
+
+    fn stats(&self) -> DiskStats {
+        self.0.file.meter.stats(self.0.runtime.now())
+    }
+
+    fn is_thin(&self) -> bool {
+        self.0.facts.is_thin
+    }
+
+    fn read(&self, offset: u64, into: BytesMut) -> Reading {
+        match self.check_range(offset, into.len() as u64) {
+            Ok(()) => self.0.read(offset, into),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    fn write(&self, offset: u64, data: Bytes, durable: bool) -> Writing {
+        if let Err(error) = self.check_range(offset, data.len() as u64) {
+            return Box::pin(ready(Err(error)));
+        }
+        if !durable || self.0.facts.is_direct {
+            return self.0.write(offset, data, durable);
+        }
+        // Through the page cache, one operation that finds no space would not say which of its two halves did not: this
+        // write, or an earlier one that was taken for done.
+        let (opened, writing) = (Rc::clone(&self.0), self.0.write(offset, data, false));
+        self.0.runtime.start(async move {
+            writing.await?;
+            opened.sync().await
+        })
+    }
+
+    fn flush(&self) -> Writing {
+        match self.0.file.check() {
+            Ok(()) => self.0.sync(),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
     }
 
     fn discard(&self, offset: u64, len: u64) -> Writing {
@@ -235,12 +359,22 @@ impl Disk for FileDisk {
             return Box::pin(ready(Ok(())));
         }
         let (done, receiver) = oneshot::channel();
-        self.submit(offset, Work::Discard { len, done });
-        self.all_done(vec![receiver])
+        self.0.submit(offset, Work::Discard { len, done });
+        self.0.all_done(vec![receiver])
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Writing {
+        if let Err(error) = self.check_range(offset, len) {
+            return Box::pin(ready(Err(error)));
+        }
+        if len == 0 || !self.is_thin() {
+            return Box::pin(ready(Ok(())));
+        }
+        self.0.runtime.start(Rc::clone(&self.0).reserve(offset, len))
     }
 }
 
-impl Drop for FileDisk {
+impl Drop for Opened {
     /// What is under way is finished first.
     fn drop(&mut self) {
         self.queue.push(Request::Close(self.file.handle));

@@ -5,8 +5,10 @@ mod crash;
 mod error;
 mod faulty;
 mod file;
+mod filling;
 mod memory;
 pub mod modelled;
+mod overlay;
 mod sparse;
 mod stats;
 mod timeout;
@@ -15,16 +17,18 @@ pub(crate) use around::Around;
 pub use crash::CrashDisk;
 pub use error::DiskError;
 pub use faulty::FaultyDisk;
-pub(crate) use file::FileState;
 pub use file::{FileConfig, FileDisk};
+pub(crate) use file::{FileFacts, FileState, is_no_space};
+pub use filling::FillingDisk;
 pub use memory::{MemoryDisk, MemoryPages};
 pub use modelled::ModelledDisk;
+pub use overlay::OverlayDisk;
 pub use sparse::SparseDisk;
 pub use stats::{DiskStats, Meter, OpKind};
 pub use timeout::TimeoutDisk;
 
 use bytes::{Bytes, BytesMut};
-use futures::future::LocalBoxFuture;
+use futures::future::{LocalBoxFuture, ready};
 
 /// Something that stores blocks: a drive, a RAID set, a volume.
 ///
@@ -47,6 +51,12 @@ pub trait Disk {
         None
     }
 
+    /// Whether space is taken only as it is written, so that a write may find none ([`DiskError::NoSpace`]). Such a write,
+    /// and such a discard, has changed each block or not.
+    fn is_thin(&self) -> bool {
+        false
+    }
+
     /// Fills all of `into` (its length, not its capacity) from `offset`. A caller that needs one run of bytes from several
     /// disks splits a buffer, and joins what comes back ([`BytesMut::unsplit`]).
     fn read(&self, offset: u64, into: BytesMut) -> Reading;
@@ -56,6 +66,11 @@ pub trait Disk {
     fn flush(&self) -> Writing;
     /// Gives a range back; it reads as zeros from then on.
     fn discard(&self, offset: u64, len: u64) -> Writing;
+    /// Reserves space for writes to a range, until the range is discarded. Some file systems cannot keep a reservation.
+    /// The range keeps its contents; the caller must not write there meanwhile. Error: [`DiskError::NoSpace`].
+    fn reserve(&self, offset: u64, len: u64) -> Writing {
+        Box::pin(ready(check_range(self, offset, len)))
+    }
 }
 
 /// A read under way.
@@ -64,7 +79,7 @@ pub type Reading = LocalBoxFuture<'static, Result<BytesMut, DiskError>>;
 pub type Writing = LocalBoxFuture<'static, Result<(), DiskError>>;
 
 /// The error of an operation that lies outside a disk or between its blocks.
-pub fn check_range(disk: &dyn Disk, offset: u64, len: u64) -> Result<(), DiskError> {
+pub fn check_range(disk: &(impl Disk + ?Sized), offset: u64, len: u64) -> Result<(), DiskError> {
     let block = u64::from(disk.block_bytes());
     let fits = offset.checked_add(len).is_some_and(|end| end <= disk.size_bytes());
     if fits && offset.is_multiple_of(block) && len.is_multiple_of(block) {

@@ -4,17 +4,17 @@
 //! to the driver, which passes it on in one system call. So an operation costs no system call of its own, and disks need
 //! no type parameter.
 
+mod files;
 mod memory;
 mod queue;
 
+pub use files::Files;
 pub(crate) use queue::{Queue, Request, Transfer, Work};
 
 use crate::{
-    disk::{FileConfig, FileDisk, FileState, OpKind},
+    disk::{FileConfig, FileDisk, OpKind},
     runtime::{Executor, Runtime},
 };
-use bytes::BytesMut;
-use futures::channel::oneshot;
 use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos, Seg, Wait};
 use memory::{Memory, Piece};
 use queue::Opened;
@@ -22,10 +22,6 @@ use std::{cell::RefCell, future::Future, io, path::Path, rc::Rc};
 
 /// How many bytes of zeros are written at a time where the file system knows no discard.
 const CLEAR_BYTES: u64 = 1 << 20;
-/// How long opening waits for the end of a process that had the file open: a killed one ends with its last I/O.
-const LOCK_WAIT_NS: Nanos = 5_000_000_000;
-/// How often it looks.
-const LOCK_RETRY_NS: Nanos = 20_000_000;
 
 /// One thread's driver and executor. Whoever owns it calls [`Host::turn`] in a loop.
 pub struct Host<D: Driver> {
@@ -64,7 +60,7 @@ impl<D: Driver> Host<D> {
 
     /// Opens file disks; for tasks too.
     pub fn files(&self) -> Files {
-        Files { queue: Rc::clone(&self.queue), runtime: self.runtime() }
+        Files::new(Rc::clone(&self.queue), self.runtime())
     }
 
     /// The driver, for everything that is no disk. File operations on handles of the owner's own come back from
@@ -193,6 +189,7 @@ impl<D: Driver> Host<D> {
             }
             Work::Sync { .. } => driver.sync(file, tag),
             Work::Discard { len, .. } => driver.discard(file, tag, offset, *len),
+            Work::Reserve { len, .. } => driver.allocate(file, tag, offset, *len),
             Work::Clear { .. } => {
                 memory.clear(pieces, transfer.buffer_len());
                 driver.write_at(file, tag, segs, offset, false);
@@ -230,7 +227,7 @@ impl Transfer {
             Work::Read { into, .. } => into.len(),
             Work::Write { data, .. } => data.len(),
             Work::Clear { left, .. } => (*left).min(CLEAR_BYTES) as usize,
-            Work::Sync { .. } | Work::Discard { .. } => 0,
+            Work::Sync { .. } | Work::Discard { .. } | Work::Reserve { .. } => 0,
         }
     }
 
@@ -251,13 +248,17 @@ impl Transfer {
             self.offset += moved;
             return Some(self);
         }
-        let (kind, len) = match &self.work {
-            Work::Read { .. } => (OpKind::Read, moved),
-            Work::Write { .. } => (OpKind::Write, moved),
-            Work::Sync { .. } => (OpKind::Flush, 0),
-            Work::Discard { len, .. } | Work::Clear { len, .. } => (OpKind::Discard, *len),
+        let counted = match &self.work {
+            Work::Read { .. } => Some((OpKind::Read, moved)),
+            Work::Write { .. } => Some((OpKind::Write, moved)),
+            Work::Sync { .. } => Some((OpKind::Flush, 0)),
+            Work::Discard { len, .. } | Work::Clear { len, .. } => Some((OpKind::Discard, *len)),
+            Work::Reserve { .. } => None,
         };
-        self.file.finish(kind, self.begun, now, len, error.as_ref());
+        match counted {
+            Some((kind, len)) => self.file.finish(kind, self.begun, now, len, error.as_ref()),
+            None => self.file.reserved(now, error.as_ref()),
+        }
         let result = error.map_or(Ok(()), Err);
         // A receiver that is gone lost interest; the operation was done all the same.
         match self.work {
@@ -265,6 +266,7 @@ impl Transfer {
             Work::Write { done, .. }
             | Work::Sync { done }
             | Work::Discard { done, .. }
+            | Work::Reserve { done, .. }
             | Work::Clear { done, .. } => _ = done.send(result),
         }
         None
@@ -318,80 +320,5 @@ impl Flights {
 
     fn keep(&mut self, pieces: Vec<Piece>) {
         self.spare.push(pieces);
-    }
-}
-
-/// Opens file disks on its thread's host. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Files {
-    queue: Rc<Queue>,
-    runtime: Runtime,
-}
-
-impl Files {
-    /// Opens a file disk.
-    ///
-    /// Takes the file's lock, so that no two arrays write to one disk, and waits a few seconds for a process that is
-    /// ending: what it had begun would land after recovery. Errors: the system's; `InvalidInput` for a size that is no
-    /// block; `WouldBlock` if the file stays in use.
-    pub async fn open(&self, config: &FileConfig) -> io::Result<FileDisk> {
-        let direct = if config.direct { self.open_direct(config).await } else { None };
-        let is_direct = direct.is_some();
-        let opened = match direct {
-            Some(opened) => opened,
-            None => self.open_locked(config, false).await?,
-        };
-        let file = Rc::new(FileState::new(config.name.clone(), opened.handle));
-        let block = u64::from(config.block_bytes);
-        let size = opened.size_bytes / block * block;
-        let queue = Rc::clone(&self.queue);
-        let disk = FileDisk::new(file, queue, self.runtime.clone(), size, config.block_bytes, is_direct);
-        if size == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "smaller than one block"));
-        }
-        Ok(disk)
-    }
-
-    /// Opens past the page cache if one block can be read that way: file systems refuse at opening, devices with larger
-    /// sectors at the first transfer.
-    async fn open_direct(&self, config: &FileConfig) -> Option<Opened> {
-        let opened = self.open_locked(config, true).await.ok()?;
-        let (done, receiver) = oneshot::channel();
-        let work = Work::Read { into: BytesMut::zeroed(config.block_bytes as usize), done };
-        let file = Rc::new(FileState::new(config.name.clone(), opened.handle));
-        self.queue.push(Request::Transfer(Transfer::new(file, 0, self.runtime.now(), work)));
-        match receiver.await {
-            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {
-                self.queue.push(Request::Close(opened.handle));
-                None
-            }
-            _ => Some(opened),
-        }
-    }
-
-    async fn open_locked(&self, config: &FileConfig, direct: bool) -> io::Result<Opened> {
-        let options = FileOptions {
-            write: true,
-            direct,
-            create: config.size_bytes.is_some(),
-            lock: true,
-            size_bytes: config.size_bytes,
-            ..FileOptions::default()
-        };
-        let deadline = self.runtime.now().saturating_add(LOCK_WAIT_NS);
-        loop {
-            let (done, receiver) = oneshot::channel();
-            let (path, options) = (config.path.clone(), options.clone());
-            self.queue.push(Request::Open { path, options, done });
-            match receiver.await {
-                Ok(Err(error))
-                    if error.kind() == io::ErrorKind::WouldBlock && self.runtime.now() < deadline =>
-                {
-                    self.runtime.sleep(LOCK_RETRY_NS).await;
-                }
-                Ok(result) => return result,
-                Err(oneshot::Canceled) => return Err(io::ErrorKind::BrokenPipe.into()),
-            }
-        }
     }
 }

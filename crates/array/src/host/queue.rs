@@ -77,6 +77,11 @@ pub(crate) enum Work {
         len: u64,
         done: Done,
     },
+    /// Asks the file system for the space of a range.
+    Reserve {
+        len: u64,
+        done: Done,
+    },
     /// Writes zeros over what is `left` of a discard, where the file system knows none.
     Clear {
         left: u64,

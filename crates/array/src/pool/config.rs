@@ -1,6 +1,6 @@
 //! What a pool is told and what it tells.
 
-use crate::disk::DiskError;
+use crate::{amount::size_text, disk::DiskError};
 use thiserror::Error;
 
 /// Smallest page.
@@ -103,11 +103,12 @@ pub enum PoolError {
     NoPool(String),
     /// The page size is none, or not that of the pool on the disk.
     #[error(
-        "a page of {0} bytes: not a power of two from 4 KiB to 64 MiB, or not what this pool was created with"
+        "a page of {}: not a power of two from 4 KiB to 64 MiB, or not what this pool was created with",
+        size_text(*.0)
     )]
     PageBytes(u64),
     /// The disk is too small.
-    #[error("the disk has {disk_bytes} bytes; a pool needs {needed_bytes} at least")]
+    #[error("the disk has {}; a pool needs {} at least", size_text(*disk_bytes), size_text(*needed_bytes))]
     TooSmall {
         /// What it has.
         disk_bytes: u64,
@@ -138,7 +139,11 @@ pub enum PoolError {
     #[error("volume \"{0}\" has snapshots: delete them first")]
     HasSnapshots(String),
     /// The volumes would promise more than the pool's configuration allows.
-    #[error("{promised_bytes} bytes would be promised, {limit_bytes} may be: add disks or raise overcommit")]
+    #[error(
+        "{} would be provisioned; the limit is {}: add disks, or raise `overcommit`",
+        size_text(*promised_bytes),
+        size_text(*limit_bytes)
+    )]
     Overcommitted {
         /// With what was asked for.
         promised_bytes: u64,

@@ -170,7 +170,7 @@ impl Core {
     async fn store_batch(&self, batch: &Batch) -> Result<(), DiskError> {
         self.disk.flush().await?;
         self.store.transact(batch).map_err(|error| self.disk_error(error))?;
-        self.store.write().await
+        self.store.write(&self.runtime).await
     }
 
     fn wake(&self, version: u64) {

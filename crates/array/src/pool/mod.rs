@@ -43,6 +43,7 @@ pub type Doing<T> = LocalBoxFuture<'static, Result<T, PoolError>>;
 #[derive(Clone, Debug)]
 pub struct Pool {
     core: Rc<Core>,
+    repaired: usize,
 }
 
 impl Pool {
@@ -50,11 +51,12 @@ impl Pool {
     pub async fn create(runtime: Runtime, config: PoolConfig, disk: Rc<dyn Disk>) -> Result<Self, PoolError> {
         config.check(disk.block_bytes())?;
         let layout = Layout::new(disk.size_bytes(), config.page_bytes)?;
+        layout.reserve(disk.as_ref()).await?;
         layout.wipe(disk.as_ref()).await?;
         let store = Store::create(Rc::clone(&disk), &layout).await.map_err(|error| failed(&config, error))?;
         layout.store(disk.as_ref()).await?;
         let map = Map::new(layout.pages());
-        Ok(Self { core: Core::new(runtime, config, disk, layout, store, map) })
+        Ok(Self { core: Core::new(runtime, config, disk, layout, store, map), repaired: 0 })
     }
 
     /// Opens the pool on a disk, and mends what a power cut or an unreadable block did to one copy of its metadata.
@@ -69,16 +71,25 @@ impl Pool {
         if layout.page_bytes != config.page_bytes {
             return Err(PoolError::PageBytes(config.page_bytes));
         }
+        if let Err(error @ DiskError::NoSpace(_)) = layout.reserve(disk.as_ref()).await {
+            tracing::warn!(pool = config.name, %error, "changes of its metadata will wait for space");
+        }
         if !both {
             layout.store(disk.as_ref()).await?;
         }
         let opened = Store::open(Rc::clone(&disk), &layout).await;
-        let (store, contents): (Store, Contents) = opened.map_err(|error| failed(&config, error))?;
+        let (store, contents, damaged): (Store, Contents, usize) =
+            opened.map_err(|error| failed(&config, error))?;
         let map = Map::load(layout.pages(), contents)
             .map_err(|reason| DiskError::Corrupt { name: config.name.clone(), reason })?;
         let core = Core::new(runtime, config, disk, layout, store, map);
         core.commit_soon();
-        Ok(Self { core })
+        Ok(Self { core, repaired: damaged + usize::from(!both) })
+    }
+
+    /// How many of its superblocks and copies of its metadata were damaged when it was opened, and repaired.
+    pub fn repaired(&self) -> usize {
+        self.repaired
     }
 
     /// How full it is, and with what.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::disk::DiskError;
 use bytes::{Bytes, BytesMut};
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use std::rc::Rc;
 
 /// How far [`extent`] looks.
@@ -173,7 +173,7 @@ async fn write_anew(
     before: Located,
 ) -> Result<u64, DiskError> {
     let page_bytes = core.page_bytes();
-    let fresh = core.take_page().await?;
+    let mut fresh = core.take_page().await?;
     let content = if piece.len == page_bytes {
         data
     } else {
@@ -185,7 +185,15 @@ async fn write_anew(
         around[piece.start as usize..][..data.len()].copy_from_slice(&data);
         around.freeze()
     };
-    core.disk.write(core.layout.page_offset(fresh.page()), content, false).await?;
+    while let Err(error) =
+        core.disk.write(core.layout.page_offset(fresh.page()), content.clone(), false).await
+    {
+        let used = match &error {
+            DiskError::NoSpace(_) => core.map.borrow().pages.take_used(),
+            _ => None,
+        };
+        fresh = used.ok_or(error)?;
+    }
     let version = core.set_page(volume, piece.index, Slot::Page(fresh.keep()));
     core.commit_soon();
     Ok(version)
@@ -262,9 +270,9 @@ async fn clear_page(core: &Rc<Core>, volume: &VolumeCore, index: u64) -> Result<
 /// Makes everything durable whose writing had completed.
 pub(crate) async fn flush(core: Rc<Core>) -> Result<(), DiskError> {
     let version = core.map.borrow().version();
-    let flushing = core.disk.flush();
-    let committed = core.committed(version).await;
-    flushing.await.and(committed)
+    // Both are polled all the time: a disk whose answer is not taken counts as one that does not answer.
+    let (flushed, committed) = join(core.disk.flush(), core.committed(version)).await;
+    flushed.and(committed)
 }
 
 /// The run that begins at `offset`, of pages that are all mapped or all not; it may be cut short, but is never empty.

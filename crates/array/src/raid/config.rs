@@ -1,6 +1,6 @@
 //! What a RAID set is made of, and why it cannot be.
 
-use crate::disk::DiskError;
+use crate::{amount::size_text, disk::DiskError};
 use std::{fmt, str::FromStr};
 use thiserror::Error;
 
@@ -174,7 +174,7 @@ pub enum RaidError {
     #[error("\"{0}\" is not a RAID level: take raid0, raid1, raid5, raid6, raid10, raid50 or raid60")]
     Level(String),
     /// Not a chunk size.
-    #[error("a chunk of {0} bytes: take a power of two from 4 KiB to 1 MiB")]
+    #[error("a chunk of {}: take a power of two from 4 KiB to 1 MiB", size_text((*.0).into()))]
     Chunk(u32),
     /// The number of disks does not suit the level.
     #[error(
@@ -191,7 +191,7 @@ pub enum RaidError {
         least: usize,
     },
     /// Too small for its place.
-    #[error("disk \"{name}\" holds {size_bytes} bytes, at least {least_bytes} are needed")]
+    #[error("disk \"{name}\" has {}, at least {} are needed", size_text(*size_bytes), size_text(*least_bytes))]
     TooSmall {
         /// The disk.
         name: String,

@@ -6,6 +6,7 @@
 
 mod config;
 mod group;
+mod label;
 mod pages;
 pub mod parity;
 mod set;
@@ -14,6 +15,7 @@ mod striping;
 
 pub use config::{Initialise, JournalUse, RaidConfig, RaidError, RaidLevel};
 pub use group::ScrubReport;
+pub use label::{Label, MemberLabel, PlaceLabel, label};
 pub use pages::{PageRun, StripedPages};
 pub use set::RaidSet;
 pub use status::{MemberState, MemberStatus, RaidCounters, RaidState, RaidStatus, RaidTask, TaskKind};

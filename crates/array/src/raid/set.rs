@@ -3,7 +3,10 @@
 use super::{
     RaidConfig, RaidError, RaidStatus, ScrubReport,
     config::{Code, JournalUse, Shape},
-    group::{Found, Group, MEMBER_BYTES_MIN, Meta, Opening, Options, SlotMetaState, Spares, find, scrubbed},
+    group::{
+        Former, Found, Group, MEMBER_BYTES_MIN, Meta, Opening, Options, SlotMetaState, Spares, Superblocks,
+        look, scrubbed,
+    },
     pages::StripedPages,
     status::{RaidCounters, RaidState},
     striping::Striping,
@@ -30,6 +33,7 @@ pub struct RaidSet {
     groups: Vec<Rc<Group>>,
     striping: Striping,
     spares: Spares,
+    former: Former,
     size_bytes: u64,
     block_bytes: u32,
     raw_bytes: u64,
@@ -88,7 +92,9 @@ impl RaidSet {
         check_names(&config.name, disks.iter().chain(&spares))?;
         let mut found = Vec::new();
         for disk in disks.iter().chain(&spares) {
-            found.extend(find(&**disk).await.map(|found| (found, Rc::clone(disk))));
+            if let Superblocks::Whole { found: superblock, .. } = look(&**disk).await {
+                found.push((*superblock, Rc::clone(disk)));
+            }
         }
         let found = of_one_set(&config.name, found)?;
         let newest = &found[0].0.meta;
@@ -134,6 +140,7 @@ impl RaidSet {
             config,
             striping,
             spares: parts.spares,
+            former: parts.former,
             size_bytes: whole * groups.len() as u64,
             block_bytes,
             raw_bytes: member_bytes * (shape.groups * shape.members) as u64,
@@ -159,6 +166,9 @@ impl RaidSet {
             counters,
             members: self.groups.iter().flat_map(|group| group.members()).collect(),
             spares: self.spares.borrow().iter().map(|spare| spare.name().to_owned()).collect(),
+            former: self.former.borrow().clone(),
+            id: self.groups[0].identity().0,
+            generations: self.groups.iter().map(|group| group.identity().1).collect(),
         }
     }
 
@@ -168,6 +178,7 @@ impl RaidSet {
         let is_spare = |spare: &Rc<dyn Disk>| spare.name() == name;
         if self.spares.borrow().iter().any(is_spare) {
             self.spares.borrow_mut().retain(|spare| !is_spare(spare));
+            self.former.borrow_mut().push(name.to_owned());
             return Ok(());
         }
         for group in &self.groups {
@@ -277,6 +288,10 @@ impl Disk for RaidSet {
         self.counted.at(self.runtime.now())
     }
 
+    fn is_thin(&self) -> bool {
+        self.groups.iter().any(|group| group.is_thin())
+    }
+
     fn read(&self, offset: u64, mut into: BytesMut) -> Reading {
         let len = into.len() as u64;
         if let Err(error) = check_range(self, offset, len) {
@@ -335,6 +350,14 @@ impl Disk for RaidSet {
         let discarding =
             runs.into_iter().map(|run| self.groups[run.group].begin_discard(run.offset, run.len));
         self.counting(all(discarding), |stats| stats.discards += 1)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Writing {
+        if let Err(error) = check_range(self, offset, len) {
+            return self.refuse(error);
+        }
+        let runs = self.striping.joined(offset, len);
+        all(runs.into_iter().map(|run| self.groups[run.group].begin_reserve(run.offset, run.len)))
     }
 }
 
@@ -429,7 +452,7 @@ fn parts(runtime: &Runtime, config: &RaidConfig, shape: Shape, spares: Vec<Rc<dy
     };
     let spares: Spares = Rc::new(RefCell::new(spares));
     let (set_name, is_served) = (config.name.as_str().into(), Arc::new(AtomicBool::new(true)));
-    Opening { runtime: runtime.clone(), set_name, options, spares, is_served }
+    Opening { runtime: runtime.clone(), set_name, options, spares, former: Former::default(), is_served }
 }
 
 fn check_names<'a>(set: &str, disks: impl Iterator<Item = &'a Rc<dyn Disk>>) -> Result<(), RaidError> {

@@ -23,6 +23,12 @@ pub struct RaidStatus {
     pub members: Vec<MemberStatus>,
     /// Names of the spares that wait.
     pub spares: Vec<String>,
+    /// Names of disks that failed in a place that another disk has now.
+    pub former: Vec<String>,
+    /// Tells sets of one name apart.
+    pub id: u64,
+    /// The newest superblock of each group.
+    pub generations: Vec<u64>,
 }
 
 /// See [`RaidStatus::state`]. The worst comes last.
@@ -43,6 +49,8 @@ pub struct RaidTask {
     pub kind: TaskKind,
     /// How much of it is done, 0 to 1.
     pub done: f64,
+    /// It waits until a disk has space.
+    pub lacks_space: bool,
 }
 
 /// See [`RaidTask::kind`].

@@ -13,5 +13,6 @@ mod pair;
 mod pool;
 mod raid;
 mod rig;
+mod space;
 mod stack;
 mod way;

@@ -8,15 +8,15 @@ use crate::{
     clients::Volume,
     oracle::{Oracle, Seen, Settled, Watch},
     raid::{self, Rig},
-    rig::{Drive, oracle, start_clients},
+    rig::{Drive, FULL_NS, oracle, pass, start_clients},
     way::Way,
 };
 use bytes::BytesMut;
 use fastrand::Rng;
 use futures::{channel::oneshot, future::LocalBoxFuture};
 use linerate_array::{
-    Disk, Runtime,
-    pool::{Pool, PoolConfig},
+    Disk, DiskError, Runtime,
+    pool::{Pool, PoolConfig, PoolError},
     replica::{self, CopyOptions, Gate, Group, Promotion, Replicator},
 };
 use linerate_io::Nanos;
@@ -111,9 +111,20 @@ impl Book {
 }
 
 impl Array {
-    async fn open(runtime: Runtime, config: PoolConfig, disk: Rc<dyn Disk>, seed: u64) -> Self {
-        let pool = Pool::open(runtime.clone(), config, disk).await;
-        let pool = pool.unwrap_or_else(|error| panic!("open: {error}"));
+    async fn open(
+        runtime: Runtime,
+        config: PoolConfig,
+        disk: Rc<dyn Disk>,
+        seed: u64,
+        excuses: impl Fn(&DiskError) -> bool,
+    ) -> Self {
+        let pool = loop {
+            match Pool::open(runtime.clone(), config.clone(), Rc::clone(&disk)).await {
+                Ok(pool) => break pool,
+                Err(PoolError::Disk(error)) if excuses(&error) => runtime.sleep(FULL_NS).await,
+                Err(error) => panic!("open: {error}"),
+            }
+        };
         let array = Self::new(runtime, pool, seed);
         array.replicator.recover().await.unwrap();
         array
@@ -249,7 +260,9 @@ impl Pair {
         let volume = |(name, oracle): (&str, &Rc<RefCell<Oracle>>)| {
             let disk = self.arrays[self.source].pool.volume(name).unwrap() as Rc<dyn Disk>;
             let is_dying = Rc::clone(&self.is_dying);
-            Volume { excuses: Rc::new(move |_| is_dying.get()), ..Volume::new(disk, Rc::clone(oracle)) }
+            let lacks_space = self.rig.excuses();
+            let excuses = Rc::new(move |error: &DiskError| is_dying.get() || lacks_space(error));
+            Volume { excuses, ..Volume::new(disk, Rc::clone(oracle)) }
         };
         VOLUMES.into_iter().zip(&self.book.oracles).map(volume).collect()
     }
@@ -265,6 +278,14 @@ impl Pair {
         let (raid, mut rng): (raid::World, _) = (self.rig.world.clone(), self.rig.rng.fork());
         let events = rng.usize(0..5);
         works.push(Box::pin(async move { raid.suffer(&mut rng, events).await }));
+        let (drive, shortage) = (self.drive.clone(), self.rig.world.shortage.clone());
+        let (clock, mut rng) = (runtime.clone(), self.rig.rng.fork());
+        works.push(Box::pin(async move {
+            for _ in 0..rng.usize(0..3) {
+                clock.sleep(rng.u64(0..LIFE_NS)).await;
+                shortage.begin(&clock, [&drive].into_iter(), &mut rng);
+            }
+        }));
         let (way, mut rng) = (self.way.clone(), self.rig.rng.fork());
         works.push(Box::pin(async move {
             for _ in 0..rng.usize(0..3) {
@@ -300,7 +321,8 @@ impl Pair {
             0 => Rc::clone(&self.rig.world.set) as Rc<dyn Disk>,
             _ => self.drive.disk(),
         };
-        self.arrays[number] = self.rig.run(Array::open(runtime, config, disk, seed));
+        let excuses = self.rig.excuses();
+        self.arrays[number] = self.rig.run(Array::open(runtime, config, disk, seed, excuses));
     }
 
     /// The array on the drive is killed, and started again when all that it left unanswered has come to an end.
@@ -317,6 +339,8 @@ impl Pair {
             self.book.cut_power();
         }
         self.drive = next;
+        let runtime = self.rig.executor.runtime();
+        self.rig.world.shortage.go_on(&runtime, [&self.drive].into_iter(), &mut self.rig.rng);
         self.open(1);
     }
 
@@ -325,6 +349,7 @@ impl Pair {
         self.rig.cut_power(|| book.cut_power());
         let runtime = self.rig.executor.runtime();
         self.drive = self.drive.after_power_cut(&runtime, &mut self.rig.rng);
+        self.rig.world.shortage.go_on(&runtime, [&self.drive].into_iter(), &mut self.rig.rng);
         self.way = Breaking { runtime, is_broken: Rc::default() };
         self.open(0);
         self.open(1);
@@ -347,6 +372,8 @@ impl Pair {
         let (from, to) = (self.arrays[self.source].clone(), self.arrays[1 - self.source].clone());
         let (book, way, mut rng, keep) =
             (Rc::clone(&self.book), self.way.clone(), self.rig.rng.fork(), self.keep);
+        // Until then every file system has space again.
+        pass(&mut self.rig.executor, FULL_NS);
         self.rig.run(async move {
             let mut attempts = 0..ATTEMPTS;
             while !from.replicate(&to, &book, &way, rng.fork(), keep).await {

@@ -5,7 +5,7 @@
 use crate::{
     clients::Volume,
     oracle::{Oracle, Seen, Settled, Watch},
-    rig::{Drive, oracle, pass, run, start_clients},
+    rig::{Drive, Shortage, oracle, pass, run, start_clients},
 };
 use bytes::BytesMut;
 use fastrand::Rng;
@@ -63,6 +63,8 @@ pub(crate) struct World {
     runtime: Runtime,
     pool: Pool,
     book: Rc<RefCell<Book>>,
+    /// Of the file systems below.
+    shortage: Shortage,
 }
 
 impl Book {
@@ -116,8 +118,8 @@ impl Book {
 }
 
 impl World {
-    pub(crate) fn new(runtime: Runtime, pool: Pool, book: Rc<RefCell<Book>>) -> Self {
-        let world = Self { runtime, pool, book };
+    pub(crate) fn new(runtime: Runtime, pool: Pool, book: Rc<RefCell<Book>>, shortage: Shortage) -> Self {
+        let world = Self { runtime, pool, book, shortage };
         world.settle_pending();
         world.check_names();
         world
@@ -194,11 +196,12 @@ impl World {
     pub(crate) fn volume(&self, name: &str) -> Volume {
         let book = self.book.borrow();
         let disk: Rc<dyn Disk> = self.pool.volume(name).unwrap();
-        let mut volume = Volume::new(disk, book.oracle(name));
-        if book.may_be_full {
-            volume.excuses = Rc::new(|error| matches!(error, DiskError::Full(_)));
-        }
-        volume
+        let (may_be_full, shortage, runtime) =
+            (book.may_be_full, self.shortage.clone(), self.runtime.clone());
+        let excuses = move |error: &DiskError| {
+            may_be_full && matches!(error, DiskError::Full(_)) || shortage.excuses(&runtime, error)
+        };
+        Volume { excuses: Rc::new(excuses), ..Volume::new(disk, book.oracle(name)) }
     }
 
     /// Whether a verb has succeeded. It may fail for lack of room.
@@ -208,6 +211,7 @@ impl World {
         match result {
             Ok(_) => true,
             Err(PoolError::Disk(DiskError::Full(_))) if may_be_full => false,
+            Err(PoolError::Disk(error)) if self.shortage.excuses(&self.runtime, &error) => false,
             Err(error) => panic!("{verb}: {error}"),
         }
     }
@@ -447,22 +451,33 @@ fn on_a_drive(seed: u64) {
     let book = Book::new(block_bytes as usize, may_be_full);
     let creating = Pool::create(executor.runtime(), config.clone(), drive.disk());
     let pool = run(&mut executor, creating).unwrap();
-    let mut world = World::new(executor.runtime(), pool, Rc::clone(&book));
+    let mut world = World::new(executor.runtime(), pool, Rc::clone(&book), Shortage::default());
     for _ in 0..rng.usize(0..4) {
+        executor.runtime().spawn(run_full(world.clone(), drive.clone(), rng.fork()));
         executor.runtime().spawn(world.live(rng.fork(), usize::MAX));
         pass(&mut executor, rng.u64(0..300_000_000));
         book.borrow_mut().cut_power();
         let next = Executor::new();
         drive = drive.after_power_cut(&next.runtime(), &mut rng);
         executor = next;
+        let shortage = Shortage::default();
+        shortage.go_on(&executor.runtime(), [&drive].into_iter(), &mut rng);
         let opening = Pool::open(executor.runtime(), config.clone(), drive.disk());
         let pool = run(&mut executor, opening).unwrap();
-        world = World::new(executor.runtime(), pool, Rc::clone(&book));
+        world = World::new(executor.runtime(), pool, Rc::clone(&book), shortage);
         let checked = world.clone();
         run(&mut executor, async move { checked.read_all().await });
     }
     run(&mut executor, world.clone().live(rng.fork(), 3));
     run(&mut executor, world.give_up(rng));
+}
+
+/// The file system of the drive is full now and then.
+async fn run_full(world: World, drive: Drive, mut rng: Rng) {
+    for _ in 0..rng.usize(0..4) {
+        world.runtime.sleep(rng.u64(0..100_000_000)).await;
+        world.shortage.begin(&world.runtime, [&drive].into_iter(), &mut rng);
+    }
 }
 
 #[test]

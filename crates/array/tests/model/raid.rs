@@ -7,13 +7,14 @@
 use crate::{
     clients::Volume,
     oracle::Oracle,
-    rig::{Drive, oracle, pass, run, start_clients},
+    rig::{Drive, Shortage, oracle, pass, run, start_clients},
 };
 use fastrand::Rng;
 use linerate_array::{
     Disk, DiskError, Executor, Runtime,
     raid::{
-        Initialise, JournalUse, MemberState, RaidConfig, RaidError, RaidLevel, RaidSet, RaidState, TaskKind,
+        Initialise, JournalUse, Label, MemberState, RaidConfig, RaidError, RaidLevel, RaidSet, RaidState,
+        TaskKind, label,
     },
 };
 use linerate_io::Nanos;
@@ -49,6 +50,7 @@ pub(crate) struct World {
     /// Whether disks may rot: not when a power cut may come before that is found. What was being written then is without
     /// checksums, and rot among it is beyond redundancy.
     pub(crate) may_rot: bool,
+    pub(crate) shortage: Shortage,
 }
 
 impl Bays {
@@ -91,7 +93,7 @@ impl Bays {
 
 impl World {
     fn new(runtime: Runtime, set: Rc<RaidSet>, bays: Rc<RefCell<Bays>>, config: RaidConfig) -> Self {
-        Self { runtime, set, bays, config, may_rot: false }
+        Self { runtime, set, bays, config, may_rot: false, shortage: Shortage::default() }
     }
 
     /// Names of members that serve in full, as far as anybody could know.
@@ -131,11 +133,14 @@ impl World {
         let states = [MemberState::Failed, MemberState::Missing];
         let status = self.set.status();
         for member in status.members.into_iter().filter(|member| states.contains(&member.state)) {
-            self.bays.borrow_mut().remove(&member.name);
             let disk = self.bays.borrow_mut().add(&self.runtime, rng);
-            match self.set.replace_disk(&member.name, disk).await {
+            let replaced = self.set.replace_disk(&member.name, disk).await;
+            // Before that the others may not know that it is out.
+            self.bays.borrow_mut().remove(&member.name);
+            match replaced {
                 // A spare was quicker.
                 Ok(()) | Err(RaidError::NoSuchDisk { .. }) => {}
+                Err(RaidError::Disk(error)) if self.shortage.excuses(&self.runtime, &error) => {}
                 Err(error) => panic!("replace {}: {error}", member.name),
             }
         }
@@ -150,7 +155,10 @@ impl World {
         let at = rng.u64(sectors / 4..sectors - 16) * 4096;
         let len = rng.u64(1..8) * 4096;
         if self.config.checksums && rng.bool() {
-            drive.faulty.corrupt(at, len).await.unwrap();
+            match drive.faulty.corrupt(at, len).await {
+                Ok(()) => {}
+                Err(error) => assert!(self.shortage.excuses(&self.runtime, &error), "{error}"),
+            }
         } else {
             drive.faulty.make_unreadable(at, len);
         }
@@ -167,7 +175,8 @@ impl World {
     pub(crate) async fn suffer(&self, rng: &mut Rng, events: usize) {
         for _ in 0..events {
             self.runtime.sleep(rng.u64(0..50_000_000)).await;
-            match rng.u8(0..8) {
+            match rng.u8(0..10) {
+                8.. => self.shortage.begin(&self.runtime, self.bays.borrow().drives.iter(), rng),
                 0..3 if self.headroom() > 0 => self.fail_one(rng),
                 3..5 => self.replace(rng).await,
                 5 if self.may_rot && self.is_whole() => self.spoil(rng).await,
@@ -223,6 +232,17 @@ impl World {
             self.fail_one(rng);
         }
     }
+}
+
+/// The newest superblock of each group.
+async fn generations(disks: Vec<Rc<dyn Disk>>, groups: usize) -> Vec<u64> {
+    let mut newest = vec![0; groups];
+    for disk in disks {
+        if let Label::Member(member) = label(&*disk).await {
+            newest[member.group] = newest[member.group].max(member.generation);
+        }
+    }
+    newest
 }
 
 /// A level, so many disks, and the rest by chance. A large set has large chunks: it is gone through stripe by stripe.
@@ -312,15 +332,28 @@ impl Rig {
                 }
             });
         }
+        let served = self.world.set.status().generations;
         note();
         let next = Executor::new();
         let bays = self.bays.borrow().after_power_cut(&next.runtime(), &mut self.rng);
         (self.executor, self.bays) = (next, Rc::new(RefCell::new(bays)));
         let (runtime, mut disks) = (self.executor.runtime(), self.bays.borrow().disks());
+        let found = self.run(generations(disks.clone(), served.len()));
+        let is_newer = found.iter().zip(&served).all(|(found, served)| found >= served);
+        assert!(is_newer, "superblocks {found:?} are older than those that were reported: {served:?}");
+        let shortage = Shortage::default();
+        shortage.go_on(&runtime, self.bays.borrow().drives.iter(), &mut self.rng);
         self.rng.shuffle(&mut disks);
         let assembling = RaidSet::assemble(runtime.clone(), self.config.clone(), disks, Vec::new());
         let set = self.run(assembling).unwrap_or_else(|error| panic!("assemble: {error}"));
         self.world = World::new(runtime, set, Rc::clone(&self.bays), self.config.clone());
+        self.world.shortage = shortage;
+    }
+
+    /// What errors the state of the file systems excuses.
+    pub(crate) fn excuses(&self) -> impl Fn(&DiskError) -> bool + use<> {
+        let (shortage, runtime) = (self.world.shortage.clone(), self.executor.runtime());
+        move |error| shortage.excuses(&runtime, error)
     }
 }
 
@@ -341,7 +374,8 @@ impl Window {
 
     fn volume(&self, rig: &Rig) -> Volume {
         let disk = Rc::clone(&rig.world.set) as Rc<dyn Disk>;
-        Volume { offset: self.offset, ..Volume::new(disk, Rc::clone(&self.oracle)) }
+        let excuses = Rc::new(rig.excuses());
+        Volume { offset: self.offset, excuses, ..Volume::new(disk, Rc::clone(&self.oracle)) }
     }
 }
 
@@ -384,7 +418,10 @@ fn beyond_redundancy(seed: u64) {
     let mut volume = window.volume(&rig);
     rig.run(rig.world.clone().live(volume.clone(), Rng::with_seed(seed), 2));
     let (world, mut rng) = (rig.world.clone(), rig.rng.fork());
-    volume.excuses = Rc::new(|error| matches!(error, DiskError::Lost(_) | DiskError::Unreadable { .. }));
+    let lacks_space = rig.excuses();
+    volume.excuses = Rc::new(move |error| {
+        matches!(error, DiskError::Lost(_) | DiskError::Unreadable { .. }) || lacks_space(error)
+    });
     let work = start_clients(&rig.executor.runtime(), &volume, &mut rng, 4, 60);
     rig.run(async move {
         while world.set.status().state != RaidState::Failed && !world.sound().is_empty() {

@@ -1,4 +1,4 @@
-//! Drives that fail and lose power, and the clock that they live by.
+//! Drives that fail, run full and lose power, and the clock that they live by.
 
 use crate::{
     clients::{Volume, work},
@@ -8,21 +8,30 @@ use bytes::BytesMut;
 use fastrand::Rng;
 use futures::future;
 use linerate_array::{
-    Disk, Executor, Runtime,
-    disk::{CrashDisk, FaultyDisk, TimeoutDisk},
+    Disk, DiskError, Executor, Runtime,
+    disk::{CrashDisk, FaultyDisk, FillingDisk, TimeoutDisk},
 };
 use linerate_io::Nanos;
-use std::{cell::RefCell, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
 
 /// Operations of one drive take up to this long.
 const DELAY_NS: Nanos = 2_000_000;
 /// A drive that takes longer is given up.
 const TIMEOUT_NS: Nanos = 50_000_000;
+/// Longest time for which a file system is full.
+pub(crate) const FULL_NS: Nanos = 100_000_000;
+/// What was asked for while it was full is over after so much longer.
+const AFTERMATH_NS: Nanos = 2_000_000_000;
 
 /// A drive: bytes that a power cut may mix up, and whatever else happens to drives.
 #[derive(Clone)]
 pub(crate) struct Drive {
     bytes: CrashDisk,
+    /// Of a thin one, its file system.
+    filling: Option<FillingDisk>,
     pub(crate) faulty: FaultyDisk,
     watched: Rc<TimeoutDisk>,
 }
@@ -36,14 +45,42 @@ impl Drive {
         rng: &mut Rng,
     ) -> Self {
         let bytes = CrashDisk::new(runtime, name, size_bytes, block_bytes, rng.u64(..));
-        Self::over(runtime, bytes, rng)
+        let filling = (rng.u8(0..3) > 0).then(|| FillingDisk::new(Rc::new(bytes.clone()), rng.u64(..)));
+        if let Some(filling) = filling.as_ref().filter(|_| rng.u8(0..5) == 0) {
+            filling.ignore_reservations();
+        }
+        Self::over(runtime, bytes, filling, rng)
     }
 
-    fn over(runtime: &Runtime, bytes: CrashDisk, rng: &mut Rng) -> Self {
+    /// One that takes space as it is written, and keeps it.
+    pub(crate) fn thin(
+        runtime: &Runtime,
+        name: &str,
+        size_bytes: u64,
+        block_bytes: u32,
+        rng: &mut Rng,
+    ) -> Self {
+        let bytes = CrashDisk::new(runtime, name, size_bytes, block_bytes, rng.u64(..));
+        let filling = FillingDisk::new(Rc::new(bytes.clone()), rng.u64(..));
+        Self::over(runtime, bytes, Some(filling), rng)
+    }
+
+    /// Whether its file system has no space left, from now on.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        if let Some(filling) = &self.filling {
+            filling.set_full(is_full);
+        }
+    }
+
+    fn over(runtime: &Runtime, bytes: CrashDisk, filling: Option<FillingDisk>, rng: &mut Rng) -> Self {
         bytes.set_delay(1000, rng.u64(1000..DELAY_NS));
-        let faulty = FaultyDisk::new(runtime, Rc::new(bytes.clone()), rng.u64(..));
+        let inner: Rc<dyn Disk> = match &filling {
+            Some(filling) => Rc::new(filling.clone()),
+            None => Rc::new(bytes.clone()),
+        };
+        let faulty = FaultyDisk::new(runtime, inner, rng.u64(..));
         let watched = Rc::new(TimeoutDisk::new(runtime, Rc::new(faulty.clone()), TIMEOUT_NS));
-        Self { bytes, faulty, watched }
+        Self { bytes, filling, faulty, watched }
     }
 
     pub(crate) fn disk(&self) -> Rc<dyn Disk> {
@@ -76,11 +113,67 @@ impl Drive {
     /// hung is back, with what it held.
     #[must_use]
     pub(crate) fn after_power_cut(&self, runtime: &Runtime, rng: &mut Rng) -> Self {
-        let drive = Self::over(runtime, self.bytes.power_cut(runtime, rng), rng);
+        let bytes = self.bytes.power_cut(runtime, rng);
+        let filling = self.filling.as_ref().map(|own| own.around(Rc::new(bytes.clone()), rng.u64(..)));
+        let drive = Self::over(runtime, bytes, filling, rng);
         if self.faulty.has_failed() {
             drive.faulty.fail();
         }
         drive
+    }
+}
+
+/// When file systems are full, and whom that excuses.
+#[derive(Clone, Default)]
+pub(crate) struct Shortage(Rc<Cell<Nanos>>);
+
+impl Shortage {
+    /// The file systems of some thin drives are full for a while.
+    pub(crate) fn begin<'a>(
+        &self,
+        runtime: &Runtime,
+        drives: impl Iterator<Item = &'a Drive>,
+        rng: &mut Rng,
+    ) {
+        let all = rng.bool();
+        let chosen = drives.filter_map(|drive| drive.filling.clone()).filter(|_| all || rng.bool());
+        let chosen: Vec<_> = chosen.collect();
+        for filling in &chosen {
+            filling.set_full(true);
+        }
+        self.end_some_time(runtime, chosen, rng);
+    }
+
+    /// The same file systems are full after a power cut, as long as the array can be started with them.
+    pub(crate) fn go_on<'a>(
+        &self,
+        runtime: &Runtime,
+        drives: impl Iterator<Item = &'a Drive>,
+        rng: &mut Rng,
+    ) {
+        let full = drives.filter_map(|drive| drive.filling.clone()).filter(FillingDisk::is_full);
+        let (stay, end): (Vec<_>, Vec<_>) = full.partition(FillingDisk::honours_reservations);
+        for filling in &end {
+            filling.set_full(false);
+        }
+        self.end_some_time(runtime, stay, rng);
+    }
+
+    fn end_some_time(&self, runtime: &Runtime, full: Vec<FillingDisk>, rng: &mut Rng) {
+        let lasts = rng.u64(0..FULL_NS);
+        self.0.set(self.0.get().max(runtime.now() + lasts + AFTERMATH_NS));
+        let sleeper = runtime.clone();
+        runtime.spawn(async move {
+            sleeper.sleep(lasts).await;
+            for filling in &full {
+                filling.set_full(false);
+            }
+        });
+    }
+
+    /// Whether an error is one of those.
+    pub(crate) fn excuses(&self, runtime: &Runtime, error: &DiskError) -> bool {
+        matches!(error, DiskError::NoSpace(_)) && runtime.now() < self.0.get()
     }
 }
 

@@ -3,11 +3,12 @@
 use crate::{
     pool::{self, Book},
     raid::Rig,
+    rig::FULL_NS,
 };
 use fastrand::Rng;
 use linerate_array::{
     Disk,
-    pool::{Pool, PoolConfig},
+    pool::{Pool, PoolConfig, PoolError},
 };
 use linerate_sim::for_each_seed;
 use std::rc::Rc;
@@ -23,23 +24,36 @@ fn whole_stack(seed: u64) {
     let creating =
         Pool::create(rig.executor.runtime(), config.clone(), Rc::clone(&rig.world.set) as Rc<dyn Disk>);
     let pool = rig.run(creating).unwrap();
-    let mut world = pool::World::new(rig.executor.runtime(), pool, Rc::clone(&book));
+    let mut world =
+        pool::World::new(rig.executor.runtime(), pool, Rc::clone(&book), rig.world.shortage.clone());
     for _ in 0..rig.rng.usize(0..4) {
         let (raid, mut suffering) = (rig.world.clone(), rig.rng.fork());
         rig.executor.runtime().spawn(async move { raid.suffer(&mut suffering, usize::MAX).await });
         rig.executor.runtime().spawn(world.live(rig.rng.fork(), usize::MAX));
         rig.pass(400_000_000);
         rig.cut_power(|| book.borrow_mut().cut_power());
-        let opening =
-            Pool::open(rig.executor.runtime(), config.clone(), Rc::clone(&rig.world.set) as Rc<dyn Disk>);
-        let pool = rig.run(opening).unwrap_or_else(|error| panic!("open: {error}"));
-        world = pool::World::new(rig.executor.runtime(), pool, Rc::clone(&book));
+        let pool = open(&mut rig, &config);
+        world = pool::World::new(rig.executor.runtime(), pool, Rc::clone(&book), rig.world.shortage.clone());
         let checked = world.clone();
         rig.run(async move { checked.read_all().await });
     }
     rig.world.may_rot = true;
     let (raid, rng) = (rig.world.clone(), rig.rng.fork());
     rig.run(prove(raid, world, rng));
+}
+
+/// Opens the pool, if need be when there is space again: what a power cut found half rebuilt may have none on the new
+/// drive.
+fn open(rig: &mut Rig, config: &PoolConfig) -> Pool {
+    let excuses = rig.excuses();
+    loop {
+        let set = Rc::clone(&rig.world.set) as Rc<dyn Disk>;
+        match rig.run(Pool::open(rig.executor.runtime(), config.clone(), set)) {
+            Ok(pool) => return pool,
+            Err(PoolError::Disk(error)) if excuses(&error) => rig.pass(FULL_NS),
+            Err(error) => panic!("open: {error}"),
+        }
+    }
 }
 
 /// Some more life; whole again; as redundant as it says; and nothing is in use when all is given up.

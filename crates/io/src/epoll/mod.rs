@@ -427,6 +427,10 @@ impl Driver for EpollDriver {
         self.file_request(file, tag, &[], FileRequest::Discard { offset, len });
     }
 
+    fn allocate(&mut self, file: Handle, tag: u64, offset: u64, len: u64) {
+        self.file_request(file, tag, &[], FileRequest::Allocate { offset, len });
+    }
+
     fn close(&mut self, handle: Handle) {
         if let Some(Object::Stream(stream)) = self.objects.remove(handle) {
             stream.abort(handle, &mut self.ready);

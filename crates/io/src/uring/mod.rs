@@ -192,6 +192,16 @@ impl UringDriver {
         self.start_transfer(index, kind);
     }
 
+    fn fallocate(&mut self, file: Handle, tag: u64, offset: u64, len: u64, mode: libc::c_int) {
+        let Some(Body::File(open)) = self.body(file) else {
+            return self.ready.push(Completion::File { file, tag, result: Err(stale()) });
+        };
+        let fallocate = opcode::Fallocate::new(types::Fd(open.file.as_raw_fd()), len);
+        let entry = fallocate.offset(offset).mode(mode).build();
+        let index = self.ops.take(file);
+        self.start(index, Kind::Fallocate { tag }, entry);
+    }
+
     /// Block devices know no ring operation that promises zeros.
     fn discard_by_thread(&mut self, file: Handle, tag: u64, open: &OpenFile, request: FileRequest) {
         let pool = match self.files.take() {
@@ -263,7 +273,7 @@ impl UringDriver {
                     self.ready.push(Completion::Sent { stream: handle, result, outgoing });
                 }
             },
-            Kind::Sync { tag } | Kind::Discard { tag } => {
+            Kind::Sync { tag } | Kind::Fallocate { tag } => {
                 self.close_idle_file(handle);
                 self.ready.push(Completion::File { file: handle, tag, result: result.map(|_| 0) });
             }
@@ -481,11 +491,12 @@ impl Driver for UringDriver {
             let open = open.clone();
             return self.discard_by_thread(file, tag, &open, FileRequest::Discard { offset, len });
         }
-        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let fallocate = opcode::Fallocate::new(types::Fd(open.file.as_raw_fd()), len);
-        let entry = fallocate.offset(offset).mode(mode).build();
-        let index = self.ops.take(file);
-        self.start(index, Kind::Discard { tag }, entry);
+        let mode = file::discard_mode(open.kind);
+        self.fallocate(file, tag, offset, len, mode);
+    }
+
+    fn allocate(&mut self, file: Handle, tag: u64, offset: u64, len: u64) {
+        self.fallocate(file, tag, offset, len, 0);
     }
 
     fn close(&mut self, handle: Handle) {

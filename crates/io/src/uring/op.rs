@@ -30,7 +30,7 @@ pub(super) enum Kind {
     Sync {
         tag: u64,
     },
-    Discard {
+    Fallocate {
         tag: u64,
     },
 }

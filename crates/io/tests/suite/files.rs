@@ -1,7 +1,7 @@
 //! Files.
 
 use super::Bench;
-use linerate_io::{Driver, FileOptions, Handle, Region, RegionId, Seg};
+use linerate_io::{Driver, FileOptions, Handle, Region, RegionId, Seg, space::file_space};
 use std::{io::ErrorKind, net::TcpStream, sync::Arc};
 use tempfile::TempDir;
 
@@ -72,6 +72,37 @@ pub(crate) fn discarded_bytes_read_as_zeros<D: Driver<Socket = TcpStream>>(mut b
     assert_eq!(desk.region.compare(100_000, &[0xAB; 4096]), None);
     assert_eq!(desk.region.compare(104_096, &[0; 8192]), None);
     assert_eq!(desk.region.compare(112_288, &[0xAB; 1000]), None);
+}
+
+pub(crate) fn allocated_files_keep_their_space_and_their_bytes<D: Driver<Socket = TcpStream>>(
+    mut bench: Bench<D>,
+) {
+    let desk = Desk::new(&mut bench);
+    let path = desk.dir.path().join("disk");
+    let allocated = || file_space(&path).unwrap().unwrap().allocated_bytes;
+    desk.region.fill(0, 65_536, &[0xAB]);
+    bench.driver.write_at(desk.file, 0, &[desk.seg(0, 8192)], 4096, false);
+    bench.filed(desk.file, 0).unwrap();
+    bench.driver.allocate(desk.file, 1, 0, 65_536);
+    match bench.filed(desk.file, 1) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => return eprintln!("skipped: no fallocate"),
+        result => assert_eq!(result.unwrap(), 0),
+    }
+    assert!((65_536..SIZE_BYTES).contains(&allocated()), "{}", allocated());
+    // Opened to stay allocated, it is, and what is discarded reads as zeros all the same.
+    let options = FileOptions { write: true, allocate: true, ..FileOptions::default() };
+    let whole = bench.driver.open(&path, &options).unwrap();
+    assert!(allocated() >= SIZE_BYTES);
+    bench.driver.discard(whole, 2, 8192, 32_768);
+    match bench.filed(whole, 2) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => eprintln!("no zeroing without giving back"),
+        result => _ = result.unwrap(),
+    }
+    assert!(allocated() >= SIZE_BYTES);
+    bench.driver.read_at(whole, 3, &[desk.seg(100_000, 8192)], 0);
+    assert_eq!(bench.filed(whole, 3).unwrap(), 8192);
+    assert_eq!(desk.region.compare(100_000, &[0; 4096]), None);
+    assert_eq!(desk.region.compare(104_096, &[0xAB; 4096]), None);
 }
 
 pub(crate) fn file_errors_come_back_with_their_tag<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {

@@ -64,7 +64,7 @@ impl AheadDriver {
 fn io_error(error: &DiskError) -> io::Error {
     match error {
         DiskError::OutOfRange { .. } => ErrorKind::InvalidInput.into(),
-        DiskError::Full(_) => ErrorKind::StorageFull.into(),
+        DiskError::Full(_) | DiskError::NoSpace(_) => ErrorKind::StorageFull.into(),
         DiskError::Protected(_) => ErrorKind::ReadOnlyFilesystem.into(),
         DiskError::Corrupt { .. } => ErrorKind::InvalidData.into(),
         DiskError::Failed(_) | DiskError::Unreadable { .. } | DiskError::Lost(_) => ErrorKind::Other.into(),
@@ -185,6 +185,11 @@ impl Driver for AheadDriver {
     fn discard(&mut self, file: Handle, tag: u64, offset: u64, len: u64) {
         let discard = self.disk(file).discard(offset, len);
         self.run((file, tag), async move { discard.await.map(|()| 0) });
+    }
+
+    fn allocate(&mut self, file: Handle, tag: u64, offset: u64, len: u64) {
+        let reserve = self.disk(file).reserve(offset, len);
+        self.run((file, tag), async move { reserve.await.map(|()| 0) });
     }
 
     fn close(&mut self, _: Handle) {}

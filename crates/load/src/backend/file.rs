@@ -35,6 +35,7 @@ impl Files {
     ) -> Result<Opened, OpenError> {
         let wanted = spec.size_bytes.map(|size| spec.first_byte + size);
         let options = FileOptions {
+            allocate: false,
             read: true,
             write: writes || spec.create,
             direct: spec.direct,

@@ -140,7 +140,8 @@ fn block_limits(config: &UnitConfig) -> Vec<u8> {
     if config.thin {
         out[16..20].copy_from_slice(&MAX_UNMAP_BLOCKS.to_be_bytes());
         out[20..24].copy_from_slice(&MAX_UNMAP_DESCRIPTORS.to_be_bytes());
-        out[24..28].copy_from_slice(&granularity.to_be_bytes());
+        let unmap = (config.unmap_bytes / config.block_bytes).max(granularity);
+        out[24..28].copy_from_slice(&unmap.to_be_bytes());
         out[28..32].copy_from_slice(&0x8000_0000_u32.to_be_bytes());
     }
     out[32..40].copy_from_slice(&u64::from(MAX_WRITE_SAME_BLOCKS).to_be_bytes());

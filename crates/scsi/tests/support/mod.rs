@@ -110,6 +110,7 @@ pub fn config(lun: u8) -> UnitConfig {
         write_cache: true,
         read_only: false,
         thin: true,
+        unmap_bytes: 0,
         keeps_reservations: false,
         tag: 0,
         ports: ports(),

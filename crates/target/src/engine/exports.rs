@@ -97,9 +97,12 @@ impl Shop {
                 self.show(&target, &name, volume, export).await
             }
             Command::Clone { volume, snapshot, name, export } => {
-                let source = self.find(&volume).map(|shown| shown.unit.config().block_bytes);
-                let sector_bytes = export.sector_bytes.or(source);
-                let (target, export) = self.place(&Export { sector_bytes, ..export })?;
+                let source = self.find(&volume);
+                let beside = source.as_ref().map(|shown| shown.target.name.clone());
+                let target = export.target.or(beside);
+                let sector_bytes =
+                    export.sector_bytes.or(source.map(|shown| shown.unit.config().block_bytes));
+                let (target, export) = self.place(&Export { sector_bytes, target, ..export })?;
                 let made = self.controller.clone_volume(&volume, &snapshot, &name).await?;
                 self.show(&target, &name, made, export).await
             }
@@ -235,7 +238,8 @@ impl Shop {
         let (naa, ports) =
             (record.naa(&stage.array, &target.name, name), target::ports(&target.name, &stage.groups));
         let blocks = size_bytes / u64::from(config.sector_bytes);
-        let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number));
+        let page_bytes = self.controller.volume(name)?.page_bytes() as u32;
+        let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number), page_bytes);
         let unit = unit.map_err(|error| refused(&error))?;
         let states: Vec<_> = stage.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
         unit.set_access(&states);

@@ -50,6 +50,8 @@ pub(crate) struct Opened {
     pub(crate) size_bytes: u64,
     /// Smallest unit that its disks write whole.
     pub(crate) block_bytes: u32,
+    /// What its pool gives and takes at a time; 0: it has none.
+    pub(crate) page_bytes: u32,
     /// Persistent reservations that were kept.
     pub(crate) reservations: Option<Bytes>,
     /// Of a set that is nothing but memory: where workers find its bytes.
@@ -70,6 +72,8 @@ enum Letter {
     /// A verb of replication.
     Replicate(String, Fields, mpsc::Sender<Result<Reply, StorageError>>),
     Status(mpsc::Sender<StorageStatus>),
+    /// The array serves: until then it may come to nothing.
+    Serves,
     /// Make everything durable and end.
     Stop,
 }
@@ -159,6 +163,12 @@ impl Engine {
     pub(crate) fn introduce(&self, workers: Vec<Deliver>, stage: Stage) {
         // Without a thread there will be no answers either.
         let _ = self.inbox.post(Letter::Introduce(workers, stage));
+    }
+
+    /// Says that the array serves.
+    pub(crate) fn serves(&self) {
+        // Without a thread there is nothing to keep.
+        let _ = self.inbox.post(Letter::Serves);
     }
 
     /// Opens a volume of kind "raid" or "pool".

@@ -59,7 +59,7 @@ pub(super) async fn open(shop: Rc<Shop>, driver: Preference, inbox: Arc<Inbox>) 
     let around = Around { shop: Rc::downgrade(&shop), driver, wake: Arc::new(wake), shown: Rc::default() };
     let pools = shop.controller.pools();
     let service = Service::open(shop.runtime.clone(), Rc::new(around), pools).await?;
-    // Nobody else sets it.
+    // Only this thread sets it.
     let _ = shop.replication.set(service);
     Ok(())
 }
@@ -159,7 +159,7 @@ fn unit(
     let naa = target::naa(&[&stage.array, target, &serial]);
     let blocks = gate.size_bytes() / u64::from(sector_bytes);
     let ports = target::ports(target, &stage.groups);
-    let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number))?;
+    let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number), 0)?;
     let states: Vec<_> = stage.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
     unit.set_access(&states);
     Ok(unit)

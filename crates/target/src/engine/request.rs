@@ -93,7 +93,11 @@ impl Fault {
     /// What the initiator is told about anything else.
     pub(crate) fn on_write(&self) -> MediumError {
         match self {
-            Self::Host(error) if error.kind() == io::ErrorKind::StorageFull => MediumError::NoSpace,
+            Self::Host(error)
+                if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
+            {
+                MediumError::NoSpace
+            }
             Self::Host(_) | Self::Short => MediumError::Write,
             Self::Disk(error) => of_disk(error, MediumError::Write),
             Self::Gone => MediumError::Hardware,
@@ -104,7 +108,7 @@ impl Fault {
 fn of_disk(error: &DiskError, unreadable: MediumError) -> MediumError {
     match error {
         DiskError::Unreadable { .. } => unreadable,
-        DiskError::Full(_) => MediumError::NoSpace,
+        DiskError::Full(_) | DiskError::NoSpace(_) => MediumError::NoSpace,
         DiskError::Protected(_) => MediumError::Protected,
         DiskError::OutOfRange { .. }
         | DiskError::Failed(_)

@@ -88,6 +88,14 @@ impl Served {
         }
     }
 
+    /// What its pool gives and takes at a time; 0: it has none.
+    pub(super) fn page_bytes(&self) -> u32 {
+        match self {
+            Self::Thin(volume) => volume.page_bytes() as u32,
+            Self::Whole(_) | Self::Gate(_) => 0,
+        }
+    }
+
     /// Whether the run from a place on has pages, and how far it goes.
     fn mapped(&self, offset_bytes: u64, len_bytes: u64) -> Result<Answer, DiskError> {
         let Self::Thin(volume) = self else { return Ok(Answer::Mapped { mapped: true, len_bytes }) };

@@ -77,6 +77,7 @@ impl Shop {
                 self.runtime.spawn(async move { drop(reply.send(shop.replicate(&verb, fields).await)) });
             }
             Letter::Status(reply) => drop(reply.send(self.status())),
+            Letter::Serves => self.controller.begin(),
             Letter::Stop => {}
         }
     }
@@ -146,6 +147,7 @@ impl Shop {
             volume: volumes.len() as u32,
             size_bytes: disk.size_bytes(),
             block_bytes: disk.block_bytes(),
+            page_bytes: volume.page_bytes(),
             reservations: None,
             pages: None,
         };

@@ -56,7 +56,7 @@ fn run<D: Driver>(
     ready: &Ready,
 ) {
     let waker = driver.waker();
-    // Nobody else sets it.
+    // Only this thread sets it.
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
     let mut host = Host::new(driver);
     let (runtime, files) = (host.runtime(), host.files());
@@ -67,17 +67,17 @@ fn run<D: Driver>(
         Err(error) => return drop(ready.send(Err(StorageError::Host(error.to_string())))),
     };
     let opening = replica::open(Rc::clone(&shop), preference, Arc::clone(inbox));
-    match host.block_on(opening) {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => return drop(ready.send(Err(error))),
-        Err(error) => return drop(ready.send(Err(StorageError::Host(error.to_string())))),
-    }
-    if ready.send(Ok(())).is_err() {
-        return;
-    }
-    if let Err(error) = serve(&mut host, inbox, &shop) {
+    let opened = host.block_on(opening).map_err(|error| StorageError::Host(error.to_string()));
+    let opened = opened.and_then(|opened| opened);
+    let is_open = opened.is_ok();
+    if ready.send(opened).is_ok()
+        && is_open
+        && let Err(error) = serve(&mut host, inbox, &shop)
+    {
         tracing::error!(event = "engine_failed", %error, "the I/O driver failed; the storage engine ends");
     }
+    // Files that were made for a start that came to nothing.
+    shop.controller.abandon();
 }
 
 fn serve<D: Driver>(host: &mut Host<D>, inbox: &Inbox, shop: &Rc<Shop>) -> io::Result<()> {

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 from pydantic import ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
 from linerate.array.base import NAME_FORM, NAME_PATTERN, Frozen, Name, Sector, misplaced
+from linerate.array.config import AluaState, GroupTag
 from linerate.array.storage import Disk
 from linerate.errors import UserError
 
@@ -147,6 +148,8 @@ class ReplaceDisk(Command):
     """The disk that goes."""
     new: Disk
     """The disk that comes: a table as in the array file, without `count`."""
+    overwrite: bool = False
+    """Although it holds something."""
 
     @model_validator(mode="after")
     def _is_one_disk(self) -> ReplaceDisk:
@@ -160,6 +163,18 @@ class Scrub(Command):
 
     verb: Literal["scrub"] = "scrub"
     raid_set: Name
+
+
+class SetAccess(Command):
+    """Changes the access state of a portal group until the array stops (ALUA); initiators are told."""
+
+    verb: Literal["set_access"] = "set_access"
+    group: GroupTag
+    state: AluaState
+    target: str | None = None
+    """For the volumes of this target only: its iSCSI name."""
+    volume: str | None = None
+    """For the volumes of this name only."""
 
 
 class Replicate(Command):
@@ -222,6 +237,7 @@ AnyCommand = (
     | FailDisk
     | ReplaceDisk
     | Scrub
+    | SetAccess
     | Replicate
     | Promote
     | Demote

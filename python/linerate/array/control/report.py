@@ -14,15 +14,35 @@ class _Report(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
+class FileSystemReport(_Report):
+    """A file system from which sparse disks take their space."""
+
+    folder: str
+    """A folder on it that has disks."""
+    disks: tuple[str, ...]
+    """Names of the sparse disks on it."""
+    free_bytes: int
+    unallocated_bytes: int
+    """What its sparse disks may still take."""
+
+
 class DiskReport(_Report):
     """A disk."""
 
     name: str
     model: str | None = None
     """The drive whose times it takes; null: as fast as it is."""
-    state: Literal["online", "failed", "missing", "spare", "rebuilding"]
+    path: str | None = None
+    """What it is kept in; null: memory."""
+    state: Literal["online", "failed", "missing", "spare", "rebuilding", "out"]
+    """out: its RAID set does without it since before this start."""
     raid_set: str | None = None
     size_bytes: int
+    """0 of a disk that is not there."""
+    sparse: bool = False
+    """It takes space as it is written."""
+    lacks_space: bool = False
+    """It found no space when it last looked for some."""
     reads: int = 0
     writes: int = 0
     read_bytes: int = 0
@@ -42,12 +62,18 @@ class TaskReport(_Report):
     kind: Literal["initialise", "rebuild", "scrub"]
     done: float
     """Share, 0 to 1."""
+    lacks_space: bool = False
+    """It waits until a disk has space."""
 
 
 class RaidSetReport(_Report):
     """A RAID set."""
 
     name: str
+    id: str = ""
+    """Tells sets of one name apart."""
+    generations: tuple[int, ...] = ()
+    """The newest superblock of each group; later ones have greater numbers."""
     level: str
     state: Literal["optimal", "degraded", "failed"]
     size_bytes: int
@@ -101,6 +127,8 @@ class VolumeReport(_Report):
 class StorageReport(_Report):
     """Disks, RAID sets, pools and the pools' volumes at one moment."""
 
+    file_systems: tuple[FileSystemReport, ...] = ()
+    """Those that sparse disks lie on."""
     disks: tuple[DiskReport, ...] = ()
     raid_sets: tuple[RaidSetReport, ...] = ()
     pools: tuple[PoolReport, ...] = ()

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from linerate.array.config import ArrayConfig
+from linerate.array.config import AluaChange, ArrayChange, ArrayConfig
 from linerate.array.control.commands import (
     Command,
     Demote,
@@ -15,6 +15,7 @@ from linerate.array.control.commands import (
     Promote,
     Rejoin,
     Replicate,
+    SetAccess,
     parse_command,
 )
 from linerate.errors import UserError
@@ -41,6 +42,9 @@ class ServingArray(Protocol):
 
     def manage(self, command_json: str, /) -> str:
         """Carries a command out."""
+
+    def change(self, change_json: str, /) -> None:
+        """Changes access states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,10 @@ class Service:
                     return self._replicates().forget(command.replication, command.force)
                 case Rejoin():
                     return self._replicates().rejoin(command.replication)
+                case SetAccess():
+                    change = ArrayChange(alua=(AluaChange(**command.model_dump(exclude={"verb"})),))
+                    self._array.change(change.model_dump_json())
+                    return {}
                 case _:
                     return self._manage(command)
 

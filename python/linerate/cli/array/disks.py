@@ -54,6 +54,10 @@ def replace_disk(
     ] = None,
     sector: Annotated[str, typer.Option("--sector", metavar="512|4k", help="Sector size.")] = "512",
     model: Annotated[str | None, typer.Option("--model", help="Drive whose times it takes.")] = None,
+    sparse: Annotated[
+        bool, typer.Option("--sparse", help="Take space as it is written, and not all of it at once.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Although it holds something.")] = False,
     wait: Wait = True,
     array: Which = None,
     token_file: Token = None,
@@ -72,8 +76,10 @@ def replace_disk(
         "size_bytes": old.size_bytes if size is None else amount("--size", size),
         "sector_bytes": amount("--sector", sector),
         "model": model,
+        "sparse": sparse,
     }
-    made = carried_out(client, "replace_disk", {"disk": disk, "new": coming})
+    asked = {"disk": disk, "new": coming, "overwrite": overwrite}
+    made = carried_out(client, "replace_disk", asked)
     tell(made, json, f"{new} takes the place of {disk}: write that into the array file, too")
     if wait and not json and old.raid_set is not None:
         _await(client, old.raid_set)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from json import dumps
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linerate.errors import UserError
+from linerate.errors import LinerateError, UserError
 
 if TYPE_CHECKING:
     from linerate.array.control import ControlClient
@@ -90,7 +91,34 @@ def carried_out(client: ControlClient, verb: str, fields: dict[str, Any]) -> dic
     """The reply to a command, whose fields are checked before anything is sent. Raises LinerateError."""
     from linerate.array.control import parse_command
 
-    return client.send(parse_command(verb, fields))
+    try:
+        return client.send(parse_command(verb, fields))
+    except LinerateError as error:
+        raise type(error)(in_options(error.message), in_options(error.hint)) from error
+
+
+_OPTIONS = {
+    "lun": "--lun",
+    "model": "--model",
+    "overwrite": "--overwrite",
+    "path": "--path",
+    "power_protected": "--power-protected",
+    "sector_bytes": "--sector",
+    "size_bytes": "the size",
+    "sparse": "--sparse",
+    "target": "--target",
+    "with_snapshots": "--with-snapshots",
+    "write_cache": "--write-cache",
+}
+"""Fields of commands as the array calls them -> how they are called on the command line."""
+
+
+def in_options(text: str) -> str:
+    """What an array says of the fields of a command, in the words of the command line."""
+    return _FIELD.sub(lambda found: _OPTIONS.get(found[1], found[0]), text)
+
+
+_FIELD = re.compile(r"`(\w+)`")
 
 
 def tell(reply: dict[str, Any], json: bool, text: str) -> None:

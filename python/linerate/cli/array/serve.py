@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from linerate.cli.array.reach import Yes, confirm
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
@@ -47,6 +48,13 @@ def serve(
         Literal["error", "warning", "info", "debug"],
         typer.Option("--log-level", help="The least important events that are written."),
     ] = "info",
+    create: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--create", metavar="NAME", help="Create a RAID set, pool or volume again: what it held is lost."
+        ),
+    ] = None,
+    yes: Yes = False,
 ) -> None:
     """Serve the array that FILE.toml describes until Ctrl-C or SIGTERM."""
     from linerate.array import example_text, load_array_file
@@ -57,6 +65,7 @@ def serve(
     if file is None:
         raise UserError("array serve needs a file", "`linerate array serve --example > lab.toml` makes one")
     from linerate import _core
+    from linerate.array import record
     from linerate.array.control.partnership import Partnership
     from linerate.array.log import EventLog
     from linerate.array.systemd import notify
@@ -64,21 +73,20 @@ def serve(
     _keep_standard_files()
     config = load_array_file(file)
     partnership = Partnership.of(config)
+    if names := tuple(create or ()):
+        confirm(f"Everything on {', '.join(names)} is lost. Create it again?", yes)
+    last = record.load(file)
+    record.check_volumes(config, last, names)
     ended = _ended_by_signal()
     with EventLog(log_format, log_level) as log:
         _warn(log, file, config)
-        array = _core.Array.start(config.seam_json())
+        array = _core.Array.start(record.seam_json(config, last, names))
+        keeper = record.Keeper(file, config, lambda: array.stats().get("storage", {}), log.report)
         stats: dict[str, Any] = {}
         try:
-            with _managed(array, config, partnership, control, log) as served:
+            with keeper.keeping(), _managed(array, config, partnership, control, log) as served:
                 _tell_start(config, _places(array), served, json)
-                log.report(
-                    "info", "array_started", "the array serves", name=config.name, portals=_places(array)
-                )
-                if not notify(f"READY=1\nSTATUS=serving {', '.join(_places(array))}"):
-                    log.report(
-                        "warning", "notify_failed", "the service manager could not be told (NOTIFY_SOCKET)"
-                    )
+                _report_start(config, _places(array), log)
                 while not ended.wait(0.2):
                     pass
                 notify("STOPPING=1")
@@ -169,6 +177,16 @@ def _tell_start(config: ArrayConfig, places: list[str], served: _Served, json: b
     if served.url:
         typer.echo(f"control {served.url}  (linerate array show)")
     typer.echo("serving until Ctrl-C")
+
+
+def _report_start(config: ArrayConfig, places: list[str], log: EventLog) -> None:
+    """In the log, and to the service manager."""
+    from linerate.array.systemd import notify
+
+    log.report("info", "array_started", "the array serves", name=config.name, portals=places)
+    if not notify(f"READY=1\nSTATUS=serving {', '.join(places)}"):
+        message = "the service manager could not be told (NOTIFY_SOCKET)"
+        log.report("warning", "notify_failed", message)
 
 
 def _ended_by_signal() -> threading.Event:

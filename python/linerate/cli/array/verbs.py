@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import typer
 
-from linerate.cli.array import disks, replicas, serve
+from linerate.cli.array import check, disks, replicas, serve
 from linerate.cli.array.reach import (
     Json,
     Token,
@@ -26,6 +26,10 @@ from linerate.cli.array.reach import (
 app = typer.Typer(help="Serve an iSCSI array and manage it.", no_args_is_help=True)
 app.command("serve")(serve.serve)
 app.command("identity")(replicas.identity)
+app.command("check")(check.check)
+
+AccessState = Literal["active_optimized", "active_non_optimized", "standby", "unavailable", "transitioning"]
+"""As `linerate.array.config.AluaState`, which is loaded when it is needed."""
 
 _Volume = Annotated[str, typer.Argument(metavar="VOLUME", help="Name of a volume.")]
 _Snapshot = Annotated[str, typer.Argument(metavar="VOLUME@SNAPSHOT", help="A snapshot of a volume.")]
@@ -78,7 +82,9 @@ def show(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, metavar="S", help="How long rates are measured.")
     ] = 1.0,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Draw it anew until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Draw it until Ctrl-C; with --json an object per line.")
+    ] = False,
     array: Which = None,
     token_file: Token = None,
     json: Json = False,
@@ -87,7 +93,9 @@ def show(
     from linerate.cli.array import picture
 
     client = reach(array, token_file)
-    if json:
+    if json and watch:
+        picture.watch_json(client, seconds)
+    elif json:
         typer.echo(dumps(client.status()))
     elif watch:
         picture.watch(client, seconds)
@@ -228,6 +236,28 @@ def clone(
     asked = {"volume": volume, "snapshot": taken, "name": name, "target": target, "lun": lun}
     made = carried_out(reach(array, token_file), "clone", asked)
     tell(made, json, f"volume {made['volume']} is LUN {made['lun']} of {made['target']}")
+
+
+@app.command()
+def set_access(
+    group: Annotated[
+        int, typer.Argument(metavar="GROUP", min=1, max=65535, help="A portal group by its tag.")
+    ],
+    state: Annotated[AccessState, typer.Argument(metavar="STATE", help=", ".join(get_args(AccessState)))],
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="IQN", help="For the volumes of this target only.")
+    ] = None,
+    volume: Annotated[
+        str | None, typer.Option("--volume", metavar="NAME", help="For the volumes of this name only.")
+    ] = None,
+    array: Which = None,
+    token_file: Token = None,
+    json: Json = False,
+) -> None:
+    """Change the access state of a portal group (ALUA) until the array stops; initiators are told."""
+    asked = {"group": group, "state": state, "target": target, "volume": volume}
+    made = carried_out(reach(array, token_file), "set_access", asked)
+    tell(made, json, f"portal group {group} is {state} now")
 
 
 for verb in (

@@ -158,6 +158,15 @@ impl Disk for ModelledDisk {
             result
         })
     }
+
+    fn is_thin(&self) -> bool {
+        self.inner.is_thin()
+    }
+
+    /// Nothing that a drive knows of.
+    fn reserve(&self, offset: u64, len: u64) -> Writing {
+        self.inner.reserve(offset, len)
+    }
 }
 
 impl Shared {

@@ -17,6 +17,8 @@ struct Inner {
     /// A bit per page; set: free.
     free: Vec<u64>,
     free_count: u64,
+    /// A bit per page; set: it was in use, so that the disk below has space for it.
+    used: Vec<u64>,
     count: u64,
     /// Where the search for a free page goes on, so that what is written in a row lies in a row.
     cursor: usize,
@@ -43,6 +45,7 @@ impl Pages {
         Self(Rc::new(RefCell::new(Inner {
             free,
             free_count: count,
+            used: vec![0; (count as usize).div_ceil(64)],
             count,
             cursor: 0,
             released: Vec::new(),
@@ -83,12 +86,23 @@ impl Pages {
 
     /// Marks a page as used; false if it does not exist or is used already.
     pub(crate) fn claim(&self, page: u32) -> bool {
-        self.0.borrow_mut().claim(page)
+        let mut inner = self.0.borrow_mut();
+        let is_claimed = inner.claim(page);
+        if is_claimed {
+            inner.note_used(page);
+        }
+        is_claimed
     }
 
     /// Takes a free page. It goes back when the guard is dropped, unless it is kept.
     pub(crate) fn take(&self) -> Option<FreshPage> {
         let page = self.0.borrow_mut().take()?;
+        Some(FreshPage { pages: self.clone(), page, is_kept: false })
+    }
+
+    /// Takes a free page that was in use before, for when the disk below has no space for others.
+    pub(crate) fn take_used(&self) -> Option<FreshPage> {
+        let page = self.0.borrow_mut().take_used()?;
         Some(FreshPage { pages: self.clone(), page, is_kept: false })
     }
 
@@ -138,6 +152,10 @@ impl Pages {
 }
 
 impl Inner {
+    fn note_used(&mut self, page: u32) {
+        self.used[page as usize / 64] |= 1 << (page % 64);
+    }
+
     fn claim(&mut self, page: u32) -> bool {
         let (word, bit) = (page as usize / 64, 1_u64 << (page % 64));
         let is_free = self.free.get(word).is_some_and(|bits| bits & bit != 0);
@@ -161,6 +179,15 @@ impl Inner {
         let word = (0..words).map(|step| (self.cursor + step) % words).find(|word| self.free[*word] != 0)?;
         self.cursor = word;
         let page = word as u32 * 64 + self.free[word].trailing_zeros();
+        self.claim(page).then_some(page)
+    }
+
+    fn take_used(&mut self) -> Option<u32> {
+        let both = |word: &usize| self.free[*word] & self.used[*word];
+        let word = (0..self.free.len()).find(|word| both(word) != 0)?;
+        let page = word as u32 * 64 + both(&word).trailing_zeros();
+        // If it finds no space either, it is not tried again.
+        self.used[word] &= !(1 << (page % 64));
         self.claim(page).then_some(page)
     }
 }
@@ -191,6 +218,7 @@ impl FreshPage {
     /// Something refers to it from now on.
     pub(crate) fn keep(mut self) -> u32 {
         self.is_kept = true;
+        self.pages.0.borrow_mut().note_used(self.page);
         self.page
     }
 }
@@ -233,6 +261,18 @@ mod tests {
         assert_eq!((pages.free(), pages.returning(), pages.lingering()), (1, 0, 1));
         drop(pin);
         assert_eq!((pages.free(), pages.returning(), pages.lingering()), (2, 0, 0));
+    }
+
+    #[test]
+    fn pages_that_were_in_use_are_found_again_and_tried_once() {
+        let pages = Pages::new(200);
+        assert!(pages.claim(150) && pages.take_used().is_none());
+        pages.release(150);
+        pages.settle(pages.take_released());
+        let page = pages.take_used().unwrap();
+        assert_eq!(page.page(), 150);
+        drop(page);
+        assert_eq!((pages.free(), pages.take_used().is_none()), (200, true));
     }
 
     #[test]

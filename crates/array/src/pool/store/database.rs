@@ -8,8 +8,10 @@ use super::{
 use crate::{
     disk::{Disk, DiskError},
     pool::map::{Batch, Contents, Leaf, SnapshotRecord, VolumeRecord},
+    runtime::Runtime,
 };
 use bytes::Bytes;
+use linerate_io::Nanos;
 use redb::{
     Builder, Database, Key, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError, Value,
 };
@@ -26,6 +28,8 @@ const LAYERS: TableDefinition<'_, u64, (u64, u64)> = TableDefinition::new("layer
 const LEAVES: TableDefinition<'_, (u64, u64), &[u8]> = TableDefinition::new("leaves");
 const SETTINGS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("settings");
 
+/// How often space is looked for where there was none.
+const LOOK_FOR_SPACE_NS: Nanos = 100_000_000;
 /// The database keeps nothing of its file: that is in memory anyway.
 const CACHE_BYTES: usize = 1 << 20;
 
@@ -50,8 +54,12 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the database from the first copy that is whole, mends the other one, and reads everything.
-    pub(crate) async fn open(disk: Rc<dyn Disk>, layout: &Layout) -> Result<(Self, Contents), StoreError> {
+    /// Opens the database from the first copy that is whole, mends the other one, and reads everything. Returns also how
+    /// many copies were damaged.
+    pub(crate) async fn open(
+        disk: Rc<dyn Disk>,
+        layout: &Layout,
+    ) -> Result<(Self, Contents, usize), StoreError> {
         let mirror = Mirror::new(Rc::clone(&disk), layout.metadata());
         let max_bytes = layout.max_file_bytes();
         let files = [mirror.copies[0].read(max_bytes).await?, mirror.copies[1].read(max_bytes).await?];
@@ -62,7 +70,10 @@ impl Store {
                 Ok((database, image, contents)) => {
                     let store = Self { database, image, mirror };
                     store.mend(number, &files).await?;
-                    return Ok((store, contents));
+                    let is_whole = |file: &Vec<u8>| Self::open_copy(file.clone(), max_bytes).is_ok();
+                    let is_damaged =
+                        number > 0 || files[0] != files[1] && !files[1].as_ref().is_some_and(is_whole);
+                    return Ok((store, contents, usize::from(is_damaged)));
                 }
                 Err(error) => last = error,
             }
@@ -82,7 +93,9 @@ impl Store {
     async fn mend(&self, good: usize, files: &[Option<Vec<u8>>; 2]) -> Result<(), StoreError> {
         let steps = self.image.take_steps();
         if files[0] == files[1] {
-            self.mirror.apply(steps).await?;
+            for step in steps {
+                self.mirror.apply(step).await?;
+            }
             return Ok(());
         }
         self.mirror.copies[1 - good].rewrite(self.image.to_bytes()).await?;
@@ -121,10 +134,22 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what changed in memory to the disk.
-    pub(crate) fn write(&self) -> impl Future<Output = Result<(), DiskError>> + use<> {
+    /// Writes what changed in memory to the disk; waits for space if there should be none.
+    pub(crate) fn write(&self, runtime: &Runtime) -> impl Future<Output = Result<(), DiskError>> + use<> {
         let (steps, mirror): (Vec<Step>, _) = (self.image.take_steps(), self.mirror.clone());
-        async move { mirror.apply(steps).await }
+        let runtime = runtime.clone();
+        async move {
+            for step in steps {
+                while let Err(error) = mirror.apply(step.clone()).await {
+                    match error {
+                        // In memory all of it has happened: it must come to that on the disk, however late.
+                        DiskError::NoSpace(_) => runtime.sleep(LOOK_FOR_SPACE_NS).await,
+                        error => return Err(error),
+                    }
+                }
+            }
+            Ok(())
+        }
     }
 
     /// Whether there is room for more than pages.

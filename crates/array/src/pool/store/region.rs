@@ -3,7 +3,7 @@
 use super::{BLOCK_BYTES, image::Step, seal, unseal};
 use crate::disk::{Disk, DiskError};
 use bytes::{Bytes, BytesMut};
-use futures::future::try_join_all;
+use futures::future::{join, join_all, try_join_all};
 use std::rc::Rc;
 
 const MAGIC: [u8; 8] = *b"LNRTMETA";
@@ -69,11 +69,12 @@ impl Region {
         for (offset, bytes) in step.writes {
             writes.push(self.disk.write(self.offset + BLOCK_BYTES + offset, bytes, false));
         }
-        if let Some(len) = step.len_bytes {
-            self.write_head(len).await?;
-        }
-        try_join_all(writes).await?;
-        Ok(())
+        let head = match step.len_bytes {
+            Some(len) => self.write_head(len).await,
+            None => Ok(()),
+        };
+        join_all(writes).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        head
     }
 }
 
@@ -89,13 +90,11 @@ impl Mirror {
         Self { copies: offsets.map(|offset| Region::new(Rc::clone(&disk), offset)), disk }
     }
 
-    /// Makes steps durable, one after the other.
-    pub(crate) async fn apply(&self, steps: Vec<Step>) -> Result<(), DiskError> {
-        for step in steps {
-            let [one, other] = &self.copies;
-            futures::future::try_join(one.write(step.clone()), other.write(step)).await?;
-            self.disk.flush().await?;
-        }
-        Ok(())
+    /// Makes a step durable, which may be repeated. It is over when nothing of it is under way.
+    pub(crate) async fn apply(&self, step: Step) -> Result<(), DiskError> {
+        let [one, other] = &self.copies;
+        let (first, second) = join(one.write(step.clone()), other.write(step)).await;
+        first.and(second)?;
+        self.disk.flush().await
     }
 }

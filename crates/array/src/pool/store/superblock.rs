@@ -83,6 +83,16 @@ impl Layout {
         disk.write(near, block, true).await
     }
 
+    /// Reserves the space of everything but pages.
+    pub(crate) async fn reserve(&self, disk: &dyn Disk) -> Result<(), DiskError> {
+        if !disk.is_thin() {
+            return Ok(());
+        }
+        let len = BLOCK_BYTES + self.metadata_bytes;
+        disk.reserve(0, len).await?;
+        disk.reserve(self.metadata()[1], len).await
+    }
+
     /// Removes whatever pool there was.
     pub(crate) async fn wipe(&self, disk: &dyn Disk) -> Result<(), DiskError> {
         for offset in self.superblocks() {

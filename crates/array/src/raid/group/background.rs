@@ -12,10 +12,12 @@ use super::{
     geometry::{Rows, UNIT},
     locks::Hold,
     members::State,
+    space::LOOK_FOR_SPACE_NS,
 };
 use crate::disk::{Disk, DiskError};
 use bytes::{Bytes, BytesMut};
 use futures::{channel::oneshot, future::join_all};
+use linerate_io::Nanos;
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
@@ -27,11 +29,47 @@ use std::{
 const WINDOW_BYTES: u64 = 512 << 10;
 const LEN: usize = UNIT as usize;
 
+/// How long the worker rests when a member has no space for what it is to hold.
+const SPACE_REST_NS: Nanos = 10 * LOOK_FOR_SPACE_NS;
+
 /// The worker of a group.
 #[derive(Default)]
 pub(super) struct Background {
     is_busy: Cell<bool>,
+    /// It waits for space on a thin member.
+    lacks_space: Cell<bool>,
     scrub: RefCell<Option<Scrub>>,
+}
+
+/// What the worker came to.
+enum Step {
+    /// So many bytes of each member were worked on.
+    Done(u64),
+    /// A member has no space.
+    NoSpace,
+    /// There is nothing to do.
+    Nothing,
+}
+
+/// Content that was put where it was not.
+#[derive(Default)]
+struct Agreed {
+    /// Units that were others.
+    differing: u64,
+    /// Of those, made right.
+    put: u64,
+    /// Why not all of them.
+    no_space: Option<DiskError>,
+}
+
+impl std::iter::Sum for Agreed {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), |sum, part| Self {
+            differing: sum.differing + part.differing,
+            put: sum.put + part.put,
+            no_space: sum.no_space.or(part.no_space),
+        })
+    }
 }
 
 struct Scrub {
@@ -60,7 +98,9 @@ impl Background {
             return None;
         }
         let stripes = group.geometry.stripes;
-        let part = |kind, done: u64| Some(RaidTask { kind, done: done as f64 / stripes.max(1) as f64 });
+        let lacks_space = self.lacks_space.get();
+        let part =
+            |kind, done: u64| Some(RaidTask { kind, done: done as f64 / stripes.max(1) as f64, lacks_space });
         if let Some((_, done)) = group.rebuilding() {
             return part(TaskKind::Rebuild, done);
         }
@@ -83,46 +123,54 @@ impl Group {
             loop {
                 let Some(group) = group.upgrade() else { return };
                 let is_urgent = group.regions.next_torn().is_some();
-                let Some(bytes) = group.step().await else {
-                    group.background.is_busy.set(false);
-                    group.end_scrub();
-                    return;
-                };
+                let step = group.step().await;
+                group.background.lacks_space.set(matches!(step, Step::NoSpace));
                 let rate = group.options.rebuild_bytes_per_s.filter(|_| !is_urgent);
+                let rest = match step {
+                    Step::Done(bytes) => {
+                        rate.map_or(1, |rate| bytes.saturating_mul(1_000_000_000) / rate.max(1))
+                    }
+                    Step::NoSpace => SPACE_REST_NS,
+                    Step::Nothing => {
+                        group.background.is_busy.set(false);
+                        group.end_scrub();
+                        return;
+                    }
+                };
                 drop(group);
                 // At least until the clock moves: others have their turn.
-                let rest = rate.map_or(1, |rate| bytes.saturating_mul(1_000_000_000) / rate.max(1));
                 runtime.sleep(rest.max(1)).await;
             }
         });
     }
 
-    /// One window of whatever is most urgent. Returns the bytes worked on per member, or none if there is nothing to do.
-    async fn step(self: &Rc<Self>) -> Option<u64> {
+    /// One window of the most urgent task.
+    async fn step(self: &Rc<Self>) -> Step {
         if self.has_failed.get() {
-            return None;
+            return Step::Nothing;
         }
         let window = (WINDOW_BYTES / self.geometry.chunk).max(1);
         let up_to = |from: u64| from..(from + window).min(self.geometry.stripes);
-        let stripes = if let Some(from) = self.regions.next_torn() {
+        let worked = if let Some(from) = self.regions.next_torn() {
             // Until they agree again, these stripes would not survive a failure.
-            self.sync(up_to(from)).await;
-            window
+            self.sync(up_to(from)).await
         } else if let Some((slot, from)) = self.rebuilding() {
-            self.rebuild(slot, up_to(from)).await;
-            window
+            self.rebuild(slot, up_to(from)).await
         } else if let Some(from) = self.regions.next_unsynced(0) {
-            self.sync(up_to(from)).await;
-            window
+            self.sync(up_to(from)).await
         } else if self.meta.borrow().initialised < self.geometry.stripes {
             self.save_initialised(self.geometry.stripes).await;
-            0
+            return Step::Done(0);
         } else {
-            let from = self.background.scrub.borrow().as_ref().map(|scrub| scrub.next)?;
+            let from = self.background.scrub.borrow().as_ref().map(|scrub| scrub.next);
+            let Some(from) = from else { return Step::Nothing };
             self.scrub(up_to(from)).await;
-            window
+            Ok(())
         };
-        Some(stripes * self.geometry.chunk)
+        match worked {
+            Ok(()) => Step::Done(window * self.geometry.chunk),
+            Err(_) => Step::NoSpace,
+        }
     }
 
     /// The member that is being rebuilt, and how far.
@@ -135,34 +183,37 @@ impl Group {
         rebuilding.next()
     }
 
-    async fn sync(self: &Rc<Self>, stripes: Range<u64>) {
+    async fn sync(self: &Rc<Self>, stripes: Range<u64>) -> Result<(), DiskError> {
         let end = stripes.end;
         let syncing =
             stripes.filter(|stripe| !self.regions.is_synced(*stripe)).map(|stripe| self.sync_one(stripe));
-        join_all(syncing.collect::<Vec<_>>()).await;
+        join_all(syncing.collect::<Vec<_>>()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         let saved = self.meta.borrow().initialised;
         if saved + self.geometry.stripes / 64 < end
             && self.regions.next_unsynced(saved).is_none_or(|next| next >= end)
         {
             self.save_initialised(end).await;
         }
+        Ok(())
     }
 
-    async fn sync_one(self: &Rc<Self>, stripe: u64) {
+    async fn sync_one(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
         let _gate = self.locks.take(GATE, Hold::Shared).await;
         let _stripe = self.locks.take(stripe, Hold::Exclusive).await;
         let _region = self.enter(stripe);
         if !self.regions.is_synced(stripe) && !self.has_failed.get() {
-            self.sync_stripe(stripe).await;
+            self.sync_stripe(stripe).await?;
         }
+        Ok(())
     }
 
     /// After a power cut copies may differ, and parity may tell of older data. What a host has read must be there after the
-    /// next cut, whichever disk that takes along: first all are made to agree, for good.
+    /// next cut, whichever disk that takes along: first all are made to agree, for good. If a thin member has no space for
+    /// that, reads go on without.
     pub(super) async fn make_sure(self: &Rc<Self>, stripe: u64) {
         while self.regions.is_unsure(stripe) && !self.has_failed.get() {
-            if !self.regions.is_synced(stripe) {
-                self.sync_one(stripe).await;
+            if !self.regions.is_synced(stripe) && self.sync_one(stripe).await.is_err() {
+                return;
             }
             self.flush_members().await;
         }
@@ -176,40 +227,49 @@ impl Group {
         }
     }
 
-    /// Makes parity, or copies, agree with the data. The caller holds the stripe.
-    pub(super) async fn sync_stripe(self: &Rc<Self>, stripe: u64) {
+    /// Makes parity, or copies, agree with the data. The caller holds the stripe. Error: a thin member has no space for it.
+    pub(super) async fn sync_stripe(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
         let rows = self.geometry.all_rows(stripe);
-        match self.geometry.code {
-            Code::None => {}
-            Code::Copies => drop(self.agree(rows).await),
+        let no_space = match self.geometry.code {
+            Code::None => None,
+            Code::Copies => self.agree(rows).await.0.no_space,
             Code::Parity(_) => {
                 let data: Vec<usize> = (0..self.geometry.data()).collect();
                 let mut fetched = self.fetch(rows, &data).await;
                 self.mark_lost(rows, &fetched.lost).await;
                 let blocks: BTreeMap<usize, Bytes> =
                     data.iter().map(|&position| (position, fetched.take(position).freeze())).collect();
-                self.put_parity(rows, &blocks).await;
+                let agreed = self.put_parity(rows, &blocks).await;
                 self.know(rows, &blocks, &[fetched.lost, fetched.marked].concat());
+                agreed.no_space
             }
+        };
+        match no_space {
+            Some(error) => return Err(error),
+            None if !self.has_failed.get() => self.regions.set_synced(stripe),
+            None => {}
         }
-        if !self.has_failed.get() {
-            self.regions.set_synced(stripe);
-        }
+        Ok(())
     }
 
-    /// Writes the parity of data where it differs. Returns the number of units that did.
-    async fn put_parity(self: &Rc<Self>, rows: Rows, blocks: &BTreeMap<usize, Bytes>) -> u64 {
+    /// Writes the parity of data where it differs.
+    async fn put_parity(self: &Rc<Self>, rows: Rows, blocks: &BTreeMap<usize, Bytes>) -> Agreed {
         let parity = self.parity_of(rows, blocks);
         let putting =
             parity.into_iter().map(|(position, bytes)| self.put_if_other(rows, position, bytes, &[]));
         join_all(putting.collect::<Vec<_>>()).await.into_iter().sum()
     }
 
-    /// Writes a position's content unless it is there already; units in `but` are left alone. Returns the number of units
-    /// that differed.
-    async fn put_if_other(self: &Rc<Self>, rows: Rows, position: usize, bytes: Bytes, but: &[usize]) -> u64 {
+    /// Writes a position's content unless it is there already; units in `but` are left alone.
+    async fn put_if_other(
+        self: &Rc<Self>,
+        rows: Rows,
+        position: usize,
+        bytes: Bytes,
+        but: &[usize],
+    ) -> Agreed {
         let slot = self.geometry.slot(rows.stripe, position);
-        let Some(disk) = self.usable(slot, rows.stripe) else { return 0 };
+        let Some(disk) = self.usable(slot, rows.stripe) else { return Agreed::default() };
         let place = self.geometry.place(rows);
         let there = disk.read(place, BytesMut::zeroed(bytes.len())).await;
         let is_same = |unit: &usize| {
@@ -218,36 +278,44 @@ impl Group {
         };
         let differing: Vec<usize> =
             (0..bytes.len() / LEN).filter(|unit| !but.contains(unit) && !is_same(unit)).collect();
+        let count = differing.len() as u64;
+        let agreed = Agreed { differing: count, put: count, no_space: None };
+        if differing.is_empty() {
+            return agreed;
+        }
+        if let Err(error) = self.reserve_chunk(slot, &disk, rows.stripe).await {
+            return Agreed { put: 0, no_space: Some(error), ..agreed };
+        }
         if differing.len() == bytes.len() / LEN {
             self.sums_set(slot, self.geometry.unit(rows), &bytes);
             self.write_member(slot, disk, place, bytes, false).await;
-            return differing.len() as u64;
+            return agreed;
         }
         for unit in &differing {
             let part = bytes.slice(unit * LEN..(unit + 1) * LEN);
             self.sums_set(slot, self.geometry.unit(rows) + *unit as u64, &part);
             self.write_member(slot, Rc::clone(&disk), place + (unit * LEN) as u64, part, false).await;
         }
-        differing.len() as u64
+        agreed
     }
 
-    /// Makes copies agree with the first that can be read. Returns the number of units that did not.
-    async fn agree(self: &Rc<Self>, rows: Rows) -> (u64, u64) {
+    /// Makes copies agree with the first that can be read. Returns also the number of units that are lost.
+    async fn agree(self: &Rc<Self>, rows: Rows) -> (Agreed, u64) {
         let slots: Vec<usize> =
             (0..self.geometry.members).filter(|&slot| self.usable(slot, rows.stripe).is_some()).collect();
-        let Some((&first, others)) = slots.split_first() else { return (0, 0) };
+        let Some((&first, others)) = slots.split_first() else { return (Agreed::default(), 0) };
         let mut fetched = self.fetch(rows, &[first]).await;
         let lost: Vec<usize> =
             fetched.lost.iter().filter(|(position, _)| *position == first).map(|(_, unit)| *unit).collect();
         let bytes = fetched.take(first).freeze();
         let putting = others.iter().map(|&other| self.put_if_other(rows, other, bytes.clone(), &lost));
-        let differing = join_all(putting.collect::<Vec<_>>()).await.into_iter().sum();
-        if lost.is_empty() {
+        let agreed: Agreed = join_all(putting.collect::<Vec<_>>()).await.into_iter().sum();
+        if lost.is_empty() && agreed.no_space.is_none() {
             for slot in slots {
                 self.sums_set(slot, self.geometry.unit(rows), &bytes);
             }
         }
-        (differing, lost.len() as u64)
+        (agreed, lost.len() as u64)
     }
 
     /// Remembers the checksums of data that was read and is right, but for some units.
@@ -262,22 +330,23 @@ impl Group {
         }
     }
 
-    async fn rebuild(self: &Rc<Self>, slot: usize, stripes: Range<u64>) {
+    async fn rebuild(self: &Rc<Self>, slot: usize, stripes: Range<u64>) -> Result<(), DiskError> {
         let gate = self.locks.take(GATE, Hold::Shared).await;
         let mut locks = Vec::new();
         for stripe in stripes.clone() {
             locks.push(self.locks.take(stripe, Hold::Exclusive).await);
         }
         let disk = self.slots.borrow()[slot].disk.clone();
-        let Some(disk) = disk else { return };
-        join_all(stripes.clone().map(|stripe| self.rebuild_stripe(stripe, slot, &disk))).await;
+        let Some(disk) = disk else { return Ok(()) };
+        let rebuilt = join_all(stripes.clone().map(|stripe| self.rebuild_stripe(stripe, slot, &disk))).await;
+        rebuilt.into_iter().collect::<Result<Vec<_>, _>>()?;
         let saved = {
             let mut slots = self.slots.borrow_mut();
             let slot = &mut slots[slot];
             // It may have failed meanwhile, or even been replaced.
             let is_other = !slot.disk.as_ref().is_some_and(|member| Rc::ptr_eq(member, &disk));
             if is_other || slot.state != State::Rebuilding(stripes.start) || self.has_failed.get() {
-                return;
+                return Ok(());
             }
             slot.state = State::Rebuilding(stripes.end);
             slot.saved
@@ -288,20 +357,27 @@ impl Group {
         } else if saved + self.geometry.stripes / 64 < stripes.end {
             if disk.flush().await.is_err() {
                 self.member_failed(slot, &disk);
-                return;
+                return Ok(());
             }
             self.slots.borrow_mut()[slot].saved = stripes.end;
             self.commit().await;
         }
+        Ok(())
     }
 
-    async fn rebuild_stripe(self: &Rc<Self>, stripe: u64, slot: usize, disk: &Rc<dyn Disk>) {
+    /// Error: the new member, or another one whose parity has to be made right first, is thin and has no space.
+    async fn rebuild_stripe(
+        self: &Rc<Self>,
+        stripe: u64,
+        slot: usize,
+        disk: &Rc<dyn Disk>,
+    ) -> Result<(), DiskError> {
         let _region = self.enter(stripe);
         let rows = self.geometry.all_rows(stripe);
         let position = self.geometry.position(stripe, slot);
         self.load_sums(rows, std::iter::once(slot)).await;
         if !self.regions.is_synced(stripe) {
-            self.sync_stripe(stripe).await;
+            self.sync_stripe(stripe).await?;
         }
         let mut fetched = self.fetch(rows, &[position]).await;
         if !fetched.lost.is_empty() {
@@ -311,10 +387,20 @@ impl Group {
         }
         let bytes = fetched.take(position).freeze();
         if self.has_failed.get() {
-            return;
+            return Ok(());
+        }
+        let is_nothing = disk.is_thin() && !self.space.is_kept(stripe) && bytes.iter().all(|byte| *byte == 0);
+        if !is_nothing {
+            self.reserve_chunk(slot, disk, stripe).await?;
         }
         self.sums_set(slot, self.geometry.unit(rows), &bytes);
-        self.write_member(slot, Rc::clone(disk), self.geometry.place(rows), bytes, false).await;
+        if is_nothing {
+            self.space.give_back(slot, stripe);
+            self.discard_member(slot, Rc::clone(disk), rows).await;
+        } else {
+            self.write_member(slot, Rc::clone(disk), self.geometry.place(rows), bytes, false).await;
+        }
+        Ok(())
     }
 
     /// The member holds everything: from the next superblock on it counts.
@@ -392,19 +478,19 @@ impl Group {
             return 0;
         }
         let rows = self.geometry.all_rows(stripe);
-        let (differing, lost) = match self.geometry.code {
-            Code::None => (0, 0),
+        let (agreed, lost) = match self.geometry.code {
+            Code::None => (Agreed::default(), 0),
             Code::Copies => self.scrub_copies(rows).await,
             Code::Parity(_) => self.scrub_parity(rows).await,
         };
         self.count(|counters| {
-            counters.mismatches_found += differing;
-            counters.mismatches_mended += differing;
+            counters.mismatches_found += agreed.differing;
+            counters.mismatches_mended += agreed.put;
         });
         lost
     }
 
-    async fn scrub_copies(self: &Rc<Self>, rows: Rows) -> (u64, u64) {
+    async fn scrub_copies(self: &Rc<Self>, rows: Rows) -> (Agreed, u64) {
         // Whatever has a checksum is judged by it first.
         let slots: Vec<usize> =
             (0..self.geometry.members).filter(|&slot| self.usable(slot, rows.stripe).is_some()).collect();
@@ -412,7 +498,7 @@ impl Group {
         self.agree(rows).await
     }
 
-    async fn scrub_parity(self: &Rc<Self>, rows: Rows) -> (u64, u64) {
+    async fn scrub_parity(self: &Rc<Self>, rows: Rows) -> (Agreed, u64) {
         let is_usable =
             |position: &usize| self.usable(self.geometry.slot(rows.stripe, *position), rows.stripe).is_some();
         let there: Vec<usize> = (0..self.geometry.members).filter(is_usable).collect();
@@ -421,13 +507,13 @@ impl Group {
         let is_lost = |(position, _): &&(usize, usize)| data.contains(position) && there.contains(position);
         let lost = fetched.lost.iter().filter(is_lost).count() as u64;
         if !fetched.lost.is_empty() || !data.clone().all(|position| there.contains(&position)) {
-            return (0, lost);
+            return (Agreed::default(), lost);
         }
         let blocks: BTreeMap<usize, Bytes> =
             data.map(|position| (position, fetched.take(position).freeze())).collect();
-        let differing = self.put_parity(rows, &blocks).await;
+        let agreed = self.put_parity(rows, &blocks).await;
         self.know(rows, &blocks, &fetched.marked);
-        (differing, lost)
+        (agreed, lost)
     }
 }
 

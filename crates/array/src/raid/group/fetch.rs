@@ -176,8 +176,11 @@ impl Group {
                 let Some(disk) = self.usable(slot, rows.stripe) else { continue };
                 let bytes = Bytes::copy_from_slice(&strips[position].bytes[at.clone()]);
                 self.sums.set(slot, self.geometry.unit(part), &bytes);
-                if self.write_member(slot, disk, self.geometry.place(part), bytes, false).await {
-                    self.count(|counters| counters.mismatches_mended += 1);
+                match disk.write(self.geometry.place(part), bytes, false).await {
+                    Ok(()) => self.count(|counters| counters.mismatches_mended += 1),
+                    // It stays bad, and is computed again.
+                    Err(DiskError::NoSpace(_)) => {}
+                    Err(_) => self.member_failed(slot, &disk),
                 }
             }
         }

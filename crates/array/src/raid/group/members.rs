@@ -6,6 +6,7 @@ use super::{
     journal,
     locks::Hold,
     meta::{Meta, SlotMeta, SlotMetaState},
+    space::LOOK_FOR_SPACE_NS,
 };
 use crate::{
     disk::{Disk, DiskError},
@@ -38,13 +39,22 @@ pub(super) enum State {
     Missing,
 }
 
-/// Writing of superblocks: one at a time, and whoever comes meanwhile shares the next one.
+/// Writing of superblocks: one at a time; requests that come meanwhile share the next one.
 #[derive(Default)]
 pub(super) struct Commits {
+    /// The newest superblock that is on all members.
+    pub(super) generation: Cell<u64>,
     asked: Cell<u64>,
     done: Cell<u64>,
     is_busy: Cell<bool>,
     waiters: Waiters,
+}
+
+impl Commits {
+    /// A superblock of this generation was found.
+    pub(super) fn after(generation: u64) -> Self {
+        Self { generation: Cell::new(generation), ..Self::default() }
+    }
 }
 
 /// Getting the group in order after a change.
@@ -52,6 +62,8 @@ pub(super) struct Commits {
 pub(super) struct Settling {
     asked: Cell<u64>,
     done: Cell<u64>,
+    /// What was asked for when a member failed last.
+    failure: Cell<u64>,
     is_busy: Cell<bool>,
     waiters: Waiters,
     /// A place that is being given to a certain disk: not for spares.
@@ -117,6 +129,7 @@ impl Group {
             self.commits.waiters.wake();
         } else {
             self.ask_to_settle();
+            self.settling.failure.set(self.settling.asked.get());
         }
     }
 
@@ -137,7 +150,7 @@ impl Group {
         }
     }
 
-    /// Writes to a member; an error puts it out.
+    /// Writes to a member what has its space; an error puts it out.
     pub(super) async fn write_member(
         self: &Rc<Self>,
         slot: usize,
@@ -146,11 +159,16 @@ impl Group {
         data: Bytes,
         durable: bool,
     ) -> bool {
-        let result = disk.write(offset, data, durable).await;
-        if result.is_err() {
-            self.member_failed(slot, &disk);
+        loop {
+            match disk.write(offset, data.clone(), durable).await {
+                Ok(()) => return true,
+                Err(DiskError::NoSpace(_)) if self.wait_for_space().await => {}
+                Err(_) => {
+                    self.member_failed(slot, &disk);
+                    return false;
+                }
+            }
         }
-        result.is_ok()
     }
 
     /// Asks for a superblock with all that is in memory now; [`Self::committed`] waits for it.
@@ -180,7 +198,7 @@ impl Group {
     }
 
     async fn write_superblocks(self: &Rc<Self>) {
-        let writing: Vec<_> = {
+        let (writing, generation): (Vec<_>, _) = {
             let mut meta = self.meta.borrow_mut();
             meta.generation += 1;
             meta.slots = self.slots.borrow().iter().map(Slot::to_meta).collect();
@@ -188,9 +206,12 @@ impl Group {
                 let superblock = meta.encode(Some((slot, meta.slots[slot].id)));
                 self.write_member(slot, disk, meta.place(), superblock, true)
             };
-            self.alive().into_iter().map(one).collect()
+            (self.alive().into_iter().map(one).collect(), meta.generation)
         };
         join_all(writing).await;
+        if !self.has_failed.get() {
+            self.commits.generation.set(generation);
+        }
     }
 
     /// Asks for everything that must follow a change of the members, or a full journal.
@@ -199,6 +220,11 @@ impl Group {
         if !self.settling.is_busy.replace(true) {
             self.runtime.spawn(Rc::clone(self).settle());
         }
+    }
+
+    /// Whether a member has failed of which the others' superblocks do not say so yet.
+    pub(super) fn has_unknown_failure(&self) -> bool {
+        self.settling.done.get() < self.settling.failure.get()
     }
 
     /// Waits until the members are in order: from then on, what was written may be acknowledged.
@@ -281,8 +307,22 @@ impl Group {
             };
             let Some(spare) = spare else { return };
             // One that fails at once is no spare.
-            let _ = self.attach(place, spare).await;
+            if let Err(DiskError::NoSpace(_)) = self.attach(place, Rc::clone(&spare)).await {
+                self.spares.borrow_mut().push(spare);
+                return self.take_spares_later();
+            }
         }
+    }
+
+    /// Once there may be space for what a new member holds of the group's own.
+    fn take_spares_later(self: &Rc<Self>) {
+        let (runtime, group) = (self.runtime.clone(), Rc::downgrade(self));
+        self.runtime.spawn(async move {
+            runtime.sleep(LOOK_FOR_SPACE_NS).await;
+            if let Some(group) = group.upgrade() {
+                group.take_spares().await;
+            }
+        });
     }
 
     /// Whether a disk can take a place here.
@@ -302,6 +342,7 @@ impl Group {
 
     /// Gives a place to a disk, whose rebuild begins.
     pub(super) async fn attach(self: &Rc<Self>, place: usize, disk: Rc<dyn Disk>) -> Result<(), DiskError> {
+        self.reserve_own(&*disk).await?;
         // It may have been a member of something that has come further than this group.
         disk.write(0, Meta::no_superblocks(), true).await?;
         let gate = self.locks.take(GATE, Hold::Exclusive).await;
@@ -314,10 +355,15 @@ impl Group {
         {
             let name = disk.name().to_owned();
             let mut slots = self.slots.borrow_mut();
+            if slots[place].state == State::Failed && slots[place].name != name {
+                self.former.borrow_mut().push(slots[place].name.clone());
+            }
+            self.former.borrow_mut().retain(|former| *former != name);
             slots[place] =
                 Slot { name, id, disk: Some(disk), state: State::Rebuilding(0), saved: 0, reads: 0 };
         }
         self.begin_sums(place, false);
+        self.space.forget(place);
         self.commit().await;
         drop(gate);
         self.settled().await;

@@ -23,12 +23,13 @@ mod meta;
 mod open;
 mod read;
 mod regions;
+mod space;
 mod sums;
 mod write;
 
 pub use background::ScrubReport;
 pub(super) use background::scrubbed;
-pub(super) use meta::{Found, MEMBER_BYTES_MIN, Meta, SlotMeta, SlotMetaState, find};
+pub(super) use meta::{Found, MEMBER_BYTES_MIN, Meta, SlotMeta, SlotMetaState, Superblocks, look};
 pub(super) use open::Opening;
 
 use super::{
@@ -51,6 +52,7 @@ use locks::Locks;
 use members::{Commits, Settling, Slot, State};
 use meta::Layout;
 use regions::Regions;
+use space::Space;
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
@@ -76,6 +78,8 @@ pub(super) struct Options {
 
 /// Disks that wait to take a member's place, shared by the groups of a set.
 pub(super) type Spares = Rc<RefCell<Vec<Rc<dyn Disk>>>>;
+/// Names of disks that failed in a place that another disk has now.
+pub(super) type Former = Rc<RefCell<Vec<String>>>;
 
 /// A mirror or parity group; one disk of a striped set without redundancy.
 pub(super) struct Group {
@@ -85,6 +89,7 @@ pub(super) struct Group {
     geometry: Geometry,
     layout: Layout,
     spares: Spares,
+    former: Former,
     meta: RefCell<Meta>,
     slots: RefCell<Vec<Slot>>,
     locks: Rc<Locks>,
@@ -95,9 +100,12 @@ pub(super) struct Group {
     /// Whether writes go through the journal.
     is_journaled: Cell<bool>,
     sums: Sums,
+    space: Space,
     background: Background,
     counters: Cell<RaidCounters>,
     has_failed: Cell<bool>,
+    /// Nothing is waited for any more that may not come.
+    is_closing: Cell<bool>,
     /// The set's: not any more, once this group has failed.
     is_served: Arc<AtomicBool>,
     turn: Cell<usize>,
@@ -202,17 +210,28 @@ impl Group {
         Box::pin(async move { writing.await.map_err(|error| group.plain_error(&error, &disk)) })
     }
 
-    /// Without redundancy, a disk's failure is the set's, and bytes that cannot be read are just that.
+    /// Without redundancy, a disk's failure is the set's; bytes that cannot be read, and space that is not there, are just
+    /// that.
     fn plain_error(self: &Rc<Self>, error: &DiskError, disk: &Rc<dyn Disk>) -> DiskError {
-        if let &DiskError::Unreadable { offset_bytes, len_bytes } = error {
-            return DiskError::Unreadable { offset_bytes: offset_bytes - self.geometry.start, len_bytes };
+        match error {
+            &DiskError::Unreadable { offset_bytes, len_bytes } => {
+                DiskError::Unreadable { offset_bytes: offset_bytes - self.geometry.start, len_bytes }
+            }
+            DiskError::NoSpace(_) => error.clone(),
+            _ => {
+                self.member_failed(0, disk);
+                self.lost()
+            }
         }
-        self.member_failed(0, disk);
-        self.lost()
     }
 
     pub(super) fn has_redundancy(&self) -> bool {
         self.geometry.tolerance() > 0
+    }
+
+    /// Number of the set, and of the newest superblock that is on all members: what a power cut leaves is no older.
+    pub(super) fn identity(&self) -> (u64, u64) {
+        (self.meta.borrow().set, self.commits.generation.get())
     }
 
     /// Block size, and the size that all members have at least.
@@ -250,6 +269,7 @@ impl Group {
 
     /// Leaves nothing to be done at the next start.
     pub(super) async fn close(self: Rc<Self>) -> Result<(), DiskError> {
+        self.is_closing.set(true);
         let gate = self.locks.take(GATE, locks::Hold::Exclusive).await;
         self.check()?;
         self.clean(true).await;

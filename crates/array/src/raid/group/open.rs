@@ -1,7 +1,7 @@
 //! A group is made, or put together from what its members say.
 
 use super::{
-    Group, Options, Spares,
+    Former, Group, Options, Spares,
     background::Background,
     geometry::UNIT,
     journal::{self, Change, Journal},
@@ -9,6 +9,7 @@ use super::{
     members::{Commits, Settling, Slot, State},
     meta::{Meta, SlotMetaState},
     regions::Regions,
+    space::Space,
     sums::Sums,
 };
 use crate::{
@@ -35,6 +36,7 @@ pub(in super::super) struct Opening {
     pub(in super::super) set_name: Rc<str>,
     pub(in super::super) options: Options,
     pub(in super::super) spares: Spares,
+    pub(in super::super) former: Former,
     /// Goes down when a group fails, for threads that serve the set's bytes.
     pub(in super::super) is_served: Arc<AtomicBool>,
 }
@@ -54,7 +56,8 @@ impl Group {
         if initialise == Initialise::AssumeClean || geometry.tolerance() == 0 {
             meta.initialised = geometry.stripes;
         }
-        let group = Rc::new(Self::new(opening, meta, code, disks.into_iter().map(Some).collect()));
+        let group = Rc::new(Self::new(opening, meta, code, disks.iter().cloned().map(Some).collect()));
+        try_join_all(disks.iter().map(|disk| group.reserve_own(&**disk))).await?;
         (0..geometry.members).for_each(|slot| group.begin_sums(slot, false));
         group.settle_once().await;
         group.settled().await;
@@ -89,6 +92,7 @@ impl Group {
             let set = group.set_name.to_string();
             return Err(RaidError::Incomplete { set, lacks: lacks.join(", ") });
         }
+        group.reserve_own_again().await;
         if was_journaled {
             group.replay().await;
         }
@@ -122,13 +126,15 @@ impl Group {
             set_name: opening.set_name,
             options: opening.options,
             spares: opening.spares,
+            former: opening.former,
             is_served: opening.is_served,
             geometry,
             layout,
             sums: Sums::new(layout, slots.len()),
+            space: Space::new(geometry),
             slots: RefCell::new(slots),
             locks: Rc::new(Locks::default()),
-            commits: Commits::default(),
+            commits: Commits::after(meta.generation),
             settling: Settling::default(),
             regions: Regions::new(geometry, layout.stripes_per_region, &meta),
             meta: RefCell::new(meta),
@@ -137,7 +143,21 @@ impl Group {
             background: Background::default(),
             counters: Cell::new(RaidCounters::default()),
             has_failed: Cell::new(false),
+            is_closing: Cell::new(false),
             turn: Cell::new(0),
+        }
+    }
+
+    /// What the group keeps for itself has its space since its members came, unless they were not thin then.
+    async fn reserve_own_again(self: &Rc<Self>) {
+        for (slot, disk) in self.alive() {
+            match self.reserve_own(&*disk).await {
+                Ok(()) => {}
+                Err(error @ DiskError::NoSpace(_)) => {
+                    tracing::warn!(raid_set = &*self.set_name, %error, "writes will wait for space for superblocks");
+                }
+                Err(_) => self.member_failed(slot, &disk),
+            }
         }
     }
 

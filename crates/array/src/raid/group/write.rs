@@ -7,12 +7,13 @@ use super::{
     journal::{Change, Reserved},
     locks::Hold,
 };
-use crate::disk::DiskError;
+use crate::disk::{Disk, DiskError};
 use bytes::{Bytes, BytesMut};
 use futures::future::join_all;
 use std::{collections::BTreeMap, rc::Rc};
 
 /// New bytes in one chunk of a stripe.
+#[derive(Clone)]
 struct Part {
     piece: Piece,
     data: Bytes,
@@ -49,22 +50,39 @@ impl Group {
         written.into_iter().collect()
     }
 
-    async fn write_stripe(self: &Rc<Self>, mut parts: Vec<Part>, durable: bool) -> Result<(), DiskError> {
+    async fn write_stripe(self: &Rc<Self>, parts: Vec<Part>, durable: bool) -> Result<(), DiskError> {
+        while !self.try_write_stripe(parts.clone(), durable).await? {
+            self.settled().await;
+        }
+        Ok(())
+    }
+
+    /// False: a member has failed on the way, and before others know that, nothing may be written. What was written so far
+    /// may be written again.
+    async fn try_write_stripe(
+        self: &Rc<Self>,
+        mut parts: Vec<Part>,
+        durable: bool,
+    ) -> Result<bool, DiskError> {
         let stripe = parts[0].piece.stripe;
         let (_gate, mut reserved) = self.pass_gate(&parts).await?;
         let _stripe = self.locks.take(stripe, Hold::Exclusive).await;
+        let needed = parts.iter().map(|part| part.piece.position);
+        self.reserve_written(stripe, needed).await?;
         let _region = self.enter(stripe);
         self.make_ready(stripe).await?;
         for part in &mut parts {
             self.complete(part).await?;
         }
         for band in bands(&parts) {
-            self.write_band(band, durable, reserved.as_mut()).await;
+            if !self.write_band(band, durable, reserved.as_mut()).await {
+                return Ok(false);
+            }
         }
         for part in &parts {
             self.unmark(part.piece.rows(), part.piece.position).await;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Enters the gate, with space in the journal if writes go through it.
@@ -91,13 +109,28 @@ impl Group {
         }
     }
 
+    /// Reserves the chunks that a write to data at these positions changes.
+    async fn reserve_written(
+        self: &Rc<Self>,
+        stripe: u64,
+        positions: impl Iterator<Item = usize>,
+    ) -> Result<(), DiskError> {
+        match self.geometry.code {
+            Code::Copies => self.reserve_chunks(stripe, 0..self.geometry.members).await,
+            Code::Parity(_) | Code::None => {
+                let parity = self.geometry.data()..self.geometry.members;
+                self.reserve_chunks(stripe, positions.chain(parity)).await
+            }
+        }
+    }
+
     /// Before a stripe is written: checksums in memory, flags up, and the stripe in sync.
     pub(super) async fn make_ready(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
         let alive = self.alive().into_iter().map(|(slot, _)| slot);
         self.load_sums(self.geometry.all_rows(stripe), alive).await;
         self.flag(stripe).await;
         if !self.regions.is_synced(stripe) {
-            self.sync_stripe(stripe).await;
+            self.sync_stripe(stripe).await?;
         }
         self.check()
     }
@@ -126,7 +159,7 @@ impl Group {
         Ok(())
     }
 
-    async fn write_band(self: &Rc<Self>, band: Band, durable: bool, reserved: Option<&mut Reserved>) {
+    async fn write_band(self: &Rc<Self>, band: Band, durable: bool, reserved: Option<&mut Reserved>) -> bool {
         let Band { rows, new } = band;
         let (data, members) = (self.geometry.data(), self.geometry.members);
         let is_usable =
@@ -148,19 +181,24 @@ impl Group {
             }
         }
         if self.has_failed.get() {
-            return;
+            return true;
         }
-        self.put(rows, content, durable, reserved.filter(|_| !parity.is_empty())).await;
+        self.put(rows, content, durable, reserved.filter(|_| !parity.is_empty())).await
     }
 
-    /// Writes contents to their members, through the journal if there is space reserved in it.
+    /// Writes contents to their members, through the journal if there is space reserved in it. False: it was not done, as
+    /// the journal would lack what a member is to hold that has failed, and that a power cut could bring back as if it
+    /// had not.
     async fn put(
         self: &Rc<Self>,
         rows: Rows,
         content: Vec<Option<Bytes>>,
         durable: bool,
         reserved: Option<&mut Reserved>,
-    ) {
+    ) -> bool {
+        if reserved.is_some() && self.has_unknown_failure() {
+            return false;
+        }
         let offset = self.geometry.place(rows);
         let mut changes = Vec::new();
         for (position, bytes) in content.into_iter().enumerate() {
@@ -180,6 +218,7 @@ impl Group {
             Some(self.write_member(slot, disk, offset, data, durable && !is_journaled))
         });
         join_all(writing.collect::<Vec<_>>()).await;
+        true
     }
 
     /// The cheapest way to the parity of a band.
@@ -317,18 +356,25 @@ impl Group {
         let unit = self.geometry.unit(rows);
         let discarding = self.alive().into_iter().map(|(slot, disk)| {
             self.sums.forget(slot, unit..unit + rows.len / UNIT);
-            let discarded = disk.discard(self.geometry.place(rows), rows.len);
-            async move {
-                if discarded.await.is_err() {
-                    self.member_failed(slot, &disk);
-                }
-            }
+            self.space.give_back(slot, stripe);
+            self.discard_member(slot, disk, rows)
         });
         join_all(discarding.collect::<Vec<_>>()).await;
         for position in 0..self.geometry.data() {
             self.unmark(rows, position).await;
         }
         Ok(())
+    }
+
+    /// Giving a part of a file back may take some space too, for what remains of it.
+    pub(super) async fn discard_member(self: &Rc<Self>, slot: usize, disk: Rc<dyn Disk>, rows: Rows) {
+        loop {
+            match disk.discard(self.geometry.place(rows), rows.len).await {
+                Ok(()) => return,
+                Err(DiskError::NoSpace(_)) if self.wait_for_space().await => {}
+                Err(_) => return self.member_failed(slot, &disk),
+            }
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Files and block devices: opened, measured, and worked on by blocking calls (which drivers keep off their thread).
 
+pub mod space;
+
 use crate::FileOptions;
 use rustix::fs::FlockOperation;
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io,
     os::{
         fd::AsRawFd,
@@ -19,25 +21,51 @@ const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 /// What kind of object a path opened as: deallocation differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
+    /// Space is taken as it is written, and given back when it is discarded.
     Regular,
+    /// All of its space is allocated, and stays so.
+    Allocated,
     Block,
 }
 
-/// Opens `path` and extends it where the options ask for that.
+/// Opens `path`, extends it and allocates its space where the options ask for that. A new file that cannot be had as it is
+/// asked for is not left behind.
 pub(crate) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, FileKind)> {
+    let opened = open_there(path, options)?;
+    match prepare(&opened, path, options) {
+        Ok(kind) => Ok((opened, kind)),
+        Err(error) => {
+            if options.create && options.exclusive {
+                // It is of no use; that it could not be removed either would say less than the first error.
+                let _ = fs::remove_file(path);
+            }
+            Err(error)
+        }
+    }
+}
+
+fn open_there(path: &Path, options: &FileOptions) -> io::Result<File> {
     let mut open = OpenOptions::new();
     open.read(options.read).write(options.write);
     if options.create {
         open.create(!options.exclusive).create_new(options.exclusive);
     }
     open.custom_flags(if options.direct { libc::O_DIRECT } else { 0 });
-    let file = open.open(path)?;
+    open.open(path)
+}
+
+fn prepare(file: &File, path: &Path, options: &FileOptions) -> io::Result<FileKind> {
     if options.lock {
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let lock = if options.write {
+            FlockOperation::NonBlockingLockExclusive
+        } else {
+            FlockOperation::NonBlockingLockShared
+        };
+        rustix::fs::flock(file, lock)?;
     }
     let kind = file.metadata()?.file_type();
     if kind.is_block_device() {
-        return Ok((file, FileKind::Block));
+        return Ok(FileKind::Block);
     }
     if !kind.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file or block device"));
@@ -50,7 +78,26 @@ pub(crate) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, File
         file.sync_all()?;
         sync_folder_of(path)?;
     }
-    Ok((file, FileKind::Regular))
+    if !options.allocate {
+        return Ok(FileKind::Regular);
+    }
+    let metadata = file.metadata()?;
+    let lacks_bytes = metadata.len().saturating_sub(space::allocated_bytes(&metadata));
+    if lacks_bytes > 0 {
+        // Some file systems would allocate what they have, and leave others nothing, before they say that it is not enough.
+        if lacks_bytes > space::free_bytes(file)? {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        allocate(file, 0, metadata.len())?;
+        file.sync_all()?;
+    }
+    Ok(FileKind::Allocated)
+}
+
+/// Sees to it that writes to a range find space, without changing what it holds. `Unsupported`: the file system cannot.
+pub(crate) fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, len as i64) })
 }
 
 fn sync_folder_of(path: &Path) -> io::Result<()> {
@@ -66,7 +113,7 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
 
 /// Size in bytes.
 pub(crate) fn size_bytes(file: &File, kind: FileKind) -> io::Result<u64> {
-    if kind == FileKind::Regular {
+    if kind != FileKind::Block {
         return Ok(file.metadata()?.len());
     }
     let mut size: u64 = 0;
@@ -75,11 +122,19 @@ pub(crate) fn size_bytes(file: &File, kind: FileKind) -> io::Result<u64> {
     Ok(size)
 }
 
-/// Deallocates a range so that it reads as zeros; where the device cannot, it is overwritten with zeros.
+/// How `fallocate` makes a range of a regular file read as zeros.
+pub(crate) fn discard_mode(kind: FileKind) -> libc::c_int {
+    let zeros =
+        if kind == FileKind::Allocated { libc::FALLOC_FL_ZERO_RANGE } else { libc::FALLOC_FL_PUNCH_HOLE };
+    zeros | libc::FALLOC_FL_KEEP_SIZE
+}
+
+/// Makes a range read as zeros. Its space is given back, unless all of the file is to stay allocated; where a device cannot
+/// do that, it is overwritten with zeros.
 pub(crate) fn discard(file: &File, kind: FileKind, offset: u64, len: u64) -> io::Result<()> {
     match kind {
-        FileKind::Regular => {
-            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        FileKind::Regular | FileKind::Allocated => {
+            let mode = discard_mode(kind);
             // SAFETY: no memory is passed.
             check(unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, len as i64) })
         }

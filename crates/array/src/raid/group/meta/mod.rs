@@ -6,9 +6,13 @@
 //! is up to date as long as the newest one says that it is a member: whatever followed its failure was not acknowledged
 //! before the failure stood in a newer superblock.
 
+mod found;
+
+pub(crate) use found::{Found, Superblocks, look};
+
 use super::{
     super::{
-        RaidConfig, RaidError, RaidLevel,
+        RaidConfig, RaidLevel,
         config::{Code, Shape},
     },
     bits::Bits,
@@ -16,7 +20,7 @@ use super::{
     journal::Epoch,
 };
 use crate::disk::Disk;
-use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
+use bytes::{BufMut, Bytes, BytesMut};
 use std::ops::Range;
 
 /// Bytes kept for one superblock; there are two.
@@ -94,14 +98,6 @@ pub(crate) enum SlotMetaState {
     Rebuilding(u64),
 }
 
-/// A superblock as it lies on one disk.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    pub(crate) meta: Meta,
-    /// Its place and the id with which it came; none: a spare.
-    pub(crate) own: Option<(usize, u64)>,
-}
-
 impl Meta {
     /// Judges a group of disks and lays it out. `set` tells sets of one name apart.
     pub(crate) fn new(
@@ -141,6 +137,11 @@ impl Meta {
         let regions = geometry.stripes.div_ceil(layout.stripes_per_region);
         (meta.unsynced, meta.unsummed) = (Bits::new(regions), Bits::new(regions));
         meta
+    }
+
+    /// Smallest member when the set was made.
+    pub(crate) fn member_bytes(&self) -> u64 {
+        self.member_bytes
     }
 
     /// Where everything lies. Depends only on what never changes.
@@ -294,118 +295,9 @@ fn put_text(out: &mut BytesMut, text: &str) {
     out.put_slice(text.as_bytes());
 }
 
-/// The newest whole superblock on a disk, if there is one; a disk that cannot be read has none.
-pub(crate) async fn find(disk: &dyn Disk) -> Option<Found> {
-    if disk.size_bytes() < MEMBER_BYTES_MIN {
-        return None;
-    }
-    let read = |copy| disk.read(copy * SUPERBLOCK_BYTES, BytesMut::zeroed(SUPERBLOCK_BYTES as usize));
-    let (first, second) = futures::join!(read(0), read(1));
-    let copies = [first, second].into_iter().flatten().filter_map(|bytes| open(&bytes));
-    copies.max_by_key(|found| found.meta.generation)
-}
-
-fn open(bytes: &[u8]) -> Option<Found> {
-    let len = u32::from_le_bytes(bytes[12..16].try_into().ok()?) as usize;
-    let sealed = bytes.get(..len)?;
-    if len < HEADER_BYTES || &sealed[..8] != MAGIC || sealed[8..12] != VERSION.to_le_bytes() {
-        return None;
-    }
-    let sum = u32::from_le_bytes(sealed[16..20].try_into().ok()?);
-    let computed = crc32c::crc32c_append(crc32c::crc32c(&sealed[..16]), &[0; 4]);
-    if crc32c::crc32c_append(computed, &sealed[HEADER_BYTES..]) != sum {
-        return None;
-    }
-    decode(&mut &sealed[HEADER_BYTES..]).ok()
-}
-
-/// A sealed body that does not decode was written by another program.
-struct Foreign;
-
-impl From<TryGetError> for Foreign {
-    fn from(_: TryGetError) -> Self {
-        Self
-    }
-}
-
-impl From<std::string::FromUtf8Error> for Foreign {
-    fn from(_: std::string::FromUtf8Error) -> Self {
-        Self
-    }
-}
-
-impl From<RaidError> for Foreign {
-    fn from(_: RaidError) -> Self {
-        Self
-    }
-}
-
-fn decode(from: &mut &[u8]) -> Result<Found, Foreign> {
-    let (slot, id) = (from.try_get_u32_le()?, from.try_get_u64_le()?);
-    let own = (slot != u32::MAX).then_some((slot as usize, id));
-    let set = from.try_get_u64_le()?;
-    let name = text(from)?;
-    let level = text(from)?.parse()?;
-    let (chunk, groups) = (from.try_get_u32_le()?, from.try_get_u32_le()?);
-    let (group, block_bytes) = (from.try_get_u32_le()?, from.try_get_u32_le()?);
-    let (member_bytes, generation) = (from.try_get_u64_le()?, from.try_get_u64_le()?);
-    let (epoch, sums_series) = (from.try_get_u64_le()?, from.try_get_u64_le()?);
-    let initialised = from.try_get_u64_le()?;
-    let slots = (0..from.try_get_u32_le()?).map(|_| slot_meta(from)).collect::<Result<Vec<_>, _>>()?;
-    let (unsynced, unsummed) = (bits(from)?, bits(from)?);
-    let mark =
-        |from: &mut &[u8]| Ok((from.try_get_u32_le()?, from.try_get_u64_le()?, from.try_get_u64_le()?));
-    let marks = (0..from.try_get_u32_le()?).map(|_| mark(from)).collect::<Result<Vec<_>, Foreign>>()?;
-    // The first superblocks ended here.
-    let is_journaled = from.try_get_u8().is_ok_and(|flag| flag != 0);
-    let meta = Meta {
-        set,
-        name,
-        level,
-        chunk,
-        groups,
-        group,
-        member_bytes,
-        block_bytes,
-        generation,
-        epoch,
-        sums_series,
-        initialised,
-        slots,
-        unsynced,
-        unsummed,
-        marks,
-        is_journaled,
-    };
-    Ok(Found { meta, own })
-}
-
-fn slot_meta(from: &mut &[u8]) -> Result<SlotMeta, Foreign> {
-    let (name, id) = (text(from)?, from.try_get_u64_le()?);
-    let state = match from.try_get_u64_le()? {
-        u64::MAX => SlotMetaState::InSync,
-        state if state == u64::MAX - 1 => SlotMetaState::Out,
-        done => SlotMetaState::Rebuilding(done),
-    };
-    Ok(SlotMeta { name, id, state })
-}
-
-fn text(from: &mut &[u8]) -> Result<String, Foreign> {
-    let len = from.try_get_u32_le()? as usize;
-    if len > from.len() {
-        return Err(Foreign);
-    }
-    Ok(String::from_utf8(from.copy_to_bytes(len).to_vec())?)
-}
-
-fn bits(from: &mut &[u8]) -> Result<Bits, Foreign> {
-    let words = (0..from.try_get_u32_le()?).map(|_| from.try_get_u64_le()).collect::<Result<Vec<_>, _>>()?;
-    Ok(Bits::from_words(words.len() as u64 * 64, &words))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{found::open, *};
     use crate::disk::MemoryDisk;
     use futures::executor::block_on;
     use std::rc::Rc;
@@ -426,17 +318,34 @@ mod tests {
     #[test]
     fn the_newest_whole_superblock_is_found() {
         let disk = MemoryDisk::new("d0", 8 << 20, 512).unwrap();
-        assert!(block_on(find(&disk)).is_none());
+        assert!(matches!(block_on(look(&disk)), Superblocks::Absent));
         let mut meta = meta();
         for generation in 4..7 {
             meta.generation = generation;
             block_on(disk.write(meta.place(), meta.encode(Some((2, 1))), true)).unwrap();
         }
-        let found = block_on(find(&disk)).unwrap();
+        let newest = || match block_on(look(&disk)) {
+            Superblocks::Whole { found, is_alone } => (found, is_alone),
+            other => panic!("{other:?}"),
+        };
+        let (found, is_alone) = newest();
+        assert!(!is_alone);
         assert_eq!(found.own, Some((2, 1)));
         assert_eq!(found.meta.encode(None), meta.encode(None));
         block_on(disk.write(meta.place(), Bytes::from(vec![1; 512]), true)).unwrap();
-        assert_eq!(block_on(find(&disk)).unwrap().meta.generation, 5);
+        assert_eq!(newest().0.meta.generation, 5);
+        // Damage is told from nothing, and a later version from damage.
+        let mut damaged = meta.encode(None).slice(..512).to_vec();
+        damaged[40] ^= 1;
+        for place in [0, SUPERBLOCK_BYTES] {
+            block_on(disk.write(place, damaged.clone().into(), true)).unwrap();
+        }
+        assert!(matches!(block_on(look(&disk)), Superblocks::Damaged));
+        block_on(disk.write(0, Meta::no_superblocks(), true)).unwrap();
+        let mut later = meta.encode(None).slice(..512).to_vec();
+        later[8] = 2;
+        block_on(disk.write(meta.place(), later.into(), true)).unwrap();
+        assert!(matches!(block_on(look(&disk)), Superblocks::Version(2)));
     }
 
     #[test]

@@ -1,0 +1,1 @@
+"""Disks in files: full, missing, damaged, looked at."""
