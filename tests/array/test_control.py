@@ -72,7 +72,7 @@ def test_every_verb_reaches_the_array(served: Served) -> None:
     for verb, given in fields.items():
         client.do(verb, given)
     assert [command["verb"] for command in array.commands] == list(fields)
-    assert set(fields) | {"replicate", "promote", "demote"} == set(COMMANDS)
+    assert set(fields) | {"replicate", "promote", "demote", "set_access"} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("proof", ["", "Bearer ", "Bearer wrong", "Basic dTpw", "Linerate-Partner name=pair"])
