@@ -164,8 +164,12 @@ def test_the_log_tells_of_space_that_may_run_out_and_that_has(tmp_path: Path) ->
         file = tmp_path / "lab.toml"
         file.write_text(_array(small.inside, "raid5", True), "ascii")
         process, portal = serve(file, "--log-format", "json", enter=small.enter)
+        events = []
         with process:
+            assert process.stderr is not None
             try:
+                while not any(event["event"] == "space_low" for event in events):
+                    events.append(json.loads(process.stderr.readline()))
                 with logged_in(portal, IQN) as session:
                     _write_all(session, 0)
                     small.fill()
@@ -173,7 +177,7 @@ def test_the_log_tells_of_space_that_may_run_out_and_that_has(tmp_path: Path) ->
             finally:
                 process.send_signal(signal.SIGTERM)
                 _, said = process.communicate(timeout=TIMEOUT_S)
-        events = [json.loads(line) for line in said.splitlines()]
+        events += [json.loads(line) for line in said.splitlines()]
         low = next(event for event in events if event["event"] == "space_low")
         assert (low["folder"], low["disks"]) == (str(small.inside), "d0, d1, d2, d3, d4")
         told = [event["disk"] for event in events if event["event"] == "disk_no_space"]
