@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from typing import get_args
 
 import pytest
+from linerate import _core
 from linerate.array import ArrayConfig, example_text, parse_array_text
 from linerate.array.partners import Control, Partner, Replication
-from linerate.array.storage import Disk, Pool, RaidSet, Storage
+from linerate.array.storage import Disk, Level, Pool, RaidSet, Storage, level_fault
 from linerate.errors import UserError
 
 TARGET = '[[targets]]\nname = "iqn.2026-11.lab.linerate:t"\n'
@@ -151,3 +153,32 @@ def test_the_example_shows_every_key_and_works_uncommented() -> None:
     config = parse_array_text(re.sub(r"^# ", "", storage, flags=re.MULTILINE) + TARGET)
     assert isinstance(config, ArrayConfig)
     assert config.storage.raid_sets[0].rebuild_bytes_per_s == 50 << 20
+
+
+@pytest.mark.parametrize("level", get_args(Level))
+def test_both_planes_refuse_the_same_sets(level: Level) -> None:
+    for disks in (*range(1, 10), 12, 32, 33, 64, 66):
+        for groups in (2, 3) if level in ("raid50", "raid60") else (2,):
+            fault = level_fault(level, disks, groups, spares=0)
+            assert _is_served(level, disks, groups) == (fault is None), (
+                f"{disks} disks, {groups} groups: {fault}"
+            )
+
+
+def _is_served(level: Level, disks: int, groups: int) -> bool:
+    names = [f"d{number}" for number in range(disks)]
+    raid_set = {"name": "r", "level": level, "disks": names, "groups": groups}
+    volume = {"lun": 0, "name": "v", "kind": "raid", "raid_set": "r"}
+    config = {
+        "portals": ["127.0.0.1:0"],
+        "targets": [{"name": "iqn.2026-11.lab.linerate:t", "volumes": [volume]}],
+        "storage": {
+            "disks": [{"name": name, "kind": "memory", "size_bytes": 64 << 20} for name in names],
+            "raid_sets": [raid_set],
+        },
+    }
+    try:
+        _core.Array.start(json.dumps(config)).stop()
+    except UserError:
+        return False
+    return True

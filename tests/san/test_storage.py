@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from linerate.array import EmbeddedArray
 from linerate.errors import UserError
-from linerate.lab.keeper.arrays import array_config, storage_config
+from linerate.lab.keeper.arrays import Arrays, array_config, storage_config
 from linerate.san import Storage, parse_topology, tree
 from pydantic import ValidationError
 
@@ -63,10 +64,13 @@ def test_what_eight_disks_hold(level: Any, data: int) -> None:
     ("fields", "message"),
     [
         ({"disks": 7, "sets": 2}, "cannot be divided into 2 sets"),
-        ({"disks": 3, "raid_level": "raid5", "spares": 1}, "raid5 needs 3 disks"),
-        ({"disks": 7, "raid_level": "raid10"}, "needs pairs"),
+        ({"disks": 3, "raid_level": "raid5", "spares": 1}, "RAID 5 needs at least 3 disks; these are 2"),
+        ({"disks": 2, "raid_level": "raid10"}, "RAID 10 needs at least 4 disks"),
+        ({"disks": 7, "raid_level": "raid10"}, "and an even number; these are 7"),
+        ({"disks": 40, "raid_level": "raid6"}, "RAID 6 has at most 32 disks; these are 40"),
+        ({"disks": 4, "raid_level": "raid0", "spares": 1}, "RAID 0 keeps nothing"),
         ({"disks": 7, "raid_level": "raid50"}, "into 2 groups"),
-        ({"disks": 9, "raid_level": "raid60", "groups": 3}, "a group of raid60 needs 4"),
+        ({"disks": 9, "raid_level": "raid60", "groups": 3}, "into 3 groups of at least 4"),
         ({"disks": 4, "chunk_bytes": 12288}, "power of two"),
     ],
 )
@@ -89,6 +93,26 @@ def test_mistakes_are_told_with_their_line(old: str, new: str, message: str) -> 
         parse_topology(SAN.replace(old, new), "mine.toml")
     assert message in caught.value.message
     assert "mine.toml:12" in caught.value.message
+
+
+class _Process:
+    """In place of an array's process."""
+
+    is_ended = False
+
+    def __exit__(self, *_: object) -> None:
+        self.is_ended = True
+
+
+def test_an_array_serves_on_if_it_cannot_have_the_disks_that_are_asked_for() -> None:
+    (array,) = parse_topology(SAN).arrays
+    arrays, process = Arrays([array], {}), _Process()
+    arrays._running = {array.name: cast(EmbeddedArray, process)}
+    assert array.storage is not None
+    with pytest.raises(UserError, match="RAID 10 needs at least 4 disks"):
+        arrays.restart(array.name, array.storage.model_copy(update={"disks": 6, "raid_level": "raid10"}))
+    assert not process.is_ended
+    assert arrays.storages == {array.name: array.storage}
 
 
 def test_the_sets_of_the_data_plane_share_no_disk_and_keep_their_spares_last() -> None:

@@ -39,6 +39,32 @@ _DISKS_MIN: dict[str, int] = {
 }
 """Fewest disks of a set; of each sub-set for RAID 50 and 60."""
 
+_GROUP_DISKS_MAX = 32
+"""Most disks that share parity or copies; of each sub-set for RAID 50 and 60."""
+
+_NESTED = ("raid50", "raid60")
+
+
+def level_fault(level: Level, disks: int, groups: int, spares: int) -> str | None:
+    """Why a RAID set of so many members cannot be of this level; None if it can. `groups` counts for RAID 50 and 60.
+
+    The data plane holds the same limits (`crates/array/src/raid/config.rs`); a test compares both.
+    """
+    least, shown = _DISKS_MIN[level], _shown(level)
+    if level in _NESTED:
+        if disks % groups or disks // groups < least:
+            return f"{disks} disks do not divide into {groups} groups of at least {least}, as {shown} needs"
+        if disks // groups > _GROUP_DISKS_MAX:
+            return f"a group of {shown} has at most {_GROUP_DISKS_MAX} disks; these are {disks // groups}"
+    elif disks < least or (level == "raid10" and disks % 2):
+        even = " and an even number" if level == "raid10" else ""
+        return f"{shown} needs at least {least} disks{even}; these are {disks}"
+    elif level in ("raid1", "raid5", "raid6") and disks > _GROUP_DISKS_MAX:
+        return f"{shown} has at most {_GROUP_DISKS_MAX} disks; these are {disks}"
+    if level == "raid0" and spares:
+        return "RAID 0 keeps nothing from which a spare could be filled"
+    return None
+
 
 def _is_none(value: object) -> bool:
     """What is left out is the data plane's to choose."""
@@ -206,25 +232,13 @@ class Storage(Frozen):
                 )
 
     def _level_fits(self, raid: RaidSet, number: int) -> None:
-        at, disks = ("raid_sets", number, "disks"), len(self.members(raid.disks))
-        least = _DISKS_MIN[raid.level]
-        if raid.level in ("raid50", "raid60"):
-            if disks % raid.groups or disks // raid.groups < least:
-                raise misplaced(
-                    at,
-                    f"{disks} disks do not divide into {raid.groups} groups of at least {least}, "
-                    f"as {_shown(raid.level)} needs",
-                )
-        elif disks < least or (raid.level == "raid10" and disks % 2):
-            even = " and an even number" if raid.level == "raid10" else ""
-            raise misplaced(at, f"{_shown(raid.level)} needs at least {least} disks{even}; these are {disks}")
+        disks, spares = len(self.members(raid.disks)), len(self.members(raid.spares))
+        if (fault := level_fault(raid.level, disks, raid.groups, spares)) is not None:
+            key = "spares" if raid.level == "raid0" and spares else "disks"
+            raise misplaced(("raid_sets", number, key), fault)
         if raid.journal and raid.level in ("raid0", "raid1", "raid10"):
             raise misplaced(
                 ("raid_sets", number, "journal"), f"{_shown(raid.level)} has no parity, and no journal for it"
-            )
-        if raid.level == "raid0" and raid.spares:
-            raise misplaced(
-                ("raid_sets", number, "spares"), "RAID 0 keeps nothing from which a spare could be filled"
             )
 
     def _pools_have_their_sets(self) -> None:

@@ -30,9 +30,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, PositiveInt, WithJsonSchema
 
+from linerate.array.storage import Level
 from linerate.san.model import TEAM_LINKS_MAX, AluaState, Layout, Mtu, Priority, Vlan
 from linerate.san.paths import PATHS_FORM, asked_paths
-from linerate.san.storage import Backing, DiskSector, RaidLevel
+from linerate.san.storage import Backing, DiskSector
 from linerate.san.units import (
     DELAY_FORM,
     RATE_FORM,
@@ -185,7 +186,7 @@ class StorageTable(Frozen):
     """The drive that each behaves like; as fast as memory if not given."""
     disk_sector: DiskSector = 512
     """Logical sector of the disks."""
-    raid_level: RaidLevel = "raid10"
+    raid_level: Level = "raid10"
     sets: PositiveInt = 1
     """RAID sets that the disks are divided into."""
     spares: int = Field(default=0, ge=0)

@@ -11,11 +11,11 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
+from linerate.array.storage import Level, level_fault
 from linerate.workload.spec import Frozen
 from linerate.workload.units import size_text
 
-RaidLevel = Literal["raid0", "raid1", "raid5", "raid6", "raid10", "raid50", "raid60"]
-RAID_LEVELS: tuple[RaidLevel, ...] = get_args(RaidLevel)
+RAID_LEVELS: tuple[Level, ...] = get_args(Level)
 DiskSector = Literal[512, 4096]
 Backing = Literal["raid", "pool"]
 """Whose the volumes are: each a RAID set of its own, or all parts of one pool over all sets."""
@@ -24,7 +24,6 @@ CHUNK_BYTES_MIN, CHUNK_BYTES_MAX = 4 << 10, 1 << 20
 KEPT_BYTES = 64 << 20
 """More than the array keeps of a set for itself: superblocks, journals, a pool's own tables."""
 _PARITY = {"raid0": 0, "raid1": 0, "raid5": 1, "raid6": 2, "raid10": 0, "raid50": 1, "raid60": 2}
-_MEMBERS_MIN = {"raid0": 1, "raid1": 2, "raid5": 3, "raid6": 4, "raid10": 2, "raid50": 6, "raid60": 8}
 _GROUPED = ("raid50", "raid60")
 
 
@@ -39,12 +38,12 @@ class Storage(Frozen):
     """The drive that each behaves like; null: as fast as memory."""
     disk_sector_bytes: DiskSector = 512
     """Logical sector of the disks."""
-    raid_level: RaidLevel = "raid10"
+    raid_level: Level = "raid10"
     sets: PositiveInt = 1
     """RAID sets that the disks are divided into."""
     spares: NonNegativeInt = 0
     """Hot spares of each set: disks that hold nothing until another one fails."""
-    groups: PositiveInt = 2
+    groups: Annotated[int, Field(ge=2, le=32)] = 2
     """Parts of a RAID 50 or 60 set, each with parity of its own; other levels have none."""
     chunk_bytes: Annotated[int, Field(ge=CHUNK_BYTES_MIN, le=CHUNK_BYTES_MAX)] = 64 << 10
     """Consecutive bytes on one disk."""
@@ -82,19 +81,10 @@ class Storage(Frozen):
 
     @model_validator(mode="after")
     def _can_be_built(self) -> Storage:
-        level, members = self.raid_level, self.members
         if self.disks % self.sets:
             raise ValueError(f"{self.disks} disks cannot be divided into {self.sets} sets")
-        if members < _MEMBERS_MIN[level]:
-            raise ValueError(
-                f"{level} needs {_MEMBERS_MIN[level]} disks in each set, spares not counted, not {members}"
-            )
-        if level == "raid10" and members % 2:
-            raise ValueError(f"raid10 needs pairs of disks, not {members} in each set")
-        if level in _GROUPED and members % self.groups:
-            raise ValueError(f"{members} disks of a set cannot be divided into {self.groups} groups")
-        if level in _GROUPED and members // self.groups < _MEMBERS_MIN[level] // 2:
-            raise ValueError(f"a group of {level} needs {_MEMBERS_MIN[level] // 2} disks")
+        if (fault := level_fault(self.raid_level, self.members, self.groups, self.spares)) is not None:
+            raise ValueError(fault)
         if self.chunk_bytes & (self.chunk_bytes - 1):
             raise ValueError(f"a chunk is a power of two, not {self.chunk_bytes} bytes")
         return self

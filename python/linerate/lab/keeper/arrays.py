@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from pydantic import ValidationError
+
 from linerate.array import ArrayConfig, EmbeddedArray, Portal, PortalGroup
 from linerate.errors import HostError, UserError
 from linerate.lab.keeper.nodes import Node
@@ -92,18 +94,26 @@ class Arrays:
         if not self._arrays:
             return
         with ThreadPoolExecutor(len(self._arrays)) as pool:
-            started = pool.map(self._started, self._arrays.values())
+            configs = [array_config(array) for array in self._arrays.values()]
+            started = pool.map(self._started, self._arrays, configs)
             self._running = dict(zip(self._arrays, started, strict=True))
 
     def restart(self, name: str, storage: Storage) -> Storage:
-        """Ends an array's process and starts one with other disks. Raises HostError; then the old ones serve."""
+        """Ends an array's process and starts one with other disks. Raises HostError, and UserError for disks that form
+        no such sets; then the old ones serve."""
         before = self._arrays[name]
         wanted = before.model_copy(update={"storage": storage})
+        try:
+            config = array_config(wanted)
+        except ValidationError as error:
+            raise UserError(
+                f"array {name}: {error.errors()[0]['msg']}", "change the array's storage"
+            ) from error
         self._running.pop(name).__exit__(None, None, None)
         try:
-            self._running[name] = self._started(wanted)
+            self._running[name] = self._started(name, config)
         except (HostError, UserError):
-            self._running[name] = self._started(before)
+            self._running[name] = self._started(name, array_config(before))
             raise
         self._arrays[name] = wanted
         return storage
@@ -126,7 +136,7 @@ class Arrays:
         """Has an array carry out a management command. Raises what it refuses it with."""
         return self._running[name].manage(verb, **fields)
 
-    def _started(self, array: Array) -> EmbeddedArray:
+    def _started(self, name: str, config: ArrayConfig) -> EmbeddedArray:
         # Only this thread moves, and its child is born where it is.
-        with self._nodes[array.name].visit():
-            return EmbeddedArray(array_config(array)).__enter__()
+        with self._nodes[name].visit():
+            return EmbeddedArray(config).__enter__()
