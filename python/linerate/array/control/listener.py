@@ -88,7 +88,7 @@ class Listener(uvicorn.Server):
     def _admit(self, connection: _Connection) -> bool:
         stays, leaving = self._admission.enter(connection.peer, connection)
         if leaving is not None:
-            _tell_refusal(self.name, leaving.peer, "it holds connections on which it asks nothing")
+            _tell_refusal(self.name, leaving.peer, "it holds connections without a request")
             leaving.drop()
         if not stays:
             _tell_refusal(self.name, connection.peer, "too many requests at a time")
