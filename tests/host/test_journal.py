@@ -54,7 +54,7 @@ def test_what_was_applied_inside_a_lab_that_is_gone_is_named_and_dropped(
     assert main(["host", "restore"]) == 0
     assert capsys.readouterr().out == "mtu of lo: its device or network namespace is gone\n"
     assert main(["host", "restore"]) == 0
-    assert capsys.readouterr().out == "everything stands as it was\n"
+    assert capsys.readouterr().out == "all settings are as they were\n"
     assert not default_journal().exists()
 
 
@@ -137,7 +137,7 @@ def test_a_take_back_that_did_not_hold_is_told_and_stays_in_the_journal(
     with Journal(tmp_path / "journal") as journal:
         monkeypatch.setattr(LinkNumber, "write", refused_on_p1)
         monkeypatch.setattr(LinkNumber, "restore", lambda *_: None)
-        with pytest.raises(HostError, match="mtu of p0: stands at 4000, not at 1500 again"):
+        with pytest.raises(HostError, match="mtu of p0: is 4000, not 1500 again"):
             apply(namespace.target, {"mtu": 4000}, journal)
         monkeypatch.undo()
         assert [change.device for change in journal.pending] == ["p0"]

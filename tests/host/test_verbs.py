@@ -86,7 +86,7 @@ def test_apply_then_restore(linerate: Verbs, tmp_path: Path) -> None:
         "mtu of p1: back at 1500",
         "mtu of p0: back at 1500",
     ]
-    assert linerate("restore").out == "everything stands as it was\n"
+    assert linerate("restore").out == "all settings are as they were\n"
     assert [path for path in (tmp_path / "state").rglob("*") if not path.is_dir()] == []
 
 
@@ -103,7 +103,7 @@ def test_restore_finds_the_journal_of_whoever_was_killed(
     assert linerate("apply", "ecn=on").code == 0
     back = linerate("restore")
     assert sorted(back.out.splitlines()) == ["ecn: back at passive", "mtu of p0: back at 1500"]
-    assert linerate("restore").out == "everything stands as it was\n"
+    assert linerate("restore").out == "all settings are as they were\n"
 
 
 @pytest.mark.parametrize("study_first", [True, False])

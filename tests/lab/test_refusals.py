@@ -194,7 +194,7 @@ def _as_nobody(code: str, *words: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("how", "says"), [("serving", "a process of user 65534"), ("silent", "which serves nobody")]
+    ("how", "says"), [("serving", "a process of user 65534"), ("silent", "which does not answer")]
 )
 def test_a_name_that_another_user_holds_is_no_lab(topology_file: Path, how: str, says: str) -> None:
     name = unique(f"squatted-{how}")

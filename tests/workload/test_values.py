@@ -86,7 +86,7 @@ def test_a_descending_range_is_an_error_that_says_what_vdbench_does() -> None:
     ("text", "message"),
     [
         ("(10-100)", "the range 10-100 has no step | write (first-last,step)"),
-        ("(1,64,d)", "d stands behind a range | write (1-64,d), not (1,64,d)"),
+        ("(1,64,d)", "d comes after a range | write (1-64,d), not (1,64,d)"),
         ("(1-10,0)", "the step 0 is not above 0"),
         ("(0-64,d)", "doubling and halving need numbers above 0"),
         ("(1-1000000,1)", "more than 10240 values"),

@@ -224,4 +224,4 @@ def stands_otherwise(hand: Hand, change: Change) -> Refusal | None:
         return None
     text = hand.setting.text
     now = found.why if found.value is None else text(found.value)
-    return Refusal(change.setting, change.device, f"stands at {now}, not at {text(change.before)} again")
+    return Refusal(change.setting, change.device, f"is {now}, not {text(change.before)} again")

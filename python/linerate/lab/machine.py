@@ -91,7 +91,7 @@ def _probe_here() -> list[Probed]:
             ),
             _tried(
                 "receive threads",
-                "CPU of receiving is charged to the receiver; else it falls on whoever sent",
+                "CPU of receiving is charged to the receiver; else it is charged to the sender",
                 lambda: _receive(switch, host),
             ),
             _tried("TAP", "the user fabric", lambda: os.close(os.open(_TAP_DEVICE, os.O_RDWR))),

@@ -64,7 +64,7 @@ def _sizes(value: object) -> SizeMix | SizeRange:
             raise ValueError('write { min = "4k", max = "64k", align = "4k" }')
         low, high, align = (_io_size(value.get(key, _SECTOR_BYTES)) for key in ("min", "max", "align"))
         if low > high or high // align * align < low:
-            raise ValueError("no multiple of align lies between min and max")
+            raise ValueError("no multiple of align is between min and max")
         return SizeRange(min_bytes=low, max_bytes=high, align_bytes=align)
     return SizeMix.one(_io_size(value))
 
@@ -93,7 +93,7 @@ def _region(value: object) -> Region:
             raise ValueError(wrong)
         start, end = (float(limit) for limit in limits)
     if not 0 <= start < end or (unit == "percent" and (start >= 100 or end > 200 or end - start > 100)):
-        raise ValueError("the start lies below the end; in percent the end may wrap beyond 100")
+        raise ValueError("the start must be below the end; in percent the end may wrap beyond 100")
     return Region(unit=unit, start=start, end=end)
 
 

@@ -71,7 +71,7 @@ def _tell(outcome: Restored, *, json: bool, quiet: bool) -> None:
     for change in outcome.gone:
         typer.echo(f"{_place(change)}: its device or network namespace is gone")
     if not (quiet or outcome.restored or outcome.gone or outcome.failed):
-        typer.echo("everything stands as it was")
+        typer.echo("all settings are as they were")
 
 
 def _object(change: Change) -> dict[str, object]:

@@ -71,7 +71,7 @@ Quick = Annotated[
     bool, Option("--quick", help="A study with its times and blocks scaled down; says what it costs.")
 ]
 Blocks = Annotated[
-    int | None, Option(metavar="N", min=1, help="A study in so many blocks, whatever its file says.")
+    int | None, Option(metavar="N", min=1, help="A study in so many blocks instead of its file's number.")
 ]
 
 _VIRTUAL = "Compute the runs on the modelled disks of this array file: no network, minutes in seconds."

@@ -28,7 +28,7 @@ def host_lines(study: Study, san: San) -> Iterator[str]:
         yield f"  volumes {', '.join(shown)}"
         yield from (f"  load {text}" for text in _loads(study, san, host))
     if not runs_here(san):
-        where = san.control_address or "the address that its name stands for"
+        where = san.control_address or "the address of its name"
         yield f"this machine gathers at {where}; hosts connect to it, and it to them"
 
 

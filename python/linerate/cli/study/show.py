@@ -34,7 +34,7 @@ def certainty_text(study: Study) -> str:
     blocks = study.repeat.blocks_max
     if blocks < 6:
         return (
-            f"{blocks} blocks show large effects only: few blocks make wide intervals, and what lies near the "
+            f"{blocks} blocks show large effects only: few blocks make wide intervals, and what is near the "
             f"{study.margin:.0%} margin stays undecided (6 blocks decide most of it)"
         )
     return (

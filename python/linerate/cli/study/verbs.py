@@ -24,7 +24,7 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="A study file, or the 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A study directory.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Scale times and blocks down, and say what it costs.")]
 Blocks = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Run so many blocks, whatever the file says.")
+    int | None, typer.Option(metavar="N", min=1, help="Run so many blocks instead of the file's number.")
 ]
 MoreBlocks = Annotated[
     int | None,

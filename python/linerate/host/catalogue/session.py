@@ -11,7 +11,7 @@ from linerate.host.windows.knob import Initiator, InterfaceValue
 _RECORD = "node.session.iscsi."
 _CONNECTION = "node.conn[0].iscsi."
 _LENGTH_MOST = (1 << 24) - 1
-_AGREED = "it is asked for at login; what was agreed stands with the sessions of each run"
+_AGREED = "it is asked for at login; what was agreed is listed with the sessions of each run"
 
 SETTINGS = (
     Setting(

@@ -52,7 +52,7 @@ SETTINGS = (
         linux=SysctlNumber("net.ipv4.tcp_rmem", 1),
         names=Names(linux="net.ipv4.tcp_rmem (second value)"),
         unproven=(
-            "a session with a buffer size of its own does not take it; what each got stands with the "
+            "a session with a buffer size of its own does not take it; what each got is listed with the "
             "sessions of each run"
         ),
         doc="""The receive buffer that a new connection starts with; its first window is about half of it.

@@ -58,7 +58,7 @@ def apply_script(values: Mapping[str, Value], ports: Iterable[str]) -> str:
     for setting, knob in settings:
         value = values[setting.name]
         lines += ["", f"# {setting.title}: {setting.name} = {setting.text(value)}", *knob.apply(value)]
-    lines += ["", "# What stands now"]
+    lines += ["", "# The values now"]
     for _, knob in settings:
         lines += knob.verify()
     return "\n".join(lines) + "\n"

@@ -167,7 +167,7 @@ def _listen(name: str) -> socket.socket:
         if uid == os.geteuid():
             what = f"a lab named {name} is up already"
             raise UserError(what, "linerate lab down, or choose another name") from error
-        whose = f"a process of user {uid}" if uid is not None else "another process, which serves nobody,"
+        whose = f"a process of user {uid}" if uid is not None else "another process, which does not answer,"
         raise UserError(f"{whose} holds the lab name {name}", "choose another name: --name") from error
     return listener
 

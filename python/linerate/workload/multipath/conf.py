@@ -126,7 +126,7 @@ def _effective(root: _Section, shown: str, problems: Problems) -> dict[str, _Ent
     """The keys in force: defaults below the device, that below overrides, those below the multipath."""
     by_rank: dict[str, dict[str, _Entry]] = {}
     for key, entry in root.entries.items():
-        problems.error(entry.place, f"{key} stands outside of any section", "put it into defaults { }")
+        problems.error(entry.place, f"{key} is outside of any section", "put it into defaults { }")
     for section in root.sections:
         if section.name in ("defaults", "overrides"):
             by_rank.setdefault(section.name, {}).update(section.entries)
@@ -162,7 +162,7 @@ def _only_one(section: _Section, problems: Problems) -> dict[str, _Entry]:
         what = f"{section.name}: {len(telling)} sections say how paths are used"
         problems.error(telling[1].place, what, f"leave the one of the tested array in {section.name} {{ }}")
     for key, entry in section.entries.items():
-        problems.error(entry.place, f"{key} stands outside of a section in {section.name}", "mend the file")
+        problems.error(entry.place, f"{key} is outside of a section in {section.name}", "mend the file")
     return {key: entry for one in section.sections for key, entry in one.entries.items()}
 
 

@@ -36,7 +36,7 @@ may come to 10,000 runs.
 
 ## Strict and lenient reading
 
-Strict reading is vdbench's own, surprises included. Whatever follows the first blank of a line is a comment, and a line
+Strict reading is vdbench's own, surprises included. All text after the first blank of a line is a comment, and a line
 that then ends with a comma goes on in the next line: `wd=wd1, sd=sd1` is `wd=wd1,` glued to the line below. Parameter
 files in papers often have blanks after their commas and would not run as printed.
 

@@ -209,7 +209,7 @@ class _Expander:
         for pattern in patterns:
             if "*" in pattern[:-1]:
                 self._problems.error(
-                    place, f"{kind}={pattern}: a * stands at the end only", f"write {kind}={kind}*"
+                    place, f"{kind}={pattern}: a * may be at the end only", f"write {kind}={kind}*"
                 )
                 continue
             found = [name for name in known if matches(pattern, name)]

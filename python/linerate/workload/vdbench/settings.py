@@ -409,7 +409,7 @@ def _sizes(fields: Fields) -> Sizes:
     low, high, align = map(int, numbers)
     if low <= high // align * align:
         return SizeRange(min_bytes=low, max_bytes=high, align_bytes=align)
-    fields.wrong(value, "no size lies between min and max", f"write {_SIZE_FORMS}")
+    fields.wrong(value, "no size is between min and max", f"write {_SIZE_FORMS}")
     return default
 
 
@@ -431,7 +431,7 @@ def read_rd(instance: Instance, problems: Problems) -> Rd:
     rates = fields.value("iorate")
     for rate in rates.numbers if rates else ():
         if rates and (rate == 0 or rate < -1000 or rate > RATE_IOPS_MAX):
-            fields.wrong(rates, "a rate lies above 0 and below 1e9", "write iorate=n, max, curve or n%")
+            fields.wrong(rates, "a rate must be above 0 and below 1e9", "write iorate=n, max, curve or n%")
     curve = fields.value("curve")
     points = tuple(abs(p) for p in curve.numbers) if curve else (10, 50, 70, 80, 90, 100)
     if curve and not all(0 < p <= 1000 for p in points):

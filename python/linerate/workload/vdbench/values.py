@@ -103,7 +103,7 @@ class _ValueReader:
                 numbers += self._range(first, last, items[index])
                 index += 1
             elif item.lower() == "d":
-                raise BadValueError("d stands behind a range", "write (1-64,d), not (1,64,d)")
+                raise BadValueError("d comes after a range", "write (1-64,d), not (1,64,d)")
             else:
                 numbers.append(self._number(item))
             if len(numbers) > _MOST_VALUES:

@@ -156,7 +156,7 @@ Set-ItemProperty -Path (Get-InitiatorKey) -Name MaxBurstLength -Type DWord -Valu
 # Largest data segment: max_recv_data_segment_bytes = 65536
 Set-ItemProperty -Path (Get-InitiatorKey) -Name MaxRecvDataSegmentLength -Type DWord -Value 65536
 
-# What stands now
+# The values now
 foreach ($Port in $Ports) {
     (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TCPChecksumOffloadIPv4') | Format-Table Name, DisplayName, DisplayValue
     (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TCPChecksumOffloadIPv6') | Format-Table Name, DisplayName, DisplayValue

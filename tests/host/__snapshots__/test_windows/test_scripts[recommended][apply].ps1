@@ -40,7 +40,7 @@ foreach ($Port in $Ports) {
     Set-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*FlowControl' -RegistryValue 3
 }
 
-# What stands now
+# The values now
 foreach ($Port in $Ports) {
     (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*JumboPacket') | Format-Table Name, DisplayName, DisplayValue
 }
