@@ -301,7 +301,8 @@ fn flood(mut raw: Raw, stop: &AtomicBool) -> u64 {
 }
 
 fn resets(addr: SocketAddr, isid: u16, stop: &AtomicBool) -> u64 {
-    let mut raw = ready(addr, isid, "InitialR2T=Yes\0ImmediateData=No\0").unwrap();
+    // The others reset meanwhile, so a unit attention may always be pending.
+    let mut raw = login(addr, isid, "InitialR2T=Yes\0ImmediateData=No\0").unwrap();
     let mut number = 0;
     again(stop, || {
         number += 1;
