@@ -134,7 +134,7 @@ class Chap(Frozen):
     algorithms: tuple[Literal["sha3-256", "sha256", "sha1", "md5"], ...] = Field(
         default=("sha3-256", "sha256", "sha1", "md5"), min_length=1
     )
-    """Hashes that are taken, best first: the first one that the initiator has, too, is used."""
+    """Hashes that are admitted: the first one of the initiator's list that is among them is used."""
     user: str = Field(min_length=1)
     secret: Secret
     """12 to 255 bytes (RFC 7143 section 9.2.1), random ones."""

@@ -89,11 +89,10 @@ impl TargetAuth {
     ) -> Result<TargetEvent, LoginRefusal> {
         let offered = value(pairs, "CHAP_A").ok_or(LoginRefusal::Missing("CHAP_A"))?;
         let ours = self.chap.as_ref().map_or(&[][..], ChapConfig::algorithms);
-        let is_offered = |wanted: &Algorithm| {
-            offered.split(',').any(|code| number(code).and_then(Algorithm::from_code) == Some(*wanted))
-        };
-        // Any of the list may be answered (RFC 7143 section 12.1.3), and initiators list the weakest first.
-        let Some(algorithm) = ours.iter().copied().find(is_offered) else {
+        // The initiator lists them in its order of preference (RFC 7143 section 12.1.3), and the first one that is
+        // supported is the answer (6.2.1). Some initiators list algorithms that they cannot compute.
+        let mut listed = offered.split(',').filter_map(|code| number(code).and_then(Algorithm::from_code));
+        let Some(algorithm) = listed.find(|algorithm| ours.contains(algorithm)) else {
             out.push("CHAP_A", REJECT);
             return Err(LoginRefusal::Authentication("no common CHAP algorithm"));
         };

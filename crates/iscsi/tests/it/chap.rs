@@ -30,14 +30,14 @@ fn chosen(offered: &[Algorithm], taken: &[Algorithm]) -> Result<u32, LoginStatus
 }
 
 #[test]
-fn the_target_takes_the_best_algorithm_that_both_have() {
+fn the_target_takes_the_first_of_the_initiators_algorithms_that_it_admits() {
     use Algorithm::{Md5, Sha1, Sha3_256, Sha256};
     let all = [Sha3_256, Sha256, Sha1, Md5];
     assert_eq!(all, Algorithm::ALL, "best first");
     let weakest_first = [Md5, Sha1, Sha256, Sha3_256];
-    assert_eq!(chosen(&weakest_first, &all), Ok(8), "the order of the array file decides");
-    assert_eq!(chosen(&all, &weakest_first), Ok(5));
-    assert_eq!(chosen(&[Md5, Sha256], &all), Ok(7));
+    assert_eq!(chosen(&weakest_first, &all), Ok(5), "the initiator's order decides");
+    assert_eq!(chosen(&all, &weakest_first), Ok(8));
+    assert_eq!(chosen(&[Md5, Sha256], &[Sha3_256, Sha256]), Ok(7), "MD5 is not admitted");
     assert_eq!(chosen(&[Md5, Sha1], &[Sha256, Sha1]), Ok(6));
     let refused = Err(LoginStatus::AUTHENTICATION_FAILED);
     assert_eq!(
