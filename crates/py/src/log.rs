@@ -1,4 +1,4 @@
-//! What the arrays of this process report, for whoever writes it down.
+//! What the arrays of this process report, for a log.
 
 use crate::errors::{blamed, refused_json};
 use linerate_load::Blame;

@@ -43,7 +43,7 @@ impl Target {
         self.initiators.as_ref().is_none_or(|names| names.iter().any(|name| name.matches(initiator)))
     }
 
-    /// Whether whoever logs in is known to the target's owner: by name, or by a proof.
+    /// Whether the initiator that logs in is known to the target's owner: by name, or by a proof.
     pub(crate) fn knows_initiators(&self) -> bool {
         self.initiators.is_some() || self.chap.is_some()
     }

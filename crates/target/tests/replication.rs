@@ -55,7 +55,7 @@ impl Site {
         Disk::open(EpollDriver::new().unwrap(), &address, &options, &Credentials::default()).unwrap()
     }
 
-    /// Who writes where a copy goes, as the one that it is for or as somebody else.
+    /// Who writes where a copy goes, as the one that it is for or as another one.
     fn sender(&self, access: &Value, secret: &str) -> Result<Disk<EpollDriver>, ToolError> {
         let target = access["target"].as_str().unwrap().to_owned();
         let portal = PortalAddress::parse(&self.portal()).unwrap();

@@ -72,7 +72,7 @@ class EventLog:
 
     def __enter__(self) -> Self:
         """Begins to write."""
-        # Whatever becomes of the standard error of this process: lines never go to a file that takes its number.
+        # Also if standard error of this process is closed: lines never go to a file that takes its number.
         self._descriptor = os.dup(self._descriptor)
         logging.getLogger().addHandler(self._handler)
         logging.getLogger("linerate").setLevel(_NUMBER[self._level])

@@ -86,7 +86,7 @@ class Plan:
         return map(self.block, range(1, self.study.repeat.blocks_max + 1))
 
     def too_long(self, blocks: int) -> str | None:
-        """What is wrong with so many blocks, if they come to more runs than anybody waits for."""
+        """What is wrong with so many blocks, if they come to more runs than the limit."""
         runs = len(self.block(1))
         if runs * blocks <= RUNS_MAX:
             return None

@@ -16,7 +16,7 @@ from typing import Literal
 from linerate.workload.spec import RATE_IOPS_MAX, OpenArrival, RunSpec, StreamSpec
 
 RUNS_MAX = 10_000
-"""Runs of one plan: a week of runs of a minute. Lists that are multiplied come to more than anybody waits for."""
+"""Runs of one plan: a week of runs of a minute. Lists that are multiplied soon come to years."""
 UNCONTROLLED = "Uncontrolled MAX"
 CONTROLLED = "Controlled MAX"
 

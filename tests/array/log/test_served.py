@@ -156,7 +156,7 @@ def test_an_array_serves_whatever_becomes_of_its_standard_error(tmp_path: Path) 
     reading, writing = os.pipe()
     with _served(tmp_path, "--log-level", "debug", stderr=writing) as (process, portal):
         os.close(writing)
-        # Nobody reads, and then nobody can.
+        # The pipe is full, and then closed.
         for _ in range(300):
             with Wire(portal) as wire:
                 assert wire.login_at_once(f"{HOST}-{'x' * 180}", f"{IQN}.none") == 0x0203

@@ -109,7 +109,7 @@ def test_one_question_is_for_all_runs(folder: Path, image: Path, monkeypatch: py
         found = laboratory.measure(study.workloads[0], folder / f"run{number}", {})
         assert found.values["iops"] > 0
     assert len(asked) == 1
-    make_ext4(image)  # somebody else, between two runs
+    make_ext4(image)  # another program, between two runs
     with pytest.raises(UserError, match="ext4 file system"):
         laboratory.measure(study.workloads[0], folder / "run2", {})
     laboratory.close()

@@ -25,7 +25,7 @@
 //! that it receives takes the token away before it touches a volume (`receiver.rs`). So a primary that was demoted by
 //! mistake is promoted again without loss.
 //!
-//! Force takes no token from anybody: it makes a second one. The array that is demoted after that loses its own with the
+//! Force takes no token away: it makes a second one. The array that is demoted after that loses its own with the
 //! first copy that it receives. Until then both may have one, so an array with a token of its own has the partner stand
 //! back first, and is promoted only if neither role nor token have changed here since it asked (`seen`): when both ask each
 //! other at once, neither is.
@@ -50,7 +50,7 @@ pub enum Promotion {
         /// The partner's newest point, which has to be here.
         point: Option<String>,
     },
-    /// Without asking anybody.
+    /// Without asking the partner.
     Force,
 }
 

@@ -164,7 +164,7 @@ pub(crate) fn data_and_end_that_came_together_are_both_seen<D: Driver<Socket = T
     }
 }
 
-/// Whatever else is to be done is done between two handfuls of a flood.
+/// All other work is done between two handfuls of a flood.
 pub(crate) fn a_flood_of_connections_comes_in_handfuls<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {
     let (_, addr) = bench.listen(localhost());
     let peers: Vec<_> = (0..300).map(|_| TcpStream::connect(addr).unwrap()).collect();

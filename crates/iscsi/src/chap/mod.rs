@@ -111,7 +111,8 @@ impl Secret {
         Secret(bytes.into())
     }
 
-    /// Whether it may protect a target (RFC 7143 section 9.2.1: whoever knows one exchange may try secrets in private, so
+    /// Whether it may protect a target (RFC 7143 section 9.2.1: a listener that knows one exchange may try secrets in
+    /// private, so
     /// less than 96 bits need `IPsec`, which nothing here can verify).
     pub fn check(&self) -> Result<(), SecretError> {
         match self.0.len() {

@@ -36,7 +36,7 @@ struct Task {
 struct Block {
     /// Writes to it that are under way.
     writers: u32,
-    /// Two writes were under way at once, so nobody knows which came last.
+    /// Two writes were under way at once, so it is unknown which came last.
     mixed: bool,
     fill: Option<u64>,
 }

@@ -15,7 +15,7 @@ pub(crate) use proofs::{Attempt, Claim, Proofs, Turn};
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Names a connection from its arrival to its end, on whichever worker; ascending, never reused.
+/// Names a connection from its arrival to its end, on all workers; ascending, never reused.
 pub(crate) type Ticket = u64;
 
 /// Where connections come from: an IPv4 address, or the network of an IPv6 address, which one host may fill alone.

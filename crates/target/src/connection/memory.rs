@@ -143,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// The same, whichever task it is.
+    /// The same for any task.
     pub(super) fn retract_all<D: Driver>(&mut self, core: &mut Core<D>) {
         if let Some(task) = self.inbound.direct_task() {
             self.retract(core, task);

@@ -10,7 +10,7 @@ use std::{
 const WINDOW_S: f64 = 10.0;
 /// Events of one kind and peer in that time.
 const PER_PEER: u64 = 10;
-/// Events of one kind in that time, whoever they concern.
+/// Events of one kind in that time, of all peers together.
 const PER_KIND: u64 = 200;
 /// Kinds and peers that are told apart; beyond that only kinds are.
 const COUNTS_MAX: usize = 4096;

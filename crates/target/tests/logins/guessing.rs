@@ -1,4 +1,4 @@
-//! Whoever guesses CHAP secrets gets few tries, however many connections it opens; no one else waits for it.
+//! An address that guesses CHAP secrets gets few tries over all its connections; other addresses do not wait for it.
 
 use crate::support::{
     Client,

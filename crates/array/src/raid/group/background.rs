@@ -208,7 +208,7 @@ impl Group {
     }
 
     /// After a power cut copies may differ, and parity may tell of older data. What a host has read must be there after the
-    /// next cut, whichever disk that takes along: first all are made to agree, for good. If a thin member has no space for
+    /// next cut, also if a disk fails with it: first all are made to agree, for good. If a thin member has no space for
     /// that, reads go on without.
     pub(super) async fn make_sure(self: &Rc<Self>, stripe: u64) {
         while self.regions.is_unsure(stripe) && !self.has_failed.get() {
