@@ -11,7 +11,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from linerate.array.storage import Level, level_fault
+from linerate.array.storage import CHUNK_MAX_BYTES, CHUNK_MIN_BYTES, Level, level_fault
 from linerate.workload.spec import Frozen
 from linerate.workload.units import size_text
 
@@ -20,7 +20,6 @@ DiskSector = Literal[512, 4096]
 Backing = Literal["raid", "pool"]
 """Whose the volumes are: each a RAID set of its own, or all parts of one pool over all sets."""
 
-CHUNK_BYTES_MIN, CHUNK_BYTES_MAX = 4 << 10, 1 << 20
 KEPT_BYTES = 64 << 20
 """More than the array keeps of a set for itself: superblocks, journals, a pool's own tables."""
 _PARITY = {"raid0": 0, "raid1": 0, "raid5": 1, "raid6": 2, "raid10": 0, "raid50": 1, "raid60": 2}
@@ -45,7 +44,7 @@ class Storage(Frozen):
     """Hot spares of each set: disks that hold nothing until another one fails."""
     groups: Annotated[int, Field(ge=2, le=32)] = 2
     """Parts of a RAID 50 or 60 set, each with parity of its own; other levels have none."""
-    chunk_bytes: Annotated[int, Field(ge=CHUNK_BYTES_MIN, le=CHUNK_BYTES_MAX)] = 64 << 10
+    chunk_bytes: Annotated[int, Field(ge=CHUNK_MIN_BYTES, le=CHUNK_MAX_BYTES)] = 64 << 10
     """Consecutive bytes on one disk."""
     sector_bytes: DiskSector = 512
     """Logical sector that hosts see."""

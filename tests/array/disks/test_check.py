@@ -39,11 +39,6 @@ size = "8m"
 """
 
 
-@pytest.fixture(autouse=True)
-def own_state(state: Path) -> None:
-    """Arrays of this test are found by its verbs only."""
-
-
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
     """The file of an array that has served."""

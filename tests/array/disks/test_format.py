@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.array.disks.arrays import array_text
 from tests.array.disks.reader import UNIT, contents, groups_of, pool
 from tests.array.disks.wire import BLOCK, logged_in
 from tests.array.serving import serving
@@ -17,34 +18,9 @@ DISKS = {"raid0": 3, "raid1": 2, "raid5": 4, "raid6": 5, "raid10": 4, "raid50": 
 PLACES = (0, 1 << 20, (3 << 20) + 4096)
 
 
-@pytest.fixture(autouse=True)
-def own_state(state: Path) -> None:
-    """Arrays of this test are found by its verbs only."""
-
-
 def _array(level: str, volume: str, pools: str = "") -> str:
-    return f"""\
-name = "format"
-portals = ["127.0.0.1:0"]
-[[storage.disks]]
-name = "d"
-kind = "file"
-path = "d.img"
-size = "8m"
-sparse = true
-count = {DISKS[level]}
-[[storage.raid_sets]]
-name = "r0"
-level = "{level}"
-disks = ["d"]
-initialise = "assume_clean"
-{pools}[[targets]]
-name = "{IQN}"
-[[targets.volumes]]
-lun = 0
-name = "v0"
-{volume}
-"""
+    disks = f'path = "d.img"\nsize = "8m"\nsparse = true\ncount = {DISKS[level]}'
+    return array_text("format", IQN, disks, level, volume, pools)
 
 
 def _pattern(number: int) -> bytes:

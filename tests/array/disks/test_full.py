@@ -12,6 +12,7 @@ import pytest
 from linerate.array.control import ControlClient, find
 from linerate.array.control.report import ArrayReport, FileSystemReport
 
+from tests.array.disks.arrays import array_text
 from tests.array.disks.small import Small, small_file_system
 from tests.array.disks.wire import BLOCK, Initiator, logged_in
 from tests.array.serving import fine, serve, serving
@@ -25,35 +26,11 @@ WRITTEN = 4 << 20
 SIZE_MIB = 160
 
 
-@pytest.fixture(autouse=True)
-def own_state(state: Path) -> None:
-    """Arrays of this test are found by its verbs only."""
-
-
 def _array(folder: Path, level: str, pool: bool, disks: str = 'size = "40m"\nsparse = true') -> str:
     volume = 'kind = "pool"\npool = "p0"\nsize = "100m"' if pool else 'kind = "raid"\nraid_set = "r0"'
     pools = '[[storage.pools]]\nname = "p0"\nraid_sets = ["r0"]\n' if pool else ""
-    return f"""\
-name = "full"
-portals = ["127.0.0.1:0"]
-[[storage.disks]]
-name = "d"
-kind = "file"
-path = "{folder}/d.img"
-{disks}
-count = 5
-[[storage.raid_sets]]
-name = "r0"
-level = "{level}"
-disks = ["d"]
-initialise = "assume_clean"
-{pools}[[targets]]
-name = "{IQN}"
-[[targets.volumes]]
-lun = 0
-name = "v0"
-{volume}
-"""
+    placed = f'path = "{folder}/d.img"\n{disks}\ncount = 5'
+    return array_text("full", IQN, placed, level, volume, pools)
 
 
 def _pattern(number: int) -> bytes:

@@ -56,11 +56,6 @@ size = "1m"
 PATTERN = bytes(range(256)) * 256
 
 
-@pytest.fixture(autouse=True)
-def own_state(state: Path) -> None:
-    """Arrays of this test are found by its verbs only."""
-
-
 @pytest.fixture
 def served_once(tmp_path: Path) -> Path:
     """The folder of an array that has served, with something on its volumes."""
