@@ -66,7 +66,7 @@ fuzz-smoke: ## the fuzz targets' bodies over random bytes on the stable toolchai
 
 sim: ## initiator, array and its disks under a virtual clock, RUNS seeds of each kind; SEED=n replays one
 	LINERATE_SIM_SEED=$(SEED) LINERATE_SIM_RUNS=$(if $(SEED),,$(RUNS)) \
-	cargo test --locked --release -p linerate-sim -p linerate-array \
+	cargo test --locked --release -p linerate-sim -p linerate-storage \
 	  --test pair --test multipath --test model --test replica -- --nocapture
 
 mutants: dev ## take each guard of the array away once: some seed of its models must fail (an hour; ARGS=WORD for some)

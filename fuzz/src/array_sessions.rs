@@ -3,8 +3,8 @@
 //! others may be left.
 
 use linerate_io::{Buffer, Completion, Driver, Handle, Outgoing, SocketOptions, Wait};
+use linerate_iscsi_target::{ArrayConfig, Worker};
 use linerate_sim::{Conditions, SimDriver, SimNetwork, SimSocket};
-use linerate_target::{ArrayConfig, Worker};
 use std::collections::VecDeque;
 
 const BHS: usize = 48;

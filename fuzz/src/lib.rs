@@ -6,23 +6,23 @@
 mod array_sessions;
 
 pub use array_sessions::array_sessions;
-use linerate_iscsi::chap::{Algorithm, ChapConfig, Credentials, Secret};
-use linerate_iscsi::frame::{Event, Receiver};
-use linerate_iscsi::keys::{Negotiation, Offer, Side};
-use linerate_iscsi::login::{
+use linerate_iscsi_proto::chap::{Algorithm, ChapConfig, Credentials, Secret};
+use linerate_iscsi_proto::frame::{Event, Receiver};
+use linerate_iscsi_proto::keys::{Negotiation, Offer, Side};
+use linerate_iscsi_proto::login::{
     Accepted, InitiatorConfig, InitiatorLogin, Lookup, SessionRequest, TargetConfig, TargetHost, TargetLogin,
     TargetStep,
 };
-use linerate_iscsi::names::IscsiName;
-use linerate_iscsi::params::{DigestKind, SessionParams};
-use linerate_iscsi::pdu::{
+use linerate_iscsi_proto::names::IscsiName;
+use linerate_iscsi_proto::params::{DigestKind, SessionParams};
+use linerate_iscsi_proto::pdu::{
     BHS_BYTES, Bhs, DataIn, DataOut, LoginRequest, LoginResponse, LoginStatus, R2t, Request, Response,
     ScsiCommand, TextRequest, sense_data,
 };
-use linerate_iscsi::send_targets::{InitiatorText, TargetText, read_targets};
-use linerate_iscsi::text::{self, Writer};
-use linerate_iscsi::transfer::{InitiatorRead, InitiatorWrite, TargetWrite};
-use linerate_iscsi::window::TargetWindow;
+use linerate_iscsi_proto::send_targets::{InitiatorText, TargetText, read_targets};
+use linerate_iscsi_proto::text::{self, Writer};
+use linerate_iscsi_proto::transfer::{InitiatorRead, InitiatorWrite, TargetWrite};
+use linerate_iscsi_proto::window::TargetWindow;
 
 /// Headers and framing: whatever parses is written back the same; the receiver never claims more than it was given.
 pub fn pdu_parse(data: &[u8]) {
@@ -199,7 +199,7 @@ fn login_response(input: &mut Input<'_>, initiator: &mut Option<InitiatorLogin>)
     let text = text_of(input);
     let (Some(login), Ok(response)) = (initiator.as_mut(), LoginResponse::parse(&bhs)) else { return };
     match login.receive(&response, text, &mut |bytes| bytes.fill(0x5a)) {
-        Ok(linerate_iscsi::login::InitiatorStep::Done(_)) => {
+        Ok(linerate_iscsi_proto::login::InitiatorStep::Done(_)) => {
             panic!("a target without the secret was believed")
         }
         Ok(_) => {}

@@ -19,14 +19,14 @@ from pathlib import Path
 
 from tests.mutants import ROOT, Mutant, mutants
 
-STORAGE = ("linerate-array", ("model",))
-REPLICAS = ("linerate-array", ("model", "replica"))
+STORAGE = ("linerate-storage", ("model",))
+REPLICAS = ("linerate-storage", ("model", "replica"))
 SESSIONS = ("linerate-sim", ("pair",))
 """Crates, and their test programs that run seeds."""
 TIMEOUT_S = 900.0
 """A run that takes longer does not end, which is noticed too."""
 # Compiling takes longer than most mutants live.
-_QUICKLY = "profile.test.package.linerate-array.opt-level=1"
+_QUICKLY = "profile.test.package.linerate-storage.opt-level=1"
 
 _SEED = re.compile(r"seed (\d+) failed")
 _THREAD = re.compile(r"thread '([\w:]+)'.* panicked")
@@ -54,7 +54,7 @@ def copy_tree(into: Path) -> None:
 
 def models_of(mutant: Mutant) -> tuple[str, tuple[str, ...]]:
     """The models that a guard is for."""
-    if not mutant.file.startswith("crates/array/"):
+    if not mutant.file.startswith("crates/storage/"):
         return SESSIONS
     return REPLICAS if "/replica/" in mutant.file else STORAGE
 

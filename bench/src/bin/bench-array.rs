@@ -1,6 +1,6 @@
 //! `bench-array CONFIG.json`: serves an array, prints its portals as JSON, ends when standard input does.
 
-use linerate_target::{Array, ArrayConfig};
+use linerate_iscsi_target::{Array, ArrayConfig};
 use std::io::{Read, Write};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,8 +3,8 @@
 //! Counted is what is read and what is written: 2 bytes per byte that is copied, 9 per 8 of data for P, 10 per 8 with Q.
 //! All of it lies far outside the processor's caches.
 
-use linerate_array::raid::parity;
 use linerate_io::system::now_ns;
+use linerate_storage::raid::parity;
 use std::io::Write;
 
 const BLOCK_BYTES: usize = 64 << 10;

@@ -3,12 +3,12 @@
 //! The disk keeps the pool's metadata and forgets its pages, so that only the pool is measured, and fits into memory.
 
 use bytes::{Bytes, BytesMut};
-use linerate_array::{
+use linerate_io::system::now_ns;
+use linerate_storage::{
     Disk, DiskError, Executor, Runtime,
     disk::{DiskStats, Reading, SparseDisk, Writing},
     pool::{Pool, PoolConfig, PoolError, Volume},
 };
-use linerate_io::system::now_ns;
 use std::{cell::Cell, future::ready, io::Write, rc::Rc};
 
 const PAGE_BYTES: u64 = 1 << 20;

@@ -9,8 +9,8 @@ pub(crate) mod iscsi;
 pub(crate) mod null;
 
 use crate::record::{Blame, Op};
-use linerate_initiator::IoError;
 use linerate_io::{Completion, Driver, Nanos, Seg};
+use linerate_iscsi_initiator::IoError;
 use std::{fmt, io};
 
 /// Notices that wait to be told; more than any turn of a worker brings.

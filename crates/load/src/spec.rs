@@ -153,13 +153,13 @@ pub struct VolumeSpec {
     pub multipath: MultipathOptions,
 }
 
-/// iSCSI session options as [`linerate_initiator::SessionOptions`] reads them.
+/// iSCSI session options as [`linerate_iscsi_initiator::SessionOptions`] reads them.
 pub type SessionOptions = serde_json::Map<String, serde_json::Value>;
 
-/// A path as [`linerate_initiator::PathSpec`] reads it.
+/// A path as [`linerate_iscsi_initiator::PathSpec`] reads it.
 pub type PathOptions = serde_json::Map<String, serde_json::Value>;
 
-/// Multipath settings as [`linerate_initiator::MultipathOptions`] reads them.
+/// Multipath settings as [`linerate_iscsi_initiator::MultipathOptions`] reads them.
 pub type MultipathOptions = serde_json::Map<String, serde_json::Value>;
 
 /// A secret: it goes in with the specification and never comes out, neither by `Debug` nor by serialisation.

@@ -9,8 +9,8 @@
 mod common;
 
 use common::{run_well, spec, stream};
+use linerate_iscsi_target::Array;
 use linerate_load::{END_BYTES, RunError, VolumeEnds, read_ends};
-use linerate_target::Array;
 use serde_json::{Value, json};
 
 const TARGET: &str = "iqn.2026-11.lab.linerate:ends";

@@ -10,8 +10,8 @@ mod common;
 
 use common::{ios, run_well, spec, stream};
 use linerate_io::system::now_ns;
+use linerate_iscsi_target::Array;
 use linerate_load::{Armed, Blame, Op, Outcome, Run, RunError};
-use linerate_target::Array;
 use serde_json::{Value, json};
 use std::time::Duration;
 

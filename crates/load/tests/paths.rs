@@ -5,8 +5,8 @@
 mod common;
 
 use common::{ios, run_well, spec, stream};
+use linerate_iscsi_target::Array;
 use linerate_load::{Op, Run, RunSpec};
-use linerate_target::Array;
 use serde_json::{Value, json};
 
 const TARGET: &str = "iqn.2026-11.lab.linerate:paths";

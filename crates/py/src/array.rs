@@ -5,9 +5,9 @@ use crate::{
     tools::loaded,
     wait::interruptible,
 };
-use linerate_array::controller::{Command, Reply, inspect};
+use linerate_iscsi_target::{ArrayChange, ArrayConfig};
 use linerate_load::Blame;
-use linerate_target::{ArrayChange, ArrayConfig};
+use linerate_storage::controller::{Command, Reply, inspect};
 use pyo3::prelude::*;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// An iSCSI array that serves in this process until `stop`.
 #[pyclass(frozen, module = "linerate._core")]
 pub(crate) struct Array {
-    running: Mutex<Option<Arc<linerate_target::Array>>>,
+    running: Mutex<Option<Arc<linerate_iscsi_target::Array>>>,
 }
 
 impl Array {
-    fn running(&self) -> MutexGuard<'_, Option<Arc<linerate_target::Array>>> {
+    fn running(&self) -> MutexGuard<'_, Option<Arc<linerate_iscsi_target::Array>>> {
         // The option is either there or taken, so a panic elsewhere cannot have left it torn.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -29,7 +29,7 @@ impl Array {
     fn ask<T: Send>(
         &self,
         py: Python<'_>,
-        ask: impl FnOnce(&linerate_target::Array) -> T + Send,
+        ask: impl FnOnce(&linerate_iscsi_target::Array) -> T + Send,
     ) -> Option<T> {
         py.detach(|| {
             let array = self.running().clone();
@@ -67,7 +67,7 @@ impl Array {
     fn start(py: Python<'_>, config_json: &str) -> PyResult<Self> {
         let config: ArrayConfig =
             serde_json::from_str(config_json).map_err(|error| refused_json("array", &error))?;
-        let array = interruptible(py, || linerate_target::Array::start(config))?
+        let array = interruptible(py, || linerate_iscsi_target::Array::start(config))?
             .map_err(|error| array_error(&error))?;
         Ok(Self { running: Mutex::new(Some(Arc::new(array))) })
     }
@@ -86,13 +86,13 @@ impl Array {
     /// Addresses and ports that it listens on now, as the kernel chose them; none once stopped.
     #[getter]
     fn portals(&self, py: Python<'_>) -> Vec<(String, u16)> {
-        let portals = self.ask(py, linerate_target::Array::portals).unwrap_or_default();
+        let portals = self.ask(py, linerate_iscsi_target::Array::portals).unwrap_or_default();
         portals.iter().map(|portal| (portal.ip().to_string(), portal.port())).collect()
     }
 
     /// Counters since the start, and who is connected where now; empty once stopped.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.ask(py, linerate_target::Array::report) {
+        match self.ask(py, linerate_iscsi_target::Array::report) {
             Some(report) => loaded(py, &report),
             None => loaded(py, &serde_json::Map::new()),
         }

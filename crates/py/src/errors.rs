@@ -1,11 +1,11 @@
 //! Failures as classes of `linerate.errors`, by whose fault they are. The message says what went wrong and where; the hint
 //! says what to do about it.
 
-use linerate_array::controller::{self, StorageError};
 use linerate_fabric::FabricError;
-use linerate_initiator::ToolError;
+use linerate_iscsi_initiator::ToolError;
+use linerate_iscsi_target::ArrayError;
 use linerate_load::{Blame, BulkError, HistogramError, RunError, SpecError};
-use linerate_target::ArrayError;
+use linerate_storage::controller::{self, StorageError};
 use pyo3::prelude::*;
 
 mod classes {
@@ -77,9 +77,11 @@ pub(crate) fn bulk_error(error: &BulkError) -> PyErr {
 
 pub(crate) fn array_error(error: &ArrayError) -> PyErr {
     let (blame, hint) = match error.blame() {
-        linerate_target::Blame::User => (Blame::User, "correct the array file"),
-        linerate_target::Blame::Host => (Blame::Host, "the array cannot be served on this host as it is"),
-        linerate_target::Blame::Internal => (Blame::Us, "please report this"),
+        linerate_iscsi_target::Blame::User => (Blame::User, "correct the array file"),
+        linerate_iscsi_target::Blame::Host => {
+            (Blame::Host, "the array cannot be served on this host as it is")
+        }
+        linerate_iscsi_target::Blame::Internal => (Blame::Us, "please report this"),
     };
     blamed(blame, error.to_string(), hint)
 }
@@ -111,12 +113,14 @@ pub(crate) fn fabric_error(error: &FabricError) -> PyErr {
 pub(crate) fn tool_error(error: &ToolError) -> PyErr {
     let (blame, hint) = match error.blame() {
         _ if error.is_wrong_credentials() => (Blame::User, WRONG_CREDENTIALS),
-        linerate_initiator::Blame::User => (Blame::User, "correct the address, the secret or the options"),
-        linerate_initiator::Blame::Peer => {
+        linerate_iscsi_initiator::Blame::User => {
+            (Blame::User, "correct the address, the secret or the options")
+        }
+        linerate_iscsi_initiator::Blame::Peer => {
             (Blame::Peer, "see the array's log, and the network on the way to it")
         }
-        linerate_initiator::Blame::Host => (Blame::Host, "this host cannot ask as it is"),
-        linerate_initiator::Blame::Us => (Blame::Us, "please report this"),
+        linerate_iscsi_initiator::Blame::Host => (Blame::Host, "this host cannot ask as it is"),
+        linerate_iscsi_initiator::Blame::Us => (Blame::Us, "please report this"),
     };
     blamed(blame, error.to_string(), hint)
 }

@@ -4,8 +4,8 @@ use crate::{
     errors::{blamed, refused_json, run_error, tool_error},
     wait::interruptible,
 };
-use linerate_initiator::{Credentials, SessionOptions};
 use linerate_io::{AnyDriver, Preference, open_driver, system};
+use linerate_iscsi_initiator::{Credentials, SessionOptions};
 use linerate_load::{Blame, RunSpec, VolumeEnds};
 use pyo3::{
     prelude::*,
@@ -21,7 +21,7 @@ pub(crate) fn discover<'py>(py: Python<'py>, url: &str, options_json: &str) -> P
     let options: SessionOptions =
         serde_json::from_str(options_json).map_err(|error| refused_json("session options", &error))?;
     let url = url.to_owned();
-    let ask = move || linerate_initiator::discover(&url, &options, &Credentials::default());
+    let ask = move || linerate_iscsi_initiator::discover(&url, &options, &Credentials::default());
     let targets = interruptible(py, ask)?.map_err(|error| tool_error(&error))?;
     loaded(py, &targets)
 }

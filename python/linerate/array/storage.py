@@ -24,7 +24,7 @@ Drive = Literal[
     "sata_ssd",
     "nvme_ssd",
 ]
-"""Drives that the data plane models (`crates/array/src/disk/modelled`)."""
+"""Drives that the data plane models (`crates/storage/src/disk/modelled`)."""
 
 CHUNK_MIN_BYTES, CHUNK_MAX_BYTES = 4 << 10, 1 << 20
 
@@ -48,7 +48,7 @@ _NESTED = ("raid50", "raid60")
 def level_fault(level: Level, disks: int, groups: int, spares: int) -> str | None:
     """Why a RAID set of so many members cannot be of this level; None if it can. `groups` counts for RAID 50 and 60.
 
-    The data plane holds the same limits (`crates/array/src/raid/config.rs`); a test compares both.
+    The data plane holds the same limits (`crates/storage/src/raid/config.rs`); a test compares both.
     """
     least, shown = _DISKS_MIN[level], _shown(level)
     if level in _NESTED:

@@ -2,7 +2,7 @@
 
 use super::scene::{MakeScene, Scene, SceneVolume};
 use crate::{record::Blame, run::RunError, spec::SpecError};
-use linerate_array::{
+use linerate_storage::{
     Runtime,
     controller::{self, Controller, DiskKind, StorageConfig, StorageError},
 };
@@ -80,7 +80,7 @@ async fn made(runtime: Runtime, storage: StorageConfig, parts: Vec<VolumePart>) 
 async fn opened(
     controller: &Controller,
     part: &VolumePart,
-) -> Result<Rc<dyn linerate_array::Disk>, StorageError> {
+) -> Result<Rc<dyn linerate_storage::Disk>, StorageError> {
     if part.kind == "raid" {
         return Ok(controller.raid_volume(part.raid_set.as_deref())?);
     }

@@ -2,11 +2,11 @@
 
 use super::scene::SceneVolume;
 use bytes::{Bytes, BytesMut};
-use linerate_array::{Disk, DiskError, Executor};
 use linerate_io::{
     Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
     TcpInfo, Wait,
 };
+use linerate_storage::{Disk, DiskError, Executor};
 use std::{
     cell::RefCell,
     io::{self, ErrorKind},

@@ -24,8 +24,8 @@ use crate::{
     worker::{self, Order},
 };
 use driver::AheadDriver;
-use linerate_array::Executor;
 use linerate_io::{Nanos, system};
+use linerate_storage::Executor;
 use std::sync::{Arc, mpsc::Sender};
 
 /// The scheme of an array's volumes in URLs.

@@ -2,8 +2,8 @@
 
 use crate::{run::RunError, worker::control::Schedule};
 use futures::future::LocalBoxFuture;
-use linerate_array::{Disk, Runtime};
 use linerate_io::Nanos;
+use linerate_storage::{Disk, Runtime};
 use std::{
     collections::BTreeMap,
     fmt,

@@ -8,12 +8,12 @@ use crate::{
     },
     spec::{SessionUse, VolumeSpec},
 };
-use linerate_initiator::{
+use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo, net::NetWatch};
+use linerate_iscsi_initiator::{
     Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoOp, IoRequest, IoSink,
     LunAddress, MultipathOptions, OptionsError, PathFacts, PathSpec, ReadInto, Secret, SessionFacts,
     SessionId, SessionOptions, Sharing,
 };
-use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo, net::NetWatch};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -263,12 +263,12 @@ fn credentials(spec: &VolumeSpec) -> Credentials {
     }
 }
 
-fn blame(blame: linerate_initiator::Blame) -> Blame {
+fn blame(blame: linerate_iscsi_initiator::Blame) -> Blame {
     match blame {
-        linerate_initiator::Blame::User => Blame::User,
-        linerate_initiator::Blame::Peer => Blame::Peer,
-        linerate_initiator::Blame::Host => Blame::Host,
-        linerate_initiator::Blame::Us => Blame::Us,
+        linerate_iscsi_initiator::Blame::User => Blame::User,
+        linerate_iscsi_initiator::Blame::Peer => Blame::Peer,
+        linerate_iscsi_initiator::Blame::Host => Blame::Host,
+        linerate_iscsi_initiator::Blame::Us => Blame::Us,
     }
 }
 
@@ -283,7 +283,7 @@ impl<D: Driver> Backend<D> for Iscsi {
         let request = IoRequest { slot: io.slot, op, offset_bytes: io.offset, len_bytes: io.data.len };
         if self.initiator.submit(self.devices[io.unit as usize], &request).is_err() {
             // Offsets and lengths were checked when the volume was opened: the device itself is gone.
-            let result = Err(Failure::Iscsi(linerate_initiator::IoError::Closed));
+            let result = Err(Failure::Iscsi(linerate_iscsi_initiator::IoError::Closed));
             reports.done.push(Done { slot: io.slot, result });
         }
     }

@@ -84,8 +84,8 @@ mod tests {
         record::{Interval, Outcome},
         spec::RunSpec,
     };
-    use linerate_array::disk::{Disk, ModelledDisk, SparseDisk, modelled::drives::drive};
     use linerate_io::system::now_ns;
+    use linerate_storage::disk::{Disk, ModelledDisk, SparseDisk, modelled::drives::drive};
     use std::{rc::Rc, time::Duration};
 
     fn spec(elapsed_s: f64, rest: &str) -> RunSpec {

@@ -2,8 +2,8 @@
 
 use crate::rig::{Rig, SECOND_NS};
 use linerate_io::{Nanos, net::NetEvent};
+use linerate_iscsi_target::ArrayChange;
 use linerate_sim::Wire;
-use linerate_target::ArrayChange;
 use serde_json::json;
 use std::fmt;
 

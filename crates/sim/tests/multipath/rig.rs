@@ -1,14 +1,14 @@
 //! One array with several portals, one initiator with a path to each, and a model of what every block must hold.
 
 use crate::faults::Faults;
-use linerate_initiator::{
+use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
+use linerate_iscsi_initiator::{
     Credentials, DeviceId, DeviceState, Event, EventKind, Failback, Initiator, IoDone, IoOp, IoRequest,
     IoSink, LunAddress, MultipathOptions, PathSpec, Policy, PortalAddress, ReadInto, SessionOptions,
     SubmitError,
 };
-use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
+use linerate_iscsi_target::{ArrayConfig, Worker};
 use linerate_sim::{Conditions, Rng, SimDriver, SimNetwork};
-use linerate_target::{ArrayConfig, Worker};
 use serde_json::json;
 use std::{
     net::{IpAddr, Ipv4Addr},

@@ -1,8 +1,8 @@
 //! What a seed decides before the first byte: the array, the session's wishes, the proofs.
 
-use linerate_initiator::{ConnectionPolicy, Credentials, DigestChoice, Secret, SessionOptions};
+use linerate_iscsi_initiator::{ConnectionPolicy, Credentials, DigestChoice, Secret, SessionOptions};
+use linerate_iscsi_target::ArrayConfig;
 use linerate_sim::Rng;
-use linerate_target::ArrayConfig;
 use serde_json::{Value, json};
 
 pub(crate) const TARGET: &str = "iqn.2026-11.lab.linerate:sim";

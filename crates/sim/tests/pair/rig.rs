@@ -4,13 +4,13 @@ use crate::{
     choices::{BLOCK, BLOCKS, Choices, LUNS, ROGUE, TARGET},
     rogue::{POISON, Rogue},
 };
-use linerate_initiator::{
+use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
+use linerate_iscsi_initiator::{
     Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoError, IoOp, IoRequest,
     IoSink, LunAddress, PortalAddress, ReadInto, SessionId, SessionOptions, Sharing,
 };
-use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
+use linerate_iscsi_target::Worker;
 use linerate_sim::{Conditions, Rng, SimDriver, SimNetwork};
-use linerate_target::Worker;
 use std::sync::Arc;
 
 const SLOTS: usize = 8;

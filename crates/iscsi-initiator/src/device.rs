@@ -1,0 +1,328 @@
+//! A device: one LUN, reached over paths.
+
+use crate::address::LunAddress;
+use crate::commands::{self, Question, Transfer};
+use crate::event::{Blame, Failure};
+use crate::initiator::SessionId;
+use crate::interview::{self, Interview, Problem};
+use crate::multipath::{Access, Multipath};
+use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
+use crate::session::tasks::{Footprint, NewTask, Owner, Payload};
+use crate::session::{Answer, Regions};
+use linerate_io::Seg;
+use linerate_iscsi_proto::pdu::Lun;
+
+/// Names a device of one [`crate::Initiator`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub(crate) u32);
+
+impl DeviceId {
+    /// Devices are numbered from 0 in the order they were opened.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Whether a device takes I/O.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceState {
+    /// Its session logs in or its facts are being read.
+    Opening,
+    /// It takes I/O.
+    Ready,
+    /// It could not be opened or was given up.
+    Failed(Failure),
+}
+
+/// What a LUN says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// The LUN.
+    pub lun: u16,
+    /// READ CAPACITY: number of logical blocks.
+    pub capacity_blocks: u64,
+    /// READ CAPACITY: logical block length in bytes.
+    pub block_bytes: u32,
+    /// READ CAPACITY (16): physical block length in bytes.
+    pub physical_block_bytes: u32,
+    /// INQUIRY, byte 0: peripheral qualifier and device type (0 = a disk that is there).
+    pub peripheral: u8,
+    /// INQUIRY: vendor.
+    pub vendor: String,
+    /// INQUIRY: product.
+    pub product: String,
+    /// INQUIRY: revision.
+    pub revision: String,
+    /// VPD 80: unit serial number; empty when the target has no such page.
+    pub serial: String,
+    /// VPD 83: the unit's own identifier, such as "naa.60014051..."; empty when it was not asked for or there is none.
+    pub unit_id: String,
+    /// VPD 83: the target port group that this path's port belongs to.
+    pub port_group: Option<u16>,
+    /// INQUIRY: TPGS; not 0 if the LUN has asymmetric access (ALUA).
+    pub tpgs: u8,
+    /// REPORT TARGET PORT GROUPS: the groups and their access states.
+    pub(crate) groups: Vec<(u16, Access)>,
+    /// VPD B0: MAXIMUM TRANSFER LENGTH in blocks; 0 = not limited.
+    pub max_transfer_blocks: u32,
+    /// READ CAPACITY (16): thin provisioned (LBPME).
+    pub thin: bool,
+    /// VPD B2: UNMAP is supported (LBPU), so discard works.
+    pub unmap: bool,
+    /// It knows READ CAPACITY (16), so it is sent 16-byte CDBs.
+    pub long_commands: bool,
+    /// REPORT LUNS; only read when a target is asked for its LUNs.
+    pub luns: Vec<u16>,
+}
+
+impl DeviceFacts {
+    /// Capacity in bytes.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_blocks * u64::from(self.block_bytes)
+    }
+}
+
+/// How a device's I/O reaches its LUN.
+#[derive(Debug)]
+pub(crate) enum Route {
+    /// Over one session, which keeps its commands while it is being restored and sends them again itself.
+    One(SessionId),
+    /// Over several paths.
+    Many(Box<Multipath>),
+}
+
+/// A LUN, the way to it and what is known about it.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) address: LunAddress,
+    pub(crate) state: DeviceState,
+    pub(crate) facts: DeviceFacts,
+    pub(crate) route: Route,
+    questions: &'static [Question],
+    /// With one session: the questions under way, when it is opened and after every new login.
+    interview: Option<Interview>,
+    pub(crate) lun: Lun,
+    block_shift: u32,
+}
+
+impl Device {
+    pub(crate) fn new(address: LunAddress, route: Route, questions: &'static [Question]) -> Self {
+        Self {
+            facts: DeviceFacts { lun: address.lun, ..DeviceFacts::default() },
+            lun: Lun::from_number(address.lun),
+            interview: matches!(route, Route::One(_)).then(|| Interview::new(questions, address.lun)),
+            address,
+            state: DeviceState::Opening,
+            route,
+            questions,
+            block_shift: 0,
+        }
+    }
+
+    /// The next question to the LUN behind the one session; none when all are answered.
+    pub(crate) fn ask(&mut self, device: u32) -> Option<NewTask> {
+        let confirming = self.is_confirming();
+        let owner = if confirming { Owner::Check { device } } else { Owner::Script { device } };
+        self.interview.as_mut()?.ask(self.lun, owner)
+    }
+
+    /// Takes in the answer to the question that was asked last.
+    pub(crate) fn hear(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Failure> {
+        let Some(interview) = &mut self.interview else { return Ok(()) };
+        interview.hear(answer, reply).map_err(|problem| self.failure(&problem))
+    }
+
+    /// The session has logged in again: starts to ask anew. False if nobody relies on the old answers.
+    pub(crate) fn start_confirming(&mut self) -> bool {
+        let needed = self.state == DeviceState::Ready && self.questions == Question::DISK;
+        if needed {
+            self.interview = Some(Interview::new(self.questions, self.facts.lun));
+        }
+        needed
+    }
+
+    /// It is being asked again who it is.
+    pub(crate) fn is_confirming(&self) -> bool {
+        self.state == DeviceState::Ready && self.interview.is_some()
+    }
+
+    /// As [`Self::hear`]; whatever is wrong now is the target's doing, for it was right before.
+    pub(crate) fn hear_again(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Failure> {
+        self.hear(answer, reply).map_err(|failure| {
+            self.interview = None;
+            Failure::new(Blame::Peer, format!("after a new login, {}", failure.message))
+        })
+    }
+
+    /// All questions are answered again: is it the same disk? It may have grown.
+    pub(crate) fn confirm(&mut self) -> Result<(), Failure> {
+        let Some(Interview { facts: now, .. }) = self.interview.take() else { return Ok(()) };
+        interview::same_disk(&self.facts, &now)
+            .map_err(|words| self.failure(&Problem::new(Blame::Peer, format!("after a new login {words}"))))
+    }
+
+    /// All questions are answered: is this a disk that I/O can go to?
+    pub(crate) fn settle(&mut self) -> Result<(), Failure> {
+        let Some(Interview { facts, .. }) = self.interview.take() else { return Ok(()) };
+        self.accept(facts)
+    }
+
+    /// Takes these facts for its own, if I/O can go to such a disk.
+    pub(crate) fn accept(&mut self, facts: DeviceFacts) -> Result<(), Failure> {
+        if self.questions != Question::TARGET {
+            interview::check_disk(&facts).map_err(|problem| self.failure(&problem))?;
+            self.block_shift = facts.block_bytes.trailing_zeros();
+        }
+        self.facts = facts;
+        Ok(())
+    }
+
+    pub(crate) fn failure(&self, problem: &Problem) -> Failure {
+        Failure::new(problem.blame, format!("{}: {}", self.address, problem.words))
+    }
+
+    /// An I/O as a task.
+    #[inline]
+    pub(crate) fn task(
+        &self,
+        device: u32,
+        request: &IoRequest,
+        regions: &Regions,
+    ) -> Result<NewTask, SubmitError> {
+        if self.state != DeviceState::Ready {
+            return Err(SubmitError::NotReady);
+        }
+        let owner = Owner::Io { device, slot: request.slot };
+        if request.op == IoOp::Sync {
+            let (cdb, footprint) = (commands::synchronize_cache(), Footprint::ALL);
+            return Ok(NewTask { lun: self.lun, cdb, footprint, ..NewTask::control(owner) });
+        }
+        let (start, blocks) = self.blocks(request)?;
+        let end = start + u64::from(blocks);
+        let long = self.facts.long_commands || end > 1 << 32 || blocks > 0xffff;
+        let len_bytes = request.len_bytes;
+        let (cdb, payload, changes, len_bytes) = match request.op {
+            IoOp::Read(into) => {
+                if let ReadInto::Segment(seg) = into {
+                    check_segment(seg, len_bytes, regions)?;
+                }
+                let cdb = commands::transfer(Transfer::Read, long, start, blocks);
+                (cdb, Payload::In(into), false, len_bytes)
+            }
+            IoOp::Write(seg) | IoOp::WriteDurable(seg) => {
+                check_segment(seg, len_bytes, regions)?;
+                let mut cdb = commands::transfer(Transfer::Write, long, start, blocks);
+                if matches!(request.op, IoOp::WriteDurable(_)) {
+                    cdb[1] |= commands::FUA;
+                }
+                (cdb, Payload::Out(seg), true, len_bytes)
+            }
+            IoOp::Discard if !self.facts.unmap => return Err(SubmitError::NoDiscard),
+            IoOp::Discard | IoOp::Sync => {
+                let payload = Payload::UnmapList { block: start, blocks };
+                (commands::unmap(), payload, true, commands::UNMAP_LIST_BYTES as u32)
+            }
+        };
+        let footprint = Footprint { start, end, changes };
+        Ok(NewTask {
+            owner,
+            lun: self.lun,
+            cdb,
+            len_bytes,
+            payload,
+            footprint,
+            order: 0,
+            displaced: false,
+            losses: 0,
+        })
+    }
+
+    /// First block and number of blocks of an I/O, checked.
+    #[inline]
+    fn blocks(&self, request: &IoRequest) -> Result<(u64, u32), SubmitError> {
+        let mask = (1u64 << self.block_shift) - 1;
+        let len = u64::from(request.len_bytes);
+        if (request.offset_bytes | len) & mask != 0 || len == 0 {
+            return Err(SubmitError::Alignment);
+        }
+        let (start, blocks) =
+            (request.offset_bytes >> self.block_shift, request.len_bytes >> self.block_shift);
+        // No sum here can wrap: offset and length have lost at least nine bits each.
+        if start + u64::from(blocks) > self.facts.capacity_blocks {
+            return Err(SubmitError::OutOfRange);
+        }
+        if self.facts.max_transfer_blocks != 0 && blocks > self.facts.max_transfer_blocks {
+            return Err(SubmitError::TooLong);
+        }
+        Ok((start, blocks))
+    }
+}
+
+#[inline]
+fn check_segment(seg: Seg, len_bytes: u32, regions: &Regions) -> Result<(), SubmitError> {
+    match regions.get(seg.region) {
+        None => Err(SubmitError::UnknownRegion),
+        Some(region) if seg.len < len_bytes || !region.contains(seg.offset, u64::from(seg.len)) => {
+            Err(SubmitError::Segment)
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk() -> Device {
+        let (address, _) = LunAddress::parse("iscsi://127.0.0.1/iqn.2026-11.lab.linerate:t/0").unwrap();
+        let mut device = Device::new(address, Route::One(SessionId(0)), Question::DISK);
+        let facts = DeviceFacts { block_bytes: 4096, capacity_blocks: 16, ..DeviceFacts::default() };
+        device.accept(facts).unwrap();
+        device.state = DeviceState::Ready;
+        device
+    }
+
+    fn read(offset_bytes: u64, len_bytes: u32) -> Result<NewTask, SubmitError> {
+        let request = IoRequest { slot: 0, op: IoOp::Read(ReadInto::Nothing), offset_bytes, len_bytes };
+        disk().task(0, &request, &Regions::default())
+    }
+
+    #[test]
+    fn ranges_are_checked_against_block_and_capacity() {
+        assert_eq!(read(8192, 4096).unwrap().cdb[..10], [0x28, 0, 0, 0, 0, 2, 0, 0, 1, 0]);
+        assert!(read(15 * 4096, 4096).is_ok());
+        for (offset, len, error) in [
+            (0, 0, SubmitError::Alignment),
+            (512, 4096, SubmitError::Alignment),
+            (0, 512, SubmitError::Alignment),
+            (15 * 4096, 8192, SubmitError::OutOfRange),
+            (u64::MAX << 12, 4096, SubmitError::OutOfRange),
+        ] {
+            assert_eq!(read(offset, len).unwrap_err(), error);
+        }
+    }
+
+    #[test]
+    fn discard_needs_a_target_that_can() {
+        let mut device = disk();
+        let request = IoRequest { slot: 0, op: IoOp::Discard, offset_bytes: 0, len_bytes: 4096 };
+        assert_eq!(device.task(0, &request, &Regions::default()).unwrap_err(), SubmitError::NoDiscard);
+        device.facts.unmap = true;
+        assert_eq!(device.task(0, &request, &Regions::default()).unwrap().len_bytes, 24);
+    }
+
+    #[test]
+    fn a_short_segment_and_a_strange_region_are_refused() {
+        let mut regions = Regions::default();
+        let known = linerate_io::RegionId::new(0);
+        regions.insert(known, linerate_io::Region::anonymous(8192).unwrap());
+        let write = |region, offset, len| {
+            let op = IoOp::Write(Seg { region, offset, len });
+            disk().task(0, &IoRequest { slot: 0, op, offset_bytes: 0, len_bytes: 4096 }, &regions).map(|_| ())
+        };
+        assert_eq!(write(known, 4096, 4096), Ok(()));
+        assert_eq!(write(known, 0, 512), Err(SubmitError::Segment));
+        assert_eq!(write(known, 8192, 4096), Err(SubmitError::Segment));
+        assert_eq!(write(linerate_io::RegionId::new(1), 0, 4096), Err(SubmitError::UnknownRegion));
+    }
+}

@@ -1,0 +1,157 @@
+//! Asking a LUN who it is, question by question; and whether two sets of answers come from the same disk.
+
+use crate::commands::Question;
+use crate::device::DeviceFacts;
+use crate::event::{Blame, IoError};
+use crate::session::Answer;
+use crate::session::tasks::{Footprint, NewTask, Owner, Payload};
+use linerate_iscsi_proto::pdu::Lun;
+
+/// A list of questions, and what has been learnt so far.
+#[derive(Debug)]
+pub(crate) struct Interview {
+    questions: &'static [Question],
+    next: usize,
+    pub(crate) facts: DeviceFacts,
+}
+
+/// Why a LUN cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) blame: Blame,
+    pub(crate) words: String,
+}
+
+impl Problem {
+    pub(crate) fn new(blame: Blame, words: impl Into<String>) -> Self {
+        Self { blame, words: words.into() }
+    }
+}
+
+const NO_LUN: &str = "the target has no such LUN; `discover` lists those it has";
+
+impl Interview {
+    pub(crate) fn new(questions: &'static [Question], lun: u16) -> Self {
+        Self { questions, next: 0, facts: DeviceFacts { lun, ..DeviceFacts::default() } }
+    }
+
+    /// The next question as a task of `owner`; none when all are answered.
+    pub(crate) fn ask(&mut self, lun: Lun, owner: Owner) -> Option<NewTask> {
+        while self.questions.get(self.next).is_some_and(|question| question.is_answered(&self.facts)) {
+            self.next += 1;
+        }
+        Some(question_task(*self.questions.get(self.next)?, lun, owner))
+    }
+
+    /// Takes in the answer to the question that was asked last.
+    pub(crate) fn hear(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Problem> {
+        /// LOGICAL UNIT NOT SUPPORTED.
+        const NO_SUCH_LUN: u8 = 0x25;
+        let Some(question) = self.questions.get(self.next) else { return Ok(()) };
+        self.next += 1;
+        match answer {
+            Answer::Good => {
+                question.learn(reply, &mut self.facts).map_err(|words| Problem::new(Blame::Peer, words))
+            }
+            Answer::Failed(IoError::CheckCondition(sense)) if sense.asc == NO_SUCH_LUN => {
+                Err(Problem::new(Blame::User, NO_LUN))
+            }
+            Answer::Failed(IoError::CheckCondition(_)) if question.may_be_refused() => Ok(()),
+            Answer::Failed(error) => Err(Problem::new(Blame::Peer, format!("{question:?}: {error}"))),
+        }
+    }
+}
+
+/// A question as a task of `owner`.
+pub(crate) fn question_task(question: Question, lun: Lun, owner: Owner) -> NewTask {
+    let (cdb, len_bytes) = question.cdb();
+    let payload = if len_bytes > 0 { Payload::Kept } else { Payload::None };
+    let footprint = Footprint { start: 0, end: 0, changes: false };
+    NewTask { lun, cdb, len_bytes, payload, footprint, ..NewTask::control(owner) }
+}
+
+/// Whether these are the answers of a disk that I/O can go to.
+pub(crate) fn check_disk(facts: &DeviceFacts) -> Result<(), Problem> {
+    /// Peripheral qualifier: the target could have a device here, or could not, and has none.
+    const NOT_CONNECTED: u8 = 0xe0;
+    if facts.peripheral & NOT_CONNECTED != 0 {
+        return Err(Problem::new(Blame::User, NO_LUN));
+    }
+    if facts.peripheral != 0 {
+        let words = format!("not a disk (SCSI device type {})", facts.peripheral);
+        return Err(Problem::new(Blame::User, words));
+    }
+    if !facts.block_bytes.is_power_of_two() || facts.block_bytes < 512 {
+        let words = format!("blocks of {} bytes are not supported", facts.block_bytes);
+        return Err(Problem::new(Blame::Peer, words));
+    }
+    Ok(())
+}
+
+/// Whether `now` are the answers of the disk that `old` came from. It may have grown.
+pub(crate) fn same_disk(old: &DeviceFacts, now: &DeviceFacts) -> Result<(), String> {
+    let who = |facts: &DeviceFacts| {
+        let DeviceFacts { vendor, product, serial, block_bytes, peripheral, .. } = facts;
+        format!(
+            "{vendor} {product} serial \"{serial}\", device type {peripheral:#x}, {block_bytes}-byte blocks"
+        )
+    };
+    let (before, after) = (who(old), who(now));
+    if before != after {
+        return Err(format!("this is another LUN: {after}; it was {before}"));
+    }
+    if now.capacity_blocks < old.capacity_blocks {
+        return Err(format!("the LUN has {} blocks; it had {}", now.capacity_blocks, old.capacity_blocks));
+    }
+    Ok(())
+}
+
+/// Whether two paths of one device lead to the same disk. Unlike after a new login, nothing says so but the answers: a
+/// disk without any name is known by its size.
+pub(crate) fn one_disk(device: &DeviceFacts, path: &DeviceFacts) -> Result<(), String> {
+    if device.unit_id != path.unit_id {
+        let (device, path) = (&device.unit_id, &path.unit_id);
+        return Err(format!("another disk answers: identifier {path:?}; the device's is {device:?}"));
+    }
+    let named = !device.unit_id.is_empty() || !device.serial.is_empty();
+    let grown = path.capacity_blocks > device.capacity_blocks;
+    if grown && !named {
+        let (device, path) = (device.capacity_blocks, path.capacity_blocks);
+        return Err(format!("another disk answers: it has {path} blocks; the device has {device}"));
+    }
+    same_disk(device, path).map_err(|words| format!("another disk answers: {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk() -> DeviceFacts {
+        DeviceFacts {
+            capacity_blocks: 100,
+            block_bytes: 512,
+            serial: "s1".into(),
+            unit_id: "naa.6001".into(),
+            ..DeviceFacts::default()
+        }
+    }
+
+    #[test]
+    fn paths_lead_to_one_disk_or_not() {
+        one_disk(&disk(), &disk()).unwrap();
+        one_disk(&disk(), &DeviceFacts { capacity_blocks: 200, ..disk() }).unwrap();
+        for (other, word) in [
+            (DeviceFacts { unit_id: "naa.6002".into(), ..disk() }, "naa.6002"),
+            (DeviceFacts { serial: "s2".into(), ..disk() }, "s2"),
+            (DeviceFacts { capacity_blocks: 99, ..disk() }, "99"),
+            (DeviceFacts { block_bytes: 4096, ..disk() }, "4096"),
+        ] {
+            let words = one_disk(&disk(), &other).unwrap_err();
+            assert!(words.contains(word), "{words}");
+        }
+        let nameless = DeviceFacts { serial: String::new(), unit_id: String::new(), ..disk() };
+        let larger = DeviceFacts { capacity_blocks: 101, ..nameless.clone() };
+        assert!(one_disk(&nameless, &larger).is_err());
+        one_disk(&nameless, &nameless).unwrap();
+    }
+}

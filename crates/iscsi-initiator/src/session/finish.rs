@@ -1,0 +1,281 @@
+//! How a command ends: status and sense become a result, or another try.
+//!
+//! A target may say "not now" in several ways, none of which is an error of the command: BUSY and TASK SET FULL (SAM-6
+//! 5.3), a unit attention (it tells something and has not looked at the command), a unit that is becoming ready. Such a
+//! command is sent again, at once or after a pause, until its command timeout is over.
+
+use super::tasks::{Owner, Payload, Progress, Stage, TaskIndex};
+use super::{Notice, Returned, SECOND, Session, Turn, nanos};
+use crate::event::{IoDone, IoError, IoSink, SenseData};
+use crate::multipath::access;
+use linerate_io::Nanos;
+use linerate_iscsi_proto::pdu::Residual;
+
+/// Unit attentions in a row that are believed; each tells something else, so more than this is a target's fault.
+const ATTENTIONS_MAX: u8 = 32;
+/// First pause after BUSY; it doubles up to a second.
+const PAUSE_NS_MIN: Nanos = 2_000_000;
+
+/// What the target said at the end of a command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    pub(super) status: u8,
+    pub(super) residual: Residual,
+    pub(super) sense: Option<SenseData>,
+}
+
+/// The end of a device's question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// GOOD.
+    Good,
+    /// Not.
+    Failed(IoError),
+}
+
+/// What is to be done about an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    Failed(IoError),
+    /// Send it again at once.
+    Again,
+    /// Send it again after a pause.
+    Later(IoError),
+}
+
+/// SAM-6 5.3 and SPC-6 4.4: the outcomes that are not simply an error.
+fn judge(outcome: &Outcome) -> Verdict {
+    const GOOD: u8 = 0x00;
+    const CHECK_CONDITION: u8 = 0x02;
+    const BUSY: u8 = 0x08;
+    const TASK_SET_FULL: u8 = 0x28;
+    match outcome.status {
+        GOOD => Verdict::Good,
+        CHECK_CONDITION => {
+            // A CHECK CONDITION without readable sense says no more than that.
+            let sense = outcome.sense.unwrap_or_default();
+            let error = IoError::CheckCondition(sense);
+            match (sense.key, sense.asc, sense.ascq) {
+                // RECOVERED ERROR: the data is good.
+                (0x1, ..) => Verdict::Good,
+                // NOT READY, becoming ready or changing its access state.
+                (0x2, 0x04, 0x01 | 0x0a) => Verdict::Later(error),
+                // UNIT ATTENTION.
+                (0x6, ..) => Verdict::Again,
+                _ => Verdict::Failed(error),
+            }
+        }
+        BUSY | TASK_SET_FULL => Verdict::Later(IoError::Status(outcome.status)),
+        other => Verdict::Failed(IoError::Status(other)),
+    }
+}
+
+impl Session {
+    /// Ends a task, or sends it again.
+    #[inline]
+    pub(super) fn finish<S: IoSink>(
+        &mut self,
+        index: TaskIndex,
+        outcome: &Outcome,
+        now: Nanos,
+        turn: &mut Turn<'_, S>,
+    ) {
+        self.over(index);
+        match judge(outcome) {
+            Verdict::Good => match self.short_by(index, outcome) {
+                0 => self.finish_good(index, now, turn),
+                missing_bytes => self.finish_failed(index, IoError::Short { missing_bytes }, turn),
+            },
+            Verdict::Failed(error) | Verdict::Later(error) if self.refused_here(index, error, turn) => {}
+            Verdict::Failed(error) => self.finish_failed(index, error, turn),
+            Verdict::Again => self.try_again(index, outcome, turn),
+            Verdict::Later(error) => self.try_later(index, error, now, turn),
+        }
+    }
+
+    /// A task is in flight no longer: answered, aborted or rejected.
+    #[inline]
+    pub(super) fn over(&mut self, index: TaskIndex) {
+        let task = &self.tasks[index];
+        if matches!(task.owner, Owner::Io { .. } | Owner::Script { .. } | Owner::Check { .. })
+            && let Some(link) = self.links.get_mut(usize::from(task.link))
+        {
+            link.in_flight -= 1;
+        }
+    }
+
+    /// Bytes of an I/O that did not move. A question's reply may be as short as the target likes.
+    #[inline]
+    fn short_by(&self, index: TaskIndex, outcome: &Outcome) -> u32 {
+        let task = &self.tasks[index];
+        let unread = match (task.payload, task.progress) {
+            (Payload::In(_), Progress::Read(read)) => task.len_bytes - read.received(),
+            (Payload::Kept, _) => return 0,
+            _ => 0,
+        };
+        unread.max(outcome.missing_bytes())
+    }
+
+    #[inline]
+    fn finish_good<S: IoSink>(&mut self, index: TaskIndex, now: Nanos, turn: &mut Turn<'_, S>) {
+        let task = &self.tasks[index];
+        let owner = task.owner;
+        if let Owner::Io { .. } = owner {
+            let service_ns = now.saturating_sub(task.first_sent);
+            let moves = task.moves();
+            self.meter.done(moves, task.len_bytes, task.queue_bytes, service_ns);
+            if let Some(link) = self.links.get_mut(usize::from(task.link)) {
+                link.counters.count(moves, task.len_bytes);
+            }
+            self.leave(index, turn);
+        }
+        self.tasks.remove(index);
+        match owner {
+            Owner::Io { device, slot } => {
+                turn.sink.done(IoDone { device: crate::DeviceId(device), slot, result: Ok(()) });
+            }
+            Owner::Script { device } | Owner::Check { device } => {
+                let reply = std::mem::take(&mut self.tasks[index].reply);
+                turn.notices.push((self.id, Notice::Answered { device, answer: Answer::Good, reply }));
+            }
+            Owner::Ping | Owner::Abort { .. } | Owner::Text | Owner::Logout => {}
+        }
+    }
+
+    /// Ends a task with an error.
+    #[cold]
+    pub(super) fn finish_failed<S: IoSink>(
+        &mut self,
+        index: TaskIndex,
+        error: IoError,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let owner = self.tasks[index].owner;
+        if let Owner::Io { .. } = owner {
+            self.leave(index, turn);
+        }
+        self.tasks.remove(index);
+        match owner {
+            Owner::Io { device, slot } => {
+                turn.sink.done(IoDone { device: crate::DeviceId(device), slot, result: Err(error) });
+            }
+            Owner::Script { device } | Owner::Check { device } => {
+                let answer = Answer::Failed(error);
+                turn.notices.push((self.id, Notice::Answered { device, answer, reply: Vec::new() }));
+            }
+            Owner::Ping | Owner::Abort { .. } | Owner::Text | Owner::Logout => {}
+        }
+    }
+
+    /// An I/O ends here or is handed back.
+    #[inline]
+    fn leave<S: IoSink>(&mut self, index: TaskIndex, turn: &mut Turn<'_, S>) {
+        let task = &self.tasks[index];
+        self.meter.end(task.len_bytes);
+        if task.displaced {
+            turn.notices.push((self.id, Notice::DisplacedDone { order: task.order }));
+        }
+    }
+
+    /// Gives an I/O back, for another path to do.
+    #[cold]
+    pub(super) fn hand_back<S: IoSink>(&mut self, index: TaskIndex, in_flight: bool, turn: &mut Turn<'_, S>) {
+        let task = &self.tasks[index];
+        self.meter.end(task.len_bytes);
+        turn.returned.push(Returned { session: self.id, task: task.to_new(), in_flight });
+        self.tasks.remove(index);
+    }
+
+    /// Whether it was not the LUN but this path's port that refused an I/O; then another path does it.
+    #[cold]
+    fn refused_here<S: IoSink>(&mut self, index: TaskIndex, error: IoError, turn: &mut Turn<'_, S>) -> bool {
+        let IoError::CheckCondition(sense) = error else { return false };
+        let Some(refusal) = access::refusal(sense) else { return false };
+        let is_io = matches!(self.tasks[index].owner, Owner::Io { .. });
+        if self.config.path.is_none() || !is_io {
+            return false;
+        }
+        self.hand_back(index, false, turn);
+        turn.notices.push((self.id, Notice::Refused(refusal)));
+        true
+    }
+
+    #[cold]
+    fn try_again<S: IoSink>(&mut self, index: TaskIndex, outcome: &Outcome, turn: &mut Turn<'_, S>) {
+        if self.config.path.is_some() && outcome.sense.is_some_and(access::is_change) {
+            turn.notices.push((self.id, Notice::AccessChanged));
+        }
+        let task = &mut self.tasks[index];
+        task.refusals = task.refusals.saturating_add(1);
+        if task.refusals > ATTENTIONS_MAX {
+            let error = IoError::CheckCondition(outcome.sense.unwrap_or_default());
+            return self.finish_failed(index, error, turn);
+        }
+        self.requeue(index);
+    }
+
+    #[cold]
+    fn try_later<S: IoSink>(&mut self, index: TaskIndex, error: IoError, now: Nanos, turn: &mut Turn<'_, S>) {
+        let timeout = nanos(self.config.options.command_timeout_s);
+        let task = &mut self.tasks[index];
+        let pause = (PAUSE_NS_MIN << task.refusals.min(16)).min(SECOND);
+        if now + pause >= task.first_sent + timeout {
+            return self.finish_failed(index, error, turn);
+        }
+        task.refusals = task.refusals.saturating_add(1);
+        task.stage = Stage::BackedOff;
+        task.due = now + pause;
+        turn.wake_at = turn.wake_at.min(task.due);
+        self.tasks.mark_retried(index);
+    }
+
+    /// Puts a task that was sent before to the head of the queue.
+    pub(super) fn requeue(&mut self, index: TaskIndex) {
+        self.tasks[index].stage = Stage::Queued;
+        self.tasks.mark_retried(index);
+        match self.tasks[index].owner {
+            Owner::Check { .. } => self.questions.push_front(index),
+            _ => self.queue.push_front(index),
+        }
+    }
+
+    /// The rule that keeps writes in order; see `recovery.rs`.
+    #[cold]
+    pub(super) fn must_wait(&self, index: TaskIndex) -> bool {
+        let footprint = self.tasks[index].footprint;
+        let lun = self.tasks[index].lun;
+        self.tasks.iter().any(|(other, task)| {
+            other != index
+                && task.retried
+                && matches!(task.stage, Stage::Sent | Stage::BackedOff | Stage::Aborting)
+                && task.lun == lun
+                && task.footprint.conflicts(&footprint)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(key: u8, asc: u8, ascq: u8) -> Verdict {
+        let sense = Some(SenseData { key, asc, ascq });
+        judge(&Outcome { status: 2, residual: Residual::None, sense })
+    }
+
+    #[test]
+    fn refusals_that_pass_are_told_from_errors() {
+        assert_eq!(check(6, 0x29, 0), Verdict::Again);
+        assert!(matches!(check(2, 4, 1), Verdict::Later(_)));
+        assert!(matches!(check(2, 0x3a, 0), Verdict::Failed(_)));
+        assert_eq!(check(1, 0, 0), Verdict::Good);
+        assert!(matches!(check(3, 0x11, 0), Verdict::Failed(IoError::CheckCondition(_))));
+        for status in [0x08, 0x28] {
+            let outcome = Outcome { status, residual: Residual::None, sense: None };
+            assert_eq!(judge(&outcome), Verdict::Later(IoError::Status(status)));
+        }
+        let conflict = Outcome { status: 0x18, residual: Residual::None, sense: None };
+        assert_eq!(judge(&conflict), Verdict::Failed(IoError::Status(0x18)));
+    }
+}

@@ -1,0 +1,152 @@
+//! From a connected socket to full feature phase. The conversation itself is [`InitiatorLogin`]'s.
+
+use super::link::Link;
+use super::{Input, LossReason, Notice, Session, Turn};
+use crate::address::PortalAddress;
+use crate::event::{EventKind, IoSink};
+use crate::initiator::SessionFacts;
+use linerate_io::{Driver, Nanos};
+use linerate_iscsi_proto::frame::Framer;
+use linerate_iscsi_proto::login::{Established, InitiatorConfig, InitiatorLogin, InitiatorStep};
+use linerate_iscsi_proto::pdu::{BHS_BYTES, LoginRequest, LoginResponse};
+use linerate_iscsi_proto::send_targets::TargetAddress;
+use std::io;
+
+/// Redirections that are followed in one attempt.
+const REDIRECTS_MAX: u8 = 8;
+
+impl Session {
+    /// TCP is connected, or not: starts the login.
+    pub(crate) fn connected<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        at: usize,
+        result: io::Result<()>,
+    ) -> Result<(), LossReason> {
+        let portal = self.portal_now(at);
+        result.map_err(|error| LossReason::Connect { portal, error: error.to_string() })?;
+        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
+        let local = driver.local_addr(link.stream);
+        let gone =
+            |error: io::Error| LossReason::Broken { portal: link.peer.to_string(), error: error.to_string() };
+        link.local = Some(local.map_err(gone)?);
+        if at > 0 {
+            self.join(at);
+            return Ok(());
+        }
+        self.step(Input::Connected);
+        let mut login = InitiatorLogin::new(InitiatorConfig { isid: self.isid, ..self.config.login.clone() });
+        let (request, text) = login.start();
+        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
+        write_request(&request, &text, &mut link.login_bytes);
+        link.login = Some(login);
+        Ok(())
+    }
+
+    pub(super) fn login_response<S: IoSink>(
+        &mut self,
+        at: usize,
+        pdu: &LoginResponse,
+        data: &[u8],
+        now: Nanos,
+        turn: &mut Turn<'_, S>,
+    ) -> Result<(), LossReason> {
+        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
+        let Some(login) = &mut link.login else {
+            return Err(LossReason::Protocol("a login response out of turn"));
+        };
+        match login.receive(pdu, data, &mut *turn.random)? {
+            InitiatorStep::Send(request, text) => {
+                write_request(&request, &text, &mut link.login_bytes);
+                Ok(())
+            }
+            InitiatorStep::Done(established) if at > 0 => {
+                self.joined(at, &established, now, turn);
+                Ok(())
+            }
+            InitiatorStep::Done(established) => {
+                link.login = None;
+                let ends_old = self.ends_old_session(&established);
+                if self.recovery.detour.is_some() {
+                    return Err(if ends_old { LossReason::Fenced } else { LossReason::OtherGroup });
+                }
+                if self.config.path.is_some() && ends_old {
+                    turn.notices.push((self.id, Notice::Fenced));
+                }
+                self.established(&established, now, turn);
+                Ok(())
+            }
+            InitiatorStep::Redirected { address, permanent } => {
+                let to = TargetAddress::parse(&address);
+                let to = to.ok_or(LossReason::Protocol("a redirection to an address that is none"))?;
+                Err(LossReason::Redirected { to: PortalAddress { host: to.host, port: to.port }, permanent })
+            }
+        }
+    }
+
+    /// Whether this login has ended the session that was there before: a session is named by initiator, ISID, target and
+    /// the group of the target's portals (RFC 7143 4.4.1).
+    fn ends_old_session(&self, login: &Established) -> bool {
+        self.facts.as_ref().is_none_or(|old| old.portal_group == login.portal_group_tag)
+    }
+
+    fn established<S: IoSink>(&mut self, login: &Established, now: Nanos, turn: &mut Turn<'_, S>) {
+        self.begin_window(login);
+        if let Some(Link { peer, local: Some(local_addr), .. }) = self.links.first() {
+            self.facts = Some(SessionFacts {
+                target: self.config.target_name().to_owned(),
+                portal: self.config.portal.to_string(),
+                peer_addr: *peer,
+                local_addr: *local_addr,
+                params: login.params,
+                portal_group: login.portal_group_tag,
+                logins: 0,
+                connections: Vec::new(),
+            });
+        }
+        if !self.wants_more(login) {
+            self.begin_work(now, turn);
+        }
+    }
+
+    /// Every connection there will be is there.
+    pub(super) fn begin_work<S: IoSink>(&mut self, now: Nanos, turn: &mut Turn<'_, S>) {
+        self.step(Input::LoggedIn);
+        self.tell_connections(now, turn);
+        self.restored(now, turn);
+    }
+
+    /// Connects to where the target sent us.
+    pub(super) fn follow<D: Driver, S: IoSink>(
+        &mut self,
+        driver: &mut D,
+        to: &PortalAddress,
+        permanent: bool,
+        now: Nanos,
+        turn: &mut Turn<'_, S>,
+    ) -> Result<(), LossReason> {
+        self.recovery.redirects += 1;
+        if self.recovery.redirects > REDIRECTS_MAX {
+            return Err(LossReason::RedirectLoop);
+        }
+        if permanent {
+            self.recovery.moved = Some(to.clone());
+        }
+        self.tell(turn, now, EventKind::Redirected { to: to.to_string() });
+        self.step(Input::Redirected);
+        let source = self.source();
+        self.connect(driver, to, source)
+    }
+
+    /// The address of a connection there is or was, for messages.
+    pub(super) fn portal_now(&self, at: usize) -> String {
+        let peer = self.links.get(at).map(|link| link.peer).or(self.recovery.peer);
+        peer.map_or_else(|| self.config.portal.to_string(), |addr| addr.to_string())
+    }
+}
+
+pub(super) fn write_request(request: &LoginRequest, text: &[u8], out: &mut Vec<u8>) {
+    let mut bhs = [0; BHS_BYTES];
+    request.emit(&mut bhs);
+    Framer::default().write(&bhs, text, out);
+}

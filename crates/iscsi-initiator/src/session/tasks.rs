@@ -1,0 +1,376 @@
+//! The task table: what a session has in flight, found by tag without searching.
+//!
+//! An Initiator Task Tag is a slot number in its low half and the slot's generation in its high half. A PDU that comes
+//! late for a slot that has moved on has the wrong generation and is recognised as a stranger. The generation has 15
+//! bits, so that no tag is ever the reserved one. Slots are reused last in, first out: a busy session touches as many
+//! cache lines as it has commands in flight.
+
+use crate::multipath::Moves;
+use crate::request::ReadInto;
+use linerate_io::{Nanos, Seg};
+use linerate_iscsi_proto::pdu::Lun;
+use linerate_iscsi_proto::transfer::{InitiatorRead, InitiatorWrite};
+
+/// Position of a task in its session's table.
+pub(crate) type TaskIndex = u16;
+
+/// Generations are counted in 15 bits.
+const GENERATION_MASK: u16 = 0x7fff;
+
+/// Who waits for a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The caller's I/O.
+    Io { device: u32, slot: u32 },
+    /// The script that learns a device's facts.
+    Script { device: u32 },
+    /// The script that makes sure, after a new login, that a device is the old one.
+    Check { device: u32 },
+    /// Our NOP-Out ping.
+    Ping,
+    /// ABORT TASK of the task with this tag.
+    Abort { itt: u32 },
+    /// `SendTargets`.
+    Text,
+    /// Logout.
+    Logout,
+}
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Free,
+    /// Waits in the session's queue.
+    Queued,
+    /// Sent and not answered.
+    Sent,
+    /// Answered with BUSY or the like; to be queued again when it is due.
+    BackedOff,
+    /// Not answered in time; an ABORT TASK is under way.
+    Aborting,
+}
+
+/// The data that goes with a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Payload {
+    None,
+    /// A read, and where its data goes.
+    In(ReadInto),
+    /// A read whose data is kept in [`Task::reply`].
+    Kept,
+    /// A write out of a region.
+    Out(Seg),
+    /// The parameter list of an UNMAP of these blocks.
+    UnmapList {
+        block: u64,
+        blocks: u32,
+    },
+}
+
+/// How far the data of a sent task has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Progress {
+    None,
+    Read(InitiatorRead),
+    Write(InitiatorWrite),
+}
+
+/// Which blocks a task touches, to keep retried writes in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Footprint {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) changes: bool,
+}
+
+impl Footprint {
+    /// Everything: for commands without a range.
+    pub(crate) const ALL: Self = Self { start: 0, end: u64::MAX, changes: true };
+
+    /// True if the order of the two matters.
+    pub(crate) fn conflicts(&self, other: &Self) -> bool {
+        (self.changes || other.changes) && self.start < other.end && other.start < self.end
+    }
+}
+
+/// One task. What is looked at when data arrives comes first, then what its end needs: with many sessions every cache line
+/// of a task has left the core's cache by then, and most I/Os need two of the three.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Task {
+    pub(crate) owner: Owner,
+    generation: u16,
+    pub(crate) stage: Stage,
+    /// Place of the connection that it was sent over.
+    pub(crate) link: u8,
+    pub(crate) payload: Payload,
+    pub(crate) progress: Progress,
+    pub(crate) len_bytes: u32,
+    /// When it was first sent; 0 before.
+    pub(crate) first_sent: Nanos,
+    /// Bytes in flight on the session when it was queued, its own included.
+    pub(crate) queue_bytes: u64,
+    /// Place in the order of a device with several paths; 0 for other devices.
+    pub(crate) order: u64,
+    /// Sent again after its session or the target let it down: newer commands may not overtake it.
+    pub(crate) retried: bool,
+    /// Answers that asked for another try.
+    pub(crate) refusals: u8,
+    /// An I/O that was in flight on another path when that failed.
+    pub(crate) displaced: bool,
+    /// Paths that it has been taken from.
+    pub(crate) losses: u8,
+    pub(crate) cmd_sn: u32,
+    /// When a backed-off task is due.
+    pub(crate) due: Nanos,
+    pub(crate) lun: Lun,
+    pub(crate) cdb: [u8; 16],
+    pub(crate) footprint: Footprint,
+    /// Data of [`Payload::Kept`].
+    pub(crate) reply: Vec<u8>,
+}
+
+/// What a new task needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewTask {
+    pub(crate) owner: Owner,
+    pub(crate) lun: Lun,
+    pub(crate) cdb: [u8; 16],
+    pub(crate) len_bytes: u32,
+    pub(crate) payload: Payload,
+    pub(crate) footprint: Footprint,
+    pub(crate) order: u64,
+    pub(crate) displaced: bool,
+    pub(crate) losses: u8,
+}
+
+impl NewTask {
+    /// A task that is no SCSI command.
+    pub(crate) fn control(owner: Owner) -> Self {
+        Self {
+            owner,
+            lun: Lun(0),
+            cdb: [0; 16],
+            len_bytes: 0,
+            payload: Payload::None,
+            footprint: Footprint { start: 0, end: 0, changes: false },
+            order: 0,
+            displaced: false,
+            losses: 0,
+        }
+    }
+}
+
+impl Task {
+    /// What it takes to send it over another session.
+    pub(crate) fn to_new(&self) -> NewTask {
+        NewTask {
+            owner: self.owner,
+            lun: self.lun,
+            cdb: self.cdb,
+            len_bytes: self.len_bytes,
+            payload: self.payload,
+            footprint: self.footprint,
+            order: self.order,
+            displaced: self.displaced,
+            losses: self.losses,
+        }
+    }
+
+    /// An I/O that no path has failed at.
+    pub(crate) fn is_first_try_of_io(&self) -> bool {
+        self.losses == 0 && matches!(self.owner, Owner::Io { .. })
+    }
+
+    /// What it moves, for the counters.
+    #[inline]
+    pub(crate) fn moves(&self) -> Moves {
+        match self.payload {
+            Payload::In(_) => Moves::Read,
+            Payload::Out(_) => Moves::Write,
+            Payload::None | Payload::Kept | Payload::UnmapList { .. } => Moves::Nothing,
+        }
+    }
+}
+
+/// All tasks of a session.
+#[derive(Debug, Default)]
+pub(crate) struct TaskTable {
+    tasks: Vec<Task>,
+    free: Vec<TaskIndex>,
+    /// Tasks in use that were retried; while it is 0 nothing needs to look for conflicts.
+    pub(crate) retried: u32,
+}
+
+impl TaskTable {
+    /// Takes a slot; none when 65535 are in use.
+    #[inline]
+    pub(crate) fn insert(&mut self, new: &NewTask) -> Option<TaskIndex> {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => self.grow(new)?,
+        };
+        let task = &mut self.tasks[usize::from(index)];
+        task.owner = new.owner;
+        task.stage = Stage::Queued;
+        task.generation = task.generation.wrapping_add(1) & GENERATION_MASK;
+        task.lun = new.lun;
+        task.cdb = new.cdb;
+        task.len_bytes = new.len_bytes;
+        task.payload = new.payload;
+        task.progress = Progress::None;
+        task.footprint = new.footprint;
+        task.first_sent = 0;
+        task.retried = false;
+        task.refusals = 0;
+        task.order = new.order;
+        task.displaced = new.displaced;
+        task.losses = new.losses;
+        Some(index)
+    }
+
+    #[cold]
+    fn grow(&mut self, new: &NewTask) -> Option<TaskIndex> {
+        let index = TaskIndex::try_from(self.tasks.len()).ok().filter(|index| *index < TaskIndex::MAX)?;
+        self.tasks.push(Task {
+            owner: new.owner,
+            generation: 0,
+            stage: Stage::Free,
+            link: 0,
+            payload: Payload::None,
+            progress: Progress::None,
+            len_bytes: 0,
+            first_sent: 0,
+            queue_bytes: 0,
+            order: 0,
+            retried: false,
+            refusals: 0,
+            displaced: false,
+            losses: 0,
+            cmd_sn: 0,
+            due: 0,
+            lun: new.lun,
+            cdb: new.cdb,
+            footprint: new.footprint,
+            reply: Vec::new(),
+        });
+        // Room for every slot, so that freeing never allocates.
+        self.free.reserve(self.tasks.len());
+        Some(index)
+    }
+
+    /// Gives a slot back.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: TaskIndex) {
+        let task = &mut self.tasks[usize::from(index)];
+        debug_assert_ne!(task.stage, Stage::Free, "a slot is freed once");
+        task.stage = Stage::Free;
+        if task.retried {
+            self.retried -= 1;
+        }
+        self.free.push(index);
+    }
+
+    /// Marks a task as retried.
+    pub(crate) fn mark_retried(&mut self, index: TaskIndex) {
+        let task = &mut self.tasks[usize::from(index)];
+        if !task.retried {
+            task.retried = true;
+            self.retried += 1;
+        }
+    }
+
+    /// The task of a tag that the target sent; none if there is no such task any more.
+    #[inline]
+    pub(crate) fn find(&self, itt: u32) -> Option<TaskIndex> {
+        let index = itt as TaskIndex;
+        let task = self.tasks.get(usize::from(index))?;
+        let known =
+            task.generation == (itt >> 16) as u16 && matches!(task.stage, Stage::Sent | Stage::Aborting);
+        known.then_some(index)
+    }
+
+    /// The tag of a task.
+    #[inline]
+    pub(crate) fn itt(&self, index: TaskIndex) -> u32 {
+        u32::from(self[index].generation) << 16 | u32::from(index)
+    }
+
+    /// Every task in use.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskIndex, &Task)> {
+        self.tasks
+            .iter()
+            .enumerate()
+            .filter(|(_, t)| t.stage != Stage::Free)
+            .map(|(i, t)| (i as TaskIndex, t))
+    }
+}
+
+impl std::ops::Index<TaskIndex> for TaskTable {
+    type Output = Task;
+
+    #[inline]
+    fn index(&self, index: TaskIndex) -> &Task {
+        &self.tasks[usize::from(index)]
+    }
+}
+
+impl std::ops::IndexMut<TaskIndex> for TaskTable {
+    #[inline]
+    fn index_mut(&mut self, index: TaskIndex) -> &mut Task {
+        &mut self.tasks[usize::from(index)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(table: &mut TaskTable) -> TaskIndex {
+        let index = table.insert(&NewTask::control(Owner::Ping)).unwrap();
+        table[index].stage = Stage::Sent;
+        index
+    }
+
+    #[test]
+    fn a_late_tag_is_a_stranger() {
+        let mut table = TaskTable::default();
+        let first = sent(&mut table);
+        let tag = table.itt(first);
+        assert_eq!(table.find(tag), Some(first));
+        table.remove(first);
+        assert_eq!(table.find(tag), None);
+        let second = sent(&mut table);
+        assert_eq!(second, first, "the slot is reused");
+        assert_eq!(table.find(tag), None, "but not its tag");
+        assert_eq!(table.find(table.itt(second)), Some(second));
+    }
+
+    #[test]
+    fn no_two_tasks_in_flight_share_a_tag_and_none_is_reserved() {
+        let mut table = TaskTable::default();
+        for _ in 0..70_000 {
+            let (a, b) = (sent(&mut table), sent(&mut table));
+            assert_ne!(table.itt(a), table.itt(b));
+            assert!(table.itt(a) != u32::MAX && table.itt(b) != u32::MAX);
+            table.remove(a);
+            table.remove(b);
+        }
+    }
+
+    #[test]
+    fn a_task_takes_three_cache_lines_and_arriving_data_looks_at_one() {
+        assert_eq!(size_of::<Task>(), 3 * 64);
+        assert!(std::mem::offset_of!(Task, progress) + size_of::<InitiatorRead>() < 64);
+    }
+
+    #[test]
+    fn only_overlapping_changes_conflict() {
+        let at = |start, end, changes| Footprint { start, end, changes };
+        assert!(at(0, 8, true).conflicts(&at(4, 6, false)));
+        assert!(at(0, 8, false).conflicts(&at(7, 9, true)));
+        assert!(!at(0, 8, false).conflicts(&at(0, 8, false)));
+        assert!(!at(0, 8, true).conflicts(&at(8, 9, true)));
+        assert!(Footprint::ALL.conflicts(&at(5, 6, false)));
+    }
+}

@@ -1,0 +1,552 @@
+//! An array as its owner sees it: started from a configuration, watched, stopped.
+
+use crate::{
+    change::{ChangeError, change},
+    config::{AluaState, ArrayChange, ArrayConfig, Limits, WaitMode},
+    engine::{Deliver, Engine, Stage},
+    portals::{self, ListenOn, Portal},
+    service::{Mailbox, Message, Service},
+    stats::{ArrayStats, PortalStats, SessionStats},
+    target::{Opening, Target, TargetError},
+    worker::Worker,
+};
+use linerate_io::{
+    Driver, EpollDriver, OpenDriverError, Wait,
+    net::{NetEvent, NetFollower, NetWatch},
+    open_driver, system, with_driver,
+};
+use linerate_storage::controller::{self, Command, Reply, StorageError, StorageStatus};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, TcpStream},
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+};
+
+type Socket = TcpStream;
+
+/// Least memory of a worker: the largest command (8 MiB) finds room beside others.
+const MEMORY_PER_WORKER_BYTES_MIN: u64 = 16 << 20;
+
+/// A running array. Stops when dropped.
+pub struct Array {
+    service: Arc<Service<Socket>>,
+    /// Ends after the workers, which may wait for it.
+    engine: Option<Engine>,
+    threads: Vec<JoinHandle<()>>,
+    driver: &'static str,
+    /// Told of the host's addresses while it is there.
+    network: Option<NetFollower>,
+}
+
+/// Everything that can be said about an array at one moment.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ArrayReport {
+    /// Counters since the start.
+    #[serde(flatten)]
+    pub stats: ArrayStats,
+    /// Where it listens now.
+    pub by_portal: Vec<PortalStats>,
+    /// Who is logged in now.
+    pub by_session: Vec<SessionStats>,
+    /// Disks, RAID sets, pools and their volumes; none of an array without disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageStatus>,
+}
+
+/// What a worker thread says when it is ready.
+type Ready = Result<(&'static str, Arc<Mailbox<Socket>>), ArrayError>;
+
+/// Configuration that concerns one worker thread.
+struct Seat {
+    index: usize,
+    cpu: Option<usize>,
+    portals: Vec<Portal>,
+    /// The addresses that the host has, for portals that follow an interface.
+    addresses: Vec<(String, IpAddr)>,
+    driver: linerate_io::Preference,
+    wait: WaitMode,
+}
+
+impl Array {
+    /// Opens the volumes, starts the workers and listens. When it returns, initiators can log in.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the array takes the configuration over, secrets and all"
+    )]
+    pub fn start(config: ArrayConfig) -> Result<Self, ArrayError> {
+        let portals = Portal::all(&config)?;
+        let watch = watch(&portals)?;
+        let workers = match config.workers {
+            0 => system::allowed_cpus().map_err(ArrayError::Host)?.len(),
+            count => count,
+        };
+        check_memory(&config.limits, workers)?;
+        let mut driver = EpollDriver::new().map_err(OpenDriverError::Epoll)?;
+        let engine = open_engine(&config)?;
+        let (targets, volumes) = open_targets(&config, &mut driver, engine.as_ref())?;
+        let door = engine.as_ref().map(Engine::door);
+        let service = Arc::new(Service::new(&config, workers, targets, volumes, door));
+        drop(driver);
+        let addresses = watch.as_ref().map(addresses_of).unwrap_or_default();
+        service.portals().learn_all(addresses.clone());
+        let mut array = Self { service, engine, threads: Vec::new(), driver: "", network: None };
+        let mut mailboxes = Vec::new();
+        let mut starts = Vec::new();
+        for index in 0..workers {
+            let cpus = config.cpus.as_deref().unwrap_or(&[]);
+            let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
+            let mine = |portals: &[Portal]| if index == 0 { portals.to_vec() } else { Vec::new() };
+            let (portals, addresses) = (mine(&portals), addresses.clone());
+            let seat =
+                Seat { index, cpu, portals, addresses, driver: config.driver.into(), wait: config.wait };
+            let (started, start) = array.spawn(seat)?;
+            let (name, mailbox) = started?;
+            array.driver = name;
+            mailboxes.push(mailbox);
+            starts.push(start);
+        }
+        if let Some(engine) = &array.engine {
+            let targets = array.service.targets.clone();
+            let transfers = Arc::clone(&array.service.transfers);
+            let stage = Stage { array: config.name.clone(), groups: groups(&config)?, targets, transfers };
+            engine.introduce(mailboxes.iter().map(deliver).collect(), stage);
+        }
+        array.service.introduce(mailboxes);
+        for start in starts {
+            let (go, listening) = start;
+            // A worker that is gone is seen by the answer that does not come.
+            let _ = go.send(());
+            listening.recv().unwrap_or(Err(ArrayError::WorkerDied))?;
+        }
+        if let Some(watch) = watch {
+            array.network = Some(follow(watch, &array.service)?);
+        }
+        if let Some(engine) = &array.engine {
+            engine.serves();
+        }
+        Ok(array)
+    }
+
+    #[expect(clippy::type_complexity, reason = "two channels, used once by the caller above")]
+    fn spawn(
+        &mut self,
+        seat: Seat,
+    ) -> Result<(Ready, (mpsc::Sender<()>, mpsc::Receiver<Result<(), ArrayError>>)), ArrayError> {
+        let (ready, is_ready) = mpsc::channel();
+        let (go, may_go) = mpsc::channel();
+        let (listening, is_listening) = mpsc::channel();
+        let service = Arc::clone(&self.service);
+        let builder = thread::Builder::new().name(format!("array-{}", seat.index));
+        let thread = builder.spawn(move || match open_driver(seat.driver) {
+            Ok(driver) => {
+                with_driver!(driver, |driver| serve(driver, &service, &seat, &ready, &may_go, &listening));
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error.into()));
+            }
+        });
+        self.threads.push(thread.map_err(ArrayError::Host)?);
+        Ok((is_ready.recv().unwrap_or(Err(ArrayError::WorkerDied)), (go, is_listening)))
+    }
+
+    /// Addresses and ports that the array listens on now, as the kernel chose them.
+    pub fn portals(&self) -> Vec<SocketAddr> {
+        self.service.portals().listening().map(|(addr, _)| addr).collect()
+    }
+
+    /// Name of the I/O driver in use.
+    pub fn driver(&self) -> &'static str {
+        self.driver
+    }
+
+    /// Counters since the start.
+    pub fn stats(&self) -> ArrayStats {
+        self.service.stats()
+    }
+
+    /// Everything at once. Costs a copy of a few words per session; connections do not wait for it.
+    pub fn report(&self) -> ArrayReport {
+        let portal = |(address, group)| PortalStats { address, group };
+        let by_portal = self.service.portals().listening().map(portal).collect();
+        let storage = self.engine.as_ref().and_then(|engine| engine.status().ok());
+        ArrayReport { stats: self.stats(), by_portal, by_session: self.service.sessions(), storage }
+    }
+
+    /// Carries out what an owner asks of the array's storage. Takes as long as it takes; I/O goes on meanwhile.
+    pub fn manage(&self, command: Command) -> Result<Reply, StorageError> {
+        match &self.engine {
+            Some(engine) => engine.manage(command),
+            None => Err(StorageError::Refused(
+                "this array has no disks to manage; describe them in `storage` and start it again".into(),
+            )),
+        }
+    }
+
+    /// Carries out a verb of replication, such as `replica_prepare` (see [`linerate_storage::replica::service`]).
+    pub fn replicate(&self, verb: &str, fields: Reply) -> Result<Reply, StorageError> {
+        match &self.engine {
+            Some(engine) => engine.replicate(verb, fields),
+            None => Err(StorageError::Refused(
+                "this array has no pool to replicate; describe one in `storage` and start it again".into(),
+            )),
+        }
+    }
+
+    /// Changes access states of portal groups while I/O goes on; initiators are told (ASYMMETRIC ACCESS STATE CHANGED). If
+    /// anything is wrong, nothing changes.
+    pub fn change(&self, wanted: &ArrayChange) -> Result<(), ChangeError> {
+        change(&self.service.targets, wanted)
+    }
+
+    /// Asks the initiators to log out, closes all connections, and returns when nothing is left.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.network = None;
+        for mailbox in self.service.mailboxes() {
+            mailbox.post(Message::Stop);
+        }
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has said so on standard error; there is nothing left to end.
+            let _ = thread.join();
+        }
+        self.engine = None;
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The life of a worker thread.
+fn serve<D: Driver<Socket = Socket>>(
+    driver: D,
+    service: &Arc<Service<Socket>>,
+    seat: &Seat,
+    ready: &mpsc::Sender<Ready>,
+    may_go: &mpsc::Receiver<()>,
+    listening: &mpsc::Sender<Result<(), ArrayError>>,
+) {
+    let name = driver.name();
+    let pinned = seat
+        .cpu
+        .map_or(Ok(()), |cpu| system::pin_thread(cpu).map_err(|error| ArrayError::Cpu { cpu, error }));
+    let worker =
+        pinned.and_then(|()| Worker::new(driver, Arc::clone(service), seat.index).map_err(ArrayError::Host));
+    let mut worker = match worker {
+        Ok(worker) => worker,
+        Err(error) => return drop(ready.send(Err(error))),
+    };
+    if ready.send(Ok((name, worker.mailbox()))).is_err() || may_go.recv().is_err() {
+        return;
+    }
+    let listened = seat.portals.iter().try_for_each(|portal| worker.serve(portal.clone())).and_then(|()| {
+        seat.addresses.iter().try_for_each(|(interface, address)| worker.address_added(interface, *address))
+    });
+    let failed = listened.is_err();
+    if listening.send(listened).is_err() || failed {
+        return;
+    }
+    let wait = match seat.wait {
+        WaitMode::Block => Wait::Forever,
+        WaitMode::Spin => Wait::Never,
+    };
+    while !worker.is_stopped() {
+        if let Err(error) = worker.turn(wait) {
+            tracing::error!(
+                event = "worker_failed",
+                worker = seat.index,
+                %error,
+                "the I/O driver failed; this worker ends"
+            );
+            return;
+        }
+    }
+}
+
+/// A view of the host's addresses. Needed by portals that follow an interface, useful to all others.
+fn watch(portals: &[Portal]) -> Result<Option<NetWatch>, ArrayError> {
+    let interfaces = || {
+        portals.iter().filter_map(|portal| match &portal.on {
+            ListenOn::Interface { name, .. } => Some(name),
+            ListenOn::Address(_) => None,
+        })
+    };
+    match NetWatch::open() {
+        Ok(watch) => {
+            let has = |wanted: &String| watch.links().any(|(name, _)| name == wanted);
+            match interfaces().find(|name| !has(name)) {
+                Some(name) => Err(ArrayError::NoInterface(name.clone())),
+                None => Ok(Some(watch)),
+            }
+        }
+        Err(error) if interfaces().next().is_some() => Err(ArrayError::Watch(error)),
+        Err(error) => {
+            tracing::warn!(
+                event = "network_unwatched",
+                %error,
+                "cannot watch the host's addresses: sessions of a lost one end by timeout only"
+            );
+            Ok(None)
+        }
+    }
+}
+
+fn addresses_of(watch: &NetWatch) -> Vec<(String, IpAddr)> {
+    watch.addresses().map(|(interface, address)| (interface.to_owned(), address)).collect()
+}
+
+/// Passes on to all workers what changes.
+fn follow(watch: NetWatch, service: &Arc<Service<Socket>>) -> Result<NetFollower, ArrayError> {
+    let service = Arc::clone(service);
+    let tell = move |event: io::Result<NetEvent>| match event {
+        Ok(event) => {
+            service.portals().learn(&event);
+            for mailbox in service.mailboxes() {
+                mailbox.post(Message::Network(event.clone()));
+            }
+        }
+        Err(error) => {
+            tracing::error!(event = "network_unwatched", %error, "the host's addresses are watched no longer");
+        }
+    };
+    watch.follow(tell).map_err(ArrayError::Host)
+}
+
+fn open_engine(config: &ArrayConfig) -> Result<Option<Engine>, ArrayError> {
+    if config.storage.is_empty() {
+        return Ok(None);
+    }
+    let started = Engine::start(config.storage.clone(), config.driver.into());
+    started.map(Some).map_err(ArrayError::Storage)
+}
+
+/// A worker's way to get answers of the engine.
+fn deliver(mailbox: &Arc<Mailbox<Socket>>) -> Deliver {
+    let mailbox = Arc::clone(mailbox);
+    Box::new(move |answers| mailbox.post(Message::Answers(answers)))
+}
+
+/// Opens everything that a configuration names.
+pub(crate) fn open_targets<D: Driver>(
+    config: &ArrayConfig,
+    driver: &mut D,
+    engine: Option<&Engine>,
+) -> Result<(Vec<Arc<Target>>, Vec<crate::volume::Volume>), ArrayError> {
+    check_limits(config)?;
+    let groups = groups(config)?;
+    let (array, volumes) = (config.name.as_str(), Vec::new());
+    let mut opening = Opening { array, groups: &groups, driver, engine, volumes };
+    let mut targets: Vec<Arc<Target>> = Vec::new();
+    for target in &config.targets {
+        let fault = |error| ArrayError::Target { name: target.name.clone(), error: Box::new(error) };
+        let opened = opening.target(target).map_err(fault)?;
+        if targets.iter().any(|other| other.name == opened.name) {
+            return Err(ArrayError::TwoTargets(opened.name));
+        }
+        targets.push(Arc::new(opened));
+    }
+    for made in engine.into_iter().flat_map(Engine::made) {
+        if let Err(error) = opening.made(&targets, made) {
+            tracing::error!(event = "volume_not_shown", volume = made.1, %error, "this volume is not shown");
+        }
+    }
+    Ok((targets, opening.volumes))
+}
+
+/// The portal groups and their states.
+fn groups(config: &ArrayConfig) -> Result<Vec<(u16, AluaState)>, ArrayError> {
+    let state = |tag: u16| config.portal_groups.iter().find(|group| group.tag == tag).map(|group| group.alua);
+    Ok(portals::groups(config)?.into_iter().map(|tag| (tag, state(tag).unwrap_or_default())).collect())
+}
+
+fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {
+    let limits = &config.limits;
+    let segment = 512..=0x00ff_ffff;
+    let wrong = |key, rule| Err(ArrayError::Limit { key, rule });
+    if !segment.contains(&limits.max_recv_data_segment_bytes) {
+        return wrong("max_recv_data_segment_bytes", "512 to 16777215 (RFC 7143 section 13.12)");
+    }
+    if !segment.contains(&limits.max_burst_bytes) {
+        return wrong("max_burst_bytes", "512 to 16777215 (RFC 7143 section 13.13)");
+    }
+    if !(512..=limits.max_burst_bytes).contains(&limits.first_burst_bytes) {
+        return wrong("first_burst_bytes", "512 to `max_burst_bytes` (RFC 7143 section 13.14)");
+    }
+    if !(1..=4096).contains(&limits.commands_per_session) {
+        return wrong("commands_per_session", "1 to 4096");
+    }
+    if !(1..=64).contains(&limits.connections_per_session) {
+        return wrong("connections_per_session", "1 to 64");
+    }
+    if limits.sessions == 0 {
+        return wrong("sessions", "at least 1");
+    }
+    if limits.half_open_connections == 0 {
+        return wrong("half_open_connections", "at least 1");
+    }
+    if limits.half_open_per_peer == 0 {
+        return wrong("half_open_per_peer", "at least 1");
+    }
+    if limits.text_bytes < 8192 {
+        return wrong("text_bytes", "at least 8192: a login may need that much");
+    }
+    let times = [
+        ("login_timeout_s", limits.login_timeout_s),
+        ("idle_timeout_s", limits.idle_timeout_s),
+        ("nop_interval_s", limits.nop_interval_s),
+        ("nop_timeout_s", limits.nop_timeout_s),
+        ("stall_timeout_s", limits.stall_timeout_s),
+        ("pressed_stall_timeout_s", limits.pressed_stall_timeout_s),
+    ];
+    for (key, time) in &times[4..] {
+        if *time == 0.0 {
+            return wrong(key, "more than 0: others may wait for what a stalled peer holds");
+        }
+    }
+    match times.iter().find(|(_, time)| !(0.0..=1e6).contains(time)) {
+        Some((key, _)) => wrong(key, "0 to 1000000 seconds"),
+        None => Ok(()),
+    }
+}
+
+/// Whether each worker gets enough memory for the largest command beside others.
+fn check_memory(limits: &Limits, workers: usize) -> Result<(), ArrayError> {
+    if limits.memory_bytes / (workers.max(1) as u64) < MEMORY_PER_WORKER_BYTES_MIN {
+        return Err(ArrayError::Limit { key: "memory_bytes", rule: "at least 16777216 (16 MiB) per worker" });
+    }
+    Ok(())
+}
+
+/// Why an array cannot start. [`ArrayError::blame`] says whose fault it is.
+#[derive(Debug, thiserror::Error)]
+pub enum ArrayError {
+    /// `portals` is empty.
+    #[error("`portals` is empty; name at least one address, for example \"127.0.0.1:3260\"")]
+    NoPortal,
+    /// A portal is not an address with a port.
+    #[error("portal \"{0}\" is not an address with a port, for example \"127.0.0.1:3260\" or \"[::1]:3260\"")]
+    Portal(String),
+    /// A portal has both an address and an interface, or neither.
+    #[error("a portal needs either `address` or `interface`")]
+    PortalPlace,
+    /// A portal follows an interface that there is not.
+    #[error("this host has no interface \"{0}\"; change `interface`")]
+    NoInterface(String),
+    /// Portals follow an interface, but nobody can tell how it changes.
+    #[error("cannot watch the host's interfaces ({0}); give portals an `address` instead of an `interface`")]
+    Watch(#[source] io::Error),
+    /// A portal group has the tag 0.
+    #[error(
+        "a portal group has the tag 0; tags are 1 to 65535, as they are also relative target port identifiers"
+    )]
+    GroupZero,
+    /// A portal group is described twice.
+    #[error("`portal_groups` describes group {0} twice")]
+    GroupTwice(u16),
+    /// A portal cannot be listened on.
+    #[error("cannot listen on portal {portal} ({error}); {}", way_out(error))]
+    Listen {
+        /// Which portal.
+        portal: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A limit is out of range.
+    #[error("`limits.{key}` is out of range: {rule}")]
+    Limit {
+        /// The key.
+        key: &'static str,
+        /// What it may be.
+        rule: &'static str,
+    },
+    /// Two targets have the same name.
+    #[error("two targets are named \"{0}\"; names differ in more than case")]
+    TwoTargets(String),
+    /// Disks, RAID sets or pools cannot be opened.
+    #[error("`storage`: {0}")]
+    Storage(#[source] StorageError),
+    /// A target cannot be served.
+    #[error("target \"{name}\": {error}")]
+    Target {
+        /// Its name as configured.
+        name: String,
+        /// Why not.
+        error: Box<TargetError>,
+    },
+    /// A worker cannot be pinned.
+    #[error("cannot pin a worker to CPU {cpu} ({error}); `cpus` may name the CPUs that this process may use")]
+    Cpu {
+        /// Which CPU.
+        cpu: usize,
+        /// Why not.
+        error: io::Error,
+    },
+    /// No I/O driver.
+    #[error(transparent)]
+    Driver(#[from] OpenDriverError),
+    /// The host is short of threads, descriptors or memory.
+    #[error("the host cannot start a worker ({0}); raise the limits of processes, open files or memory")]
+    Host(#[source] io::Error),
+    /// A worker ended while starting.
+    #[error("a worker thread ended while starting; this is a mistake in the program")]
+    WorkerDied,
+}
+
+/// Whose fault an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The configuration.
+    User,
+    /// The machine.
+    Host,
+    /// The program.
+    Internal,
+}
+
+impl From<controller::Blame> for Blame {
+    fn from(blame: controller::Blame) -> Self {
+        match blame {
+            controller::Blame::User => Self::User,
+            // An array that starts asks nothing of its partner yet.
+            controller::Blame::Peer | controller::Blame::Host => Self::Host,
+            controller::Blame::Internal => Self::Internal,
+        }
+    }
+}
+
+impl ArrayError {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::WorkerDied => Blame::Internal,
+            Self::Host(_) | Self::Watch(_) => Blame::Host,
+            Self::Storage(error) => error.blame().into(),
+            Self::Driver(error) => match error {
+                OpenDriverError::UnknownName(_) => Blame::User,
+                _ => Blame::Host,
+            },
+            Self::Target { error, .. } => match error.as_ref() {
+                TargetError::Volume(error) if error.is_hosts_fault() => Blame::Host,
+                _ => Blame::User,
+            },
+            _ => Blame::User,
+        }
+    }
+}
+
+fn way_out(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "stop the program that uses the port, or choose another (port 0 = any free one)"
+        }
+        io::ErrorKind::AddrNotAvailable => "this host does not have the address",
+        io::ErrorKind::PermissionDenied => "ports below 1024 need privileges; choose a higher one",
+        _ => "choose another address",
+    }
+}

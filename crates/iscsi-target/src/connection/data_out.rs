@@ -1,0 +1,213 @@
+//! Data of writes: Data-Out PDUs are judged, payload is placed, R2Ts are sent, and the finished write goes to its volume.
+
+use super::{
+    Connection,
+    inbound::Sink,
+    reply::Asked,
+    tasks::{Buffers, TaskId, Work},
+};
+use crate::{
+    context::Core,
+    engine::Operation,
+    memory::operation,
+    memory::pool::ChunkPool,
+    pages::{Moved, Pages},
+    volume::Medium,
+};
+use linerate_io::{Driver, Seg};
+use linerate_iscsi_proto::{
+    pdu::{DataOut, R2t, RESERVED_TAG},
+    transfer::{TargetWrite, ttt_slot},
+};
+use linerate_scsi::{Extent, Input, MediumError};
+
+impl Connection {
+    /// The header of a Data-Out PDU. Data of tasks that are gone (failed or aborted) is taken in and dropped.
+    pub(super) fn data_out<D: Driver>(&mut self, core: &mut Core<D>, pdu: &DataOut) {
+        let named =
+            if pdu.ttt == RESERVED_TAG { self.tasks.find(pdu.itt) } else { self.tasks.at(ttt_slot(pdu.ttt)) };
+        let live = named.and_then(|task| Some((task, self.tasks.live(task)?)));
+        let Some((task, entry)) = live.filter(|(_, entry)| entry.itt == pdu.itt) else { return };
+        let Some(write) = &mut entry.write else { return };
+        match write.accept(pdu) {
+            Ok(_) if pdu.data_len == 0 => self.go_on_writing(core, task, false),
+            Ok(_) => self.sink = Sink::Task { task, base: pdu.buffer_offset },
+            Err(error) => {
+                tracing::debug!(event = "write_refused", peer = %self.peer, %error, "a write fails");
+                self.fail_transfer(core, task, error.sense());
+            }
+        }
+    }
+
+    /// Payload of a write, whose place in the command's data is `at`. With data digests it only goes where nothing sees it
+    /// before it is whole and its digest was found right.
+    pub(super) fn task_payload<D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        task: TaskId,
+        at: u32,
+        payload: &[u8],
+        complete: bool,
+    ) {
+        self.place(core, task, at, payload);
+        if complete {
+            self.go_on_writing(core, task, false);
+        }
+    }
+
+    /// Puts bytes where they belong; what the device does not want is dropped.
+    fn place<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, at: u32, bytes: &[u8]) {
+        let Some(entry) = self.tasks.live(task) else { return };
+        let wanted = entry.write.as_ref().map_or(0, |write| write.wanted().saturating_sub(at));
+        let bytes = &bytes[..bytes.len().min(wanted as usize)];
+        if bytes.is_empty() {
+            return;
+        }
+        match &mut entry.work {
+            Work::MemoryWrite(extent) => {
+                if let Some(Medium::Memory(pages)) = core.media.of(entry.volume) {
+                    pages.write(extent.offset_bytes + u64::from(at), bytes);
+                }
+            }
+            Work::BufferedWrite(_) => {
+                debug_assert!(
+                    matches!(entry.buffers, Buffers::Task(_)),
+                    "data comes when there is a place for it"
+                );
+                core.pool.write(entry.segs(), at, bytes);
+            }
+            Work::Steps(steps) => {
+                let at = at as usize;
+                if steps.data.len() < at + bytes.len() {
+                    steps.data.resize(at + bytes.len(), 0);
+                }
+                steps.data[at..at + bytes.len()].copy_from_slice(bytes);
+            }
+            Work::BufferedRead(_) | Work::Drain(_) | Work::Free => {}
+        }
+    }
+
+    /// After a command or a data segment: asks for more data, or finishes the write. `data_comes`: the segment that
+    /// belongs to the PDU has not arrived yet, so nothing can be finished.
+    pub(super) fn go_on_writing<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, data_comes: bool) {
+        let Some(entry) = self.tasks.live(task) else { return };
+        let Some(write) = &mut entry.write else { return };
+        if write.is_complete() && !data_comes {
+            return self.data_is_complete(core, task);
+        }
+        let (lun, itt) = (linerate_iscsi_proto::pdu::Lun(u64::from_be_bytes(entry.lun)), entry.itt);
+        while let Some(entry) = self.tasks.live(task)
+            && let Some(grant) = entry.write.as_mut().and_then(TargetWrite::next_r2t)
+        {
+            let Some(mut answers) = self.answers() else { return };
+            let pdu = R2t {
+                lun,
+                itt,
+                ttt: grant.ttt,
+                sn: answers.session.window.peek(),
+                r2t_sn: grant.r2t_sn,
+                buffer_offset: grant.buffer_offset,
+                desired_len: grant.desired_len,
+            };
+            answers.header(|bhs| pdu.emit(bhs));
+        }
+    }
+
+    fn data_is_complete<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
+        let origin = self.origin(task);
+        let Some(entry) = self.tasks.get_mut(task) else { return };
+        match &mut entry.work {
+            Work::MemoryWrite(extent) => {
+                let extent = *extent;
+                match core.media.of(entry.volume) {
+                    Some(Medium::Memory(pages)) => {
+                        pages.count(Moved::Written, extent.offset_bytes, u64::from(extent.len_bytes));
+                        self.write_is_done(core, task, &extent);
+                    }
+                    // Its set has failed since the command began.
+                    _ => self.write_failed(core, task, MediumError::Hardware),
+                }
+            }
+            Work::BufferedWrite(extent) if extent.len_bytes == 0 => {
+                let extent = *extent;
+                self.write_is_done(core, task, &extent);
+            }
+            Work::BufferedWrite(extent) => {
+                let extent = *extent;
+                let medium = match core.media.of(entry.volume) {
+                    Some(Medium::File(file)) => operation::Medium::File(file),
+                    Some(Medium::Managed(volume)) => operation::Medium::Engine(volume),
+                    Some(Medium::Memory(pages)) => {
+                        copy_in(&core.pool, entry.segs(), pages, &extent);
+                        return self.write_is_done(core, task, &extent);
+                    }
+                    None => return self.write_failed(core, task, MediumError::Hardware),
+                };
+                let chunks = entry.lend(Buffers::Operation);
+                self.operations += 1;
+                let Extent { offset_bytes, durable, .. } = extent;
+                core.begin_operation(origin, chunks, medium, Operation::Write { offset_bytes, durable });
+            }
+            Work::Steps(steps) => {
+                let data = std::mem::take(&mut steps.data);
+                let collects = std::mem::take(&mut steps.collects);
+                entry.write = None;
+                if collects {
+                    self.drive(core, task, Input::DataOut(data), None);
+                }
+            }
+            Work::Drain(reply) => {
+                let reply = std::mem::replace(reply, linerate_scsi::Reply::good());
+                let asked = Asked::from(&*entry);
+                self.end_task(core, task);
+                self.reply(core, asked, &reply);
+            }
+            Work::BufferedRead(_) | Work::Free => {}
+        }
+    }
+
+    /// All bytes of a write are on the medium.
+    pub(super) fn write_is_done<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, extent: &Extent) {
+        let Some(entry) = self.tasks.get_mut(task) else { return };
+        let (asked, r2ts) = (Asked::from(&*entry), entry.write.as_ref().map_or(0, TargetWrite::r2ts));
+        let silent = self.end_write(task);
+        if let Some(mut answers) = self.answers() {
+            if silent {
+                answers.forget(asked);
+            } else {
+                answers.written(asked, extent, r2ts);
+                answers.session.counters.writes += 1;
+                answers.session.counters.written_bytes += u64::from(extent.len_bytes);
+                core.counters.writes += 1;
+                core.counters.written_bytes += u64::from(extent.len_bytes);
+            }
+        }
+        self.end_task(core, task);
+    }
+
+    /// Tells the unit that a write is over. Returns whether it was aborted meanwhile, so that no answer is due.
+    pub(super) fn end_write(&mut self, task: TaskId) -> bool {
+        let Some(device) = self.session.as_ref().and_then(|session| session.device.as_ref()) else {
+            return true;
+        };
+        let Some(entry) = self.tasks.get_mut(task) else { return true };
+        debug_assert!(!entry.is_busy(), "a write is over when nothing of it can land any more");
+        if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &entry.work {
+            device.nexus.end_write(entry.lun, extent);
+            entry.work = Work::Drain(linerate_scsi::Reply::good());
+        }
+        entry.aborted || device.nexus.abort_epoch(entry.lun) != entry.epoch
+    }
+}
+
+/// Copies a write's bytes from I/O buffers to the memory volume.
+fn copy_in(pool: &ChunkPool, segs: &[Seg], pages: &Pages, extent: &Extent) {
+    let mut offset = extent.offset_bytes;
+    for &seg in segs {
+        pool.region(seg).for_each_chunk(seg.offset, u64::from(seg.len), |bytes| {
+            pages.write(offset, bytes);
+            offset += bytes.len() as u64;
+        });
+    }
+    pages.count(Moved::Written, extent.offset_bytes, u64::from(extent.len_bytes));
+}

@@ -1,0 +1,350 @@
+//! Logging in: the protocol crate's state machine, fed with this array's targets and sessions.
+
+use super::{
+    Connection, Phase,
+    inbound::Sink,
+    session::{Device, Session},
+};
+use crate::{
+    admission::{Attempt, Claim, Peer, Ticket, Turn},
+    context::{Core, Random},
+    joint::{Joint, Joints},
+    service::{Newcomer, Service},
+};
+use linerate_io::{Driver, Nanos};
+use linerate_iscsi_proto::{
+    frame::Framer,
+    keys::Offer,
+    login::{
+        Accepted, Established, Joined, LoginRefusal, Lookup, SessionRequest, TargetConfig, TargetHost,
+        TargetLogin, TargetState, TargetStep,
+    },
+    pdu::{BHS_BYTES, LoginRequest, LoginStatus},
+    window::CommandWindow,
+};
+use std::net::SocketAddr;
+
+/// Most text of one login request, over all its PDUs: peers may make us keep it before they have proved anything.
+const LOGIN_TEXT_BYTES_MAX: usize = 16 * 1024;
+
+/// One login.
+pub(super) struct Login {
+    machine: TargetLogin,
+    /// The data segment that is arriving.
+    data: Vec<u8>,
+}
+
+/// What a login rests for. Nothing of it is read meanwhile.
+pub(super) enum Rest {
+    /// The proof that has come is judged later.
+    Proof { attempt: Attempt, until: Nanos },
+    /// The proof was wrong, and that is said later.
+    Answer { until: Nanos },
+}
+
+impl Login {
+    pub(super) fn new<D: Driver>(core: &Core<D>) -> Self {
+        let limits = &core.limits;
+        let offer = Offer {
+            max_recv_data_segment_length: limits.max_recv_data_segment_bytes,
+            max_burst_length: limits.max_burst_bytes,
+            first_burst_length: limits.first_burst_bytes,
+            // A lost session needs no time to settle here before its initiator may end it by a new login.
+            default_time2wait_s: 0,
+            max_connections: limits.connections_per_session,
+            ..Offer::default()
+        };
+        let machine = TargetLogin::new(TargetConfig {
+            offer,
+            text_bytes_max: limits.text_bytes.min(LOGIN_TEXT_BYTES_MAX),
+            commands: limits.commands_per_session,
+            first_stat_sn: 1,
+        });
+        Self { machine, data: Vec::new() }
+    }
+}
+
+/// This array, as the login asks about it.
+struct Host<'a, S> {
+    service: &'a Service<S>,
+    joints: &'a Joints,
+    newcomer: Newcomer,
+    /// Tag of the portal group.
+    group: u16,
+    /// Earlier sessions that the login has to wait for.
+    waits: u32,
+    /// Who asked for which target.
+    names: Option<(String, Option<String>)>,
+    random: &'a mut Random,
+}
+
+impl<S> TargetHost for Host<'_, S> {
+    fn find(&mut self, initiator: &str, target: Option<&str>) -> Lookup {
+        self.names = Some((initiator.to_owned(), target.map(str::to_owned)));
+        let portal_group_tag = self.group;
+        let Some(name) = target else {
+            return Lookup::Accept(Accepted { chap: None, alias: None, portal_group_tag });
+        };
+        let Some(target) = self.service.target(name) else {
+            return Lookup::Refuse(LoginStatus::NOT_FOUND);
+        };
+        // Not NOT_FOUND: initiators choose their names themselves, so hiding the target would keep no one out, and the
+        // owner of a mistyped name would look for a mistyped target (RFC 7143 section 11.13.5).
+        if !target.admits(initiator) {
+            return Lookup::Refuse(LoginStatus::FORBIDDEN);
+        }
+        match &target.redirect {
+            Some(address) => Lookup::Redirect { address: address.clone(), permanent: false },
+            None => Lookup::Accept(Accepted {
+                chap: target.chap.clone(),
+                alias: target.alias.clone(),
+                portal_group_tag,
+            }),
+        }
+    }
+
+    fn random(&mut self, bytes: &mut [u8]) {
+        (self.random)(bytes);
+    }
+
+    fn admit(&mut self, request: &SessionRequest) -> Result<u16, LoginStatus> {
+        let (tsih, waits) = self.service.begin_session(request, self.newcomer)?;
+        self.waits = waits;
+        Ok(tsih)
+    }
+
+    fn session(&mut self, tsih: u16) -> Option<Joined> {
+        let (_, joint) = self.joints.find(tsih)?;
+        Some(Joined { params: joint.params, commands: joint.commands() })
+    }
+}
+
+impl Connection {
+    pub(super) fn login_header<D: Driver>(&mut self, core: &mut Core<D>, data_len: u32) {
+        self.sink = Sink::Whole;
+        if data_len == 0 {
+            self.login_pdu(core);
+        }
+    }
+
+    pub(super) fn login_payload<D: Driver>(&mut self, core: &mut Core<D>, payload: &[u8], complete: bool) {
+        if let Some(login) = &mut self.login {
+            login.data.extend_from_slice(payload);
+        }
+        if complete {
+            self.login_pdu(core);
+        }
+    }
+
+    /// A whole login PDU is here.
+    fn login_pdu<D: Driver>(&mut self, core: &mut Core<D>) {
+        let Ok(request) = LoginRequest::parse(self.receiver.bhs()) else {
+            return self.protocol_error(core, "something else than a login request");
+        };
+        let Some(login) = &mut self.login else { return };
+        if request.tsih != 0
+            && let Some(worker) = core.service.worker_of(request.tsih)
+            && worker != core.index
+        {
+            self.moves_to = Some(worker);
+            return;
+        }
+        let attempt = attempt_of(&login.machine, self.peer, self.ticket, core);
+        if let Some(attempt) = &attempt
+            && let Turn::Later(until) = core.service.proofs().ask(attempt, core.now)
+        {
+            self.rest = Some(Box::new(Rest::Proof { attempt: attempt.clone(), until }));
+            return;
+        }
+        let data = std::mem::take(&mut login.data);
+        let newcomer = Newcomer {
+            worker: core.index,
+            connection: self.key,
+            ends: (self.peer, self.local),
+            now: core.now,
+        };
+        let mut host = Host {
+            service: &*core.service,
+            joints: &core.joints,
+            newcomer,
+            group: self.group,
+            waits: 0,
+            names: None,
+            random: &mut *core.random,
+        };
+        let mut reply = login.machine.receive(&request, &data, &mut host);
+        self.waits = host.waits;
+        let names = host.names;
+        if let Some(attempt) = attempt {
+            let still_due = login.machine.state() == TargetState::Response;
+            self.rest = judged(&attempt, &reply.step, still_due, core);
+        }
+        let mut bhs = [0; BHS_BYTES];
+        reply.response.data_len = reply.data.len() as u32;
+        reply.response.emit(&mut bhs);
+        let mut pdu = Vec::with_capacity(BHS_BYTES + reply.data.len() + 3);
+        Framer::default().write(&bhs, &reply.data, &mut pdu);
+        self.outbound.list.push_bytes(&pdu);
+        self.outbound.pdus += 1;
+        match reply.step {
+            TargetStep::Continue => {}
+            TargetStep::Done(established) => self.logged_in(core, &established),
+            TargetStep::Close(refusal) => {
+                self.report_refusal(&refusal, names.as_ref());
+                core.counters.logins_failed += 1;
+                self.say_farewell();
+            }
+        }
+    }
+
+    /// Goes on with a login that has rested long enough.
+    pub(crate) fn check_rest<D: Driver>(&mut self, core: &mut Core<D>) {
+        let is_over = |rest: &Rest| match rest {
+            Rest::Proof { until, .. } | Rest::Answer { until } => core.now >= *until,
+        };
+        match self.rest.take_if(|rest| is_over(rest)).as_deref() {
+            None => return,
+            Some(Rest::Proof { .. }) => self.login_pdu(core),
+            Some(Rest::Answer { .. }) => {}
+        }
+        self.resume(core);
+    }
+
+    /// The connection closes: those whose proof waits behind its own may be judged.
+    pub(super) fn end_rest<D: Driver>(&mut self, core: &mut Core<D>) {
+        if let Some(Rest::Proof { attempt, .. }) = self.rest.take().as_deref() {
+            let next = core.service.proofs().leave(attempt);
+            core.service.call_up(next);
+        }
+    }
+
+    /// Others need the place of a connection that has not logged in.
+    pub(crate) fn give_way<D: Driver>(&mut self, core: &mut Core<D>) {
+        if self.session.is_none() {
+            core.counters.connections_refused += 1;
+            tracing::warn!(
+                event = "half_open_dropped",
+                peer = %self.peer,
+                "a connection that had not logged in made way for a newer one \
+                 (limits.half_open_per_peer, limits.half_open_connections)"
+            );
+            self.close(core);
+        }
+    }
+
+    /// `names` are known if they came in the request that is refused.
+    fn report_refusal(&self, refusal: &LoginRefusal, names: Option<&(String, Option<String>)>) {
+        let status = refusal.status();
+        if status == LoginStatus::OUT_OF_RESOURCES {
+            return; // reported where the limit is
+        }
+        let known = || self.login.as_ref().and_then(|login| login.machine.names());
+        let (initiator, target) = match names {
+            Some((initiator, target)) => (initiator.as_str(), target.as_deref()),
+            None => known().unwrap_or(("unknown", None)),
+        };
+        tracing::warn!(
+            event = if self.rest.is_some() { "chap_failed" } else { "login_refused" },
+            peer = %self.peer,
+            initiator,
+            target = target.unwrap_or("discovery"),
+            status = format!("0x{:02x}{:02x}", status.class, status.detail),
+            "a login is refused: {refusal}"
+        );
+    }
+
+    fn logged_in<D: Driver>(&mut self, core: &mut Core<D>, established: &Established) {
+        // A session that was replaced in this instant is gone already, and its connection told to close.
+        let Some((nexus, live)) = core.service.session(established.tsih, self.key) else {
+            return self.close(core);
+        };
+        live.begin(core.now);
+        self.joint = self.find_joint(core, established);
+        if !established.leading && self.joint.is_none() {
+            core.service.leave_session(established.tsih, core.index, self.key);
+            return self.close(core);
+        }
+        let target = established.target_name.as_deref().and_then(|name| core.service.target(name));
+        let device = nexus.zip(target).map(|(nexus, target)| Device { nexus, target });
+        let params = &established.params;
+        self.receiver.negotiated(
+            params.header_digest,
+            params.data_digest,
+            params.max_recv_data_segment_length,
+        );
+        tracing::info!(
+            event = "logged_in",
+            peer = %self.peer,
+            portal = %self.local,
+            initiator = established.initiator_name,
+            target = established.target_name.as_deref().unwrap_or("discovery"),
+            cid = established.cid,
+            "an initiator has logged in"
+        );
+        core.counters.logins += u64::from(established.leading);
+        core.service.connections().logged_in(self.ticket, self.peer.ip(), core.now);
+        self.acknowledged = established.stat_sn;
+        let limits = &core.limits;
+        let session = Session::new(established, device, live, limits);
+        self.session = Some(Box::new(session));
+        self.login = None;
+        self.phase = Phase::Full;
+        self.begin_turn(&core.joints);
+    }
+
+    /// The session among those that may have several connections. Its first connection brings it there.
+    fn find_joint<D: Driver>(&self, core: &mut Core<D>, established: &Established) -> Option<u32> {
+        let id = if established.leading {
+            if established.params.max_connections == 1 || established.is_discovery() {
+                return None;
+            }
+            let commands = CommandWindow::new(established.cmd_sn, core.limits.commands_per_session);
+            core.joints.insert(Joint::new(established.tsih, established.params, commands))
+        } else {
+            core.joints.find(established.tsih)?.0
+        };
+        core.joints.get_mut(id)?.add(self.key.index, established.cid);
+        Some(id)
+    }
+
+    /// The login PDU that another worker shall act on, as it was received.
+    pub(super) fn take_login_pdu(&mut self) -> Vec<u8> {
+        let data = self.login.as_mut().map(|login| std::mem::take(&mut login.data)).unwrap_or_default();
+        let mut pdu = Vec::new();
+        Framer::default().write(self.receiver.bhs(), &data, &mut pdu);
+        pdu
+    }
+}
+
+/// The attempt that the next request makes, if a proof is due.
+fn attempt_of<D: Driver>(
+    machine: &TargetLogin,
+    peer: SocketAddr,
+    ticket: Ticket,
+    core: &Core<D>,
+) -> Option<Attempt> {
+    let (initiator, target) = machine.names().filter(|_| machine.state() == TargetState::Response)?;
+    let (initiator, target) = (initiator.to_owned(), target.unwrap_or_default().to_owned());
+    let claim = Claim { peer: Peer::of(peer.ip()), initiator, target };
+    Some(core.service.proofs().attempt(claim, ticket))
+}
+
+/// What a proof has come to: a wrong one is answered late, others that wait go on.
+fn judged<D: Driver>(
+    attempt: &Attempt,
+    step: &TargetStep,
+    still_due: bool,
+    core: &Core<D>,
+) -> Option<Box<Rest>> {
+    let service = &core.service;
+    let next = match step {
+        TargetStep::Close(LoginRefusal::Authentication(_)) => {
+            let until = service.proofs().failed(attempt, core.now);
+            return Some(Box::new(Rest::Answer { until }));
+        }
+        TargetStep::Continue | TargetStep::Done(_) if !still_due => service.proofs().succeeded(attempt),
+        _ => service.proofs().leave(attempt),
+    };
+    service.call_up(next);
+    None
+}

@@ -1,0 +1,228 @@
+//! Task management: functions end tasks, here and wherever else they are under way, and are answered when nothing of these
+//! tasks can reach a volume any more (RFC 7143 section 4.2.3.3, SAM-5 7).
+
+use super::{Connection, TaskId, reply::Asked, tasks::Entry};
+use crate::{
+    context::Core,
+    hold::Hold,
+    joint::{Victims, What},
+};
+use linerate_io::Driver;
+use linerate_iscsi_proto::pdu::{
+    RejectReason, TaskFunction, TaskManagement, TaskManagementResponse, TaskResult,
+};
+use linerate_scsi::{Reply, TaskManagement as Function, TaskManagementResponse as Outcome};
+
+/// An answer that is held back until tasks have ended.
+#[derive(Debug)]
+pub(super) enum Due {
+    Management {
+        itt: u32,
+        function: TaskFunction,
+        result: TaskResult,
+    },
+    /// Of a command that has ended tasks of others.
+    Reply {
+        asked: Asked,
+        reply: Reply,
+    },
+}
+
+impl Connection {
+    pub(super) fn task_management<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) {
+        if !self.admit(core, request.cmd_sn, request.immediate) {
+            return;
+        }
+        let held_back = self.due.len() >= core.limits.commands_per_session as usize;
+        if held_back || self.has_too_many_orders(core) {
+            return self.reject(core, RejectReason::TooManyImmediate);
+        }
+        core.counters.task_managements += 1;
+        if let Err(refused) = self.manage(core, request) {
+            self.answer_management(core, request.function, request.itt, refused);
+        }
+    }
+
+    /// Runs a function. Its answer follows when the tasks that it ends are over; an error is answered at once.
+    fn manage<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) -> Result<(), TaskResult> {
+        let device = self.session.as_ref().and_then(|session| session.device.as_ref());
+        let device = device.ok_or(TaskResult::Rejected)?;
+        let lun = request.lun.0.to_be_bytes();
+        let (function, victims) = match request.function {
+            TaskFunction::AbortTask => (Function::AbortTask, Victims::One(request.referenced_itt)),
+            TaskFunction::AbortTaskSet => (Function::AbortTaskSet, Victims::OnLun(lun)),
+            TaskFunction::ClearTaskSet => (Function::ClearTaskSet, Victims::OnLun(lun)),
+            TaskFunction::ClearAca => (Function::ClearAca, Victims::OnLun(lun)),
+            TaskFunction::LogicalUnitReset => (Function::LogicalUnitReset, Victims::OnLun(lun)),
+            TaskFunction::TargetWarmReset | TaskFunction::TargetColdReset => {
+                (Function::TargetReset, Victims::All)
+            }
+            TaskFunction::TaskReassign => return Err(TaskResult::ReassignNotSupported),
+            TaskFunction::Other(_) => return Err(TaskResult::NotSupported),
+        };
+        match device.nexus.manage(lun, function) {
+            Outcome::NoSuchLun => return Err(TaskResult::NoSuchLun),
+            Outcome::NotSupported => return Err(TaskResult::NotSupported),
+            Outcome::Complete => {}
+        }
+        let (itt, result) = (request.itt, TaskResult::Complete);
+        let due = Due::Management { itt, function: request.function, result };
+        if let Victims::One(referenced) = victims {
+            self.abort_one(core, request, referenced, due);
+            return Ok(());
+        }
+        let (due, hold) = self.hold(core, due);
+        self.abort_all(core, victims, &hold);
+        if matches!(function, Function::ClearTaskSet | Function::LogicalUnitReset | Function::TargetReset) {
+            core.end_outdated_tasks(hold.clone());
+        }
+        self.order_others(core, What::Abort { victims, due, hold });
+        Ok(())
+    }
+
+    fn abort_one<D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        request: &TaskManagement,
+        referenced: u32,
+        due: Due,
+    ) {
+        let here = self.tasks.find(referenced);
+        let found = here.is_some() || self.abort_elsewhere(core, request);
+        let (due, hold) = self.hold(core, due);
+        if let Some(task) = here {
+            self.abort(core, task, [&hold]);
+        } else if !found {
+            self.set_result(due, TaskResult::NoSuchTask);
+            self.order_others(core, What::Abort { victims: Victims::One(referenced), due, hold });
+        }
+    }
+
+    /// Keeps an answer back until the last clone of the hold is dropped. Gives its number, too.
+    pub(super) fn hold<D: Driver>(&mut self, core: &Core<D>, due: Due) -> (usize, Hold) {
+        let number = self.due.insert(due);
+        (number, core.hold(self.key, number))
+    }
+
+    /// Nothing holds an answer back any more.
+    pub(crate) fn answer_due<D: Driver>(&mut self, core: &mut Core<D>, number: usize) {
+        match self.due.try_remove(number) {
+            Some(Due::Management { itt, function, result }) => {
+                self.answer_management(core, function, itt, result);
+            }
+            Some(Due::Reply { asked, reply }) => self.reply(core, asked, &reply),
+            None => {}
+        }
+        self.resume(core);
+    }
+
+    /// Another connection of the session had the task that a function is about.
+    pub(super) fn task_was_found(&mut self, due: usize) {
+        self.set_result(due, TaskResult::Complete);
+    }
+
+    fn set_result(&mut self, due: usize, to: TaskResult) {
+        if let Some(Due::Management { result, .. }) = self.due.get_mut(due) {
+            *result = to;
+        }
+    }
+
+    fn answer_management<D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        function: TaskFunction,
+        itt: u32,
+        result: TaskResult,
+    ) {
+        let Some(mut answers) = self.answers() else { return };
+        let pdu = TaskManagementResponse { result, itt, sn: answers.status_numbers() };
+        answers.header(|bhs| pdu.emit(bhs));
+        if function == TaskFunction::TargetColdReset
+            && result == TaskResult::Complete
+            && let Some(device) = &answers.session.device
+        {
+            core.service.close_sessions_of(&device.target.name);
+            self.say_farewell();
+        }
+    }
+
+    /// Ends tasks without an answer.
+    pub(super) fn abort_all<D: Driver>(&mut self, core: &mut Core<D>, victims: Victims, hold: &Hold) {
+        self.abort_where(core, std::slice::from_ref(hold), |entry| match victims {
+            Victims::One(itt) => entry.itt == itt,
+            Victims::OnLun(lun) => entry.lun == lun,
+            Victims::All => true,
+        });
+    }
+
+    /// Ends the tasks that something else has ended at their unit: a reset, or another nexus.
+    pub(crate) fn abort_outdated<D: Driver>(&mut self, core: &mut Core<D>, holds: &[Hold]) {
+        let session = self.session.as_ref();
+        let Some(nexus) = session.and_then(|session| Some(session.device.as_ref()?.nexus.clone())) else {
+            return;
+        };
+        if self.abort_where(core, holds, |entry| nexus.abort_epoch(entry.lun) != entry.epoch) {
+            self.resume(core);
+        }
+    }
+
+    /// Ends the tasks that `is_one` picks. Returns whether there were any.
+    pub(super) fn abort_where<D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        holds: &[Hold],
+        is_one: impl Fn(&Entry) -> bool,
+    ) -> bool {
+        let mut any = false;
+        for task in self.tasks.ids() {
+            if self.tasks.get_mut(task).is_some_and(|entry| is_one(entry)) {
+                self.abort(core, task, holds);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Ends a task without an answer. A receive into its place is taken back; one whose volume operation is under way keeps
+    /// its slot, and `holds`, until that is back.
+    pub(super) fn abort<'a, D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        task: TaskId,
+        holds: impl IntoIterator<Item = &'a Hold>,
+    ) {
+        self.retract(core, task);
+        let Some(entry) = self.tasks.get_mut(task) else { return };
+        let (asked, was_live) = (Asked::from(&*entry), !entry.aborted);
+        if entry.is_busy() {
+            entry.holds.extend(holds.into_iter().cloned());
+        }
+        self.drop_task(core, task);
+        if was_live && let Some(mut answers) = self.answers() {
+            answers.forget(asked);
+        }
+    }
+
+    /// The initiator has sent data against the rules: its command fails.
+    pub(super) fn fail_transfer<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, sense: (u8, u8)) {
+        let Some(entry) = self.tasks.live(task) else { return };
+        let asked = Asked::from(&*entry);
+        core.counters.check_conditions += 1;
+        if let Some(mut answers) = self.answers() {
+            answers.abort_command(asked, sense);
+        }
+        self.drop_task(core, task);
+    }
+
+    /// Ends a task that has been answered or needs no answer; if something of it is under way, when that is back.
+    fn drop_task<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
+        let Some(entry) = self.tasks.get_mut(task) else { return };
+        if entry.is_busy() {
+            entry.aborted = true;
+            return;
+        }
+        self.leave_queue(task);
+        self.end_write(task);
+        self.end_task(core, task);
+    }
+}

@@ -1,0 +1,164 @@
+//! I/O memory of one connection: taken within its share, waited for in a queue, and lent to receives and operations.
+//!
+//! A command that may not have its I/O buffers now waits for them, and parsing goes on: its peer is still heard, and the
+//! data of writes that have buffers still comes in. Only where data follows that has no place (immediate and other
+//! unsolicited data) does parsing stop too, and where that could be for ever the command is answered TASK SET FULL.
+
+use super::{
+    Connection,
+    inbound::{DIRECT_MIN_BYTES, Direct, Sink},
+    tasks::{Buffers, TaskId, Work},
+};
+use crate::{context::Core, joint::Joint, memory::pool::pieces, volume::Medium};
+use linerate_io::{Driver, Nanos, Seg};
+
+impl Connection {
+    /// Takes I/O buffers for a task. False: it waits for them. `data_follows`: unsolicited data of the task comes next.
+    pub(super) fn take_buffers<D: Driver>(
+        &mut self,
+        core: &mut Core<D>,
+        task: TaskId,
+        len: u32,
+        data_follows: bool,
+    ) -> bool {
+        let Some(entry) = self.tasks.get_mut(task) else { return false };
+        if self.awaiting.is_empty()
+            && let Some(chunks) = core.pool.take(&mut core.driver, &mut self.share, len)
+        {
+            entry.buffers = Buffers::Task(chunks);
+            return true;
+        }
+        entry.buffers = Buffers::Awaited;
+        self.awaiting.push_back(task);
+        if data_follows {
+            self.blocked = Some(task);
+        }
+        self.queue_up(core);
+        false
+    }
+
+    /// Whether waiting for buffers with unsolicited data on its way could be for ever: a connection that is not parsed
+    /// takes in no data of the writes that have begun, and other connections of its session may wait for it, with buffers
+    /// perhaps.
+    pub(super) fn must_not_wait<D: Driver>(&self, core: &Core<D>, len: u32) -> bool {
+        let may_take = self.awaiting.is_empty() && core.pool.may_take(&self.share, len);
+        let is_waited_for = || self.joint.and_then(|id| core.joints.get(id)).is_some_and(Joint::is_stalled);
+        !may_take && (self.tasks.has_unfinished_write() || is_waited_for())
+    }
+
+    /// The worker shall call when memory is free again.
+    fn queue_up<D: Driver>(&mut self, core: &mut Core<D>) {
+        if !self.queued {
+            self.queued = true;
+            core.starved.push_back(self.key);
+        }
+    }
+
+    /// Since when the first of its tasks waits for memory.
+    pub(crate) fn starved_since(&self) -> Option<Nanos> {
+        self.tasks.since(*self.awaiting.front()?)
+    }
+
+    /// Memory may be free again: goes on with tasks that wait for it, in order.
+    pub(crate) fn feed<D: Driver>(&mut self, core: &mut Core<D>) {
+        self.queued = false;
+        while let Some(&task) = self.awaiting.front() {
+            let Some(entry) = self.tasks.live(task) else {
+                self.awaiting.pop_front();
+                continue;
+            };
+            let (Work::BufferedRead(extent) | Work::BufferedWrite(extent)) = entry.work else {
+                unreachable!("only reads and writes wait for I/O buffers");
+            };
+            let Some(chunks) = core.pool.take(&mut core.driver, &mut self.share, extent.len_bytes) else {
+                self.queue_up(core);
+                break;
+            };
+            entry.buffers = Buffers::Task(chunks);
+            // The peer's turn to send the data begins now.
+            entry.since = core.now;
+            let writes = entry.write.is_some();
+            self.awaiting.pop_front();
+            self.blocked.take_if(|blocked| *blocked == task);
+            if writes {
+                let data_comes = self.sink == Sink::Task { task, base: 0 };
+                self.go_on_writing(core, task, data_comes);
+            } else {
+                self.start_read(core, task, extent);
+            }
+        }
+        self.resume(core);
+    }
+
+    /// A task has ended, which may have waited for memory.
+    pub(super) fn leave_queue(&mut self, task: TaskId) {
+        if self.awaiting.is_empty() {
+            return;
+        }
+        self.awaiting.retain(|waiting| *waiting != task);
+        // Its data is dropped when it comes, for which no place is needed.
+        self.blocked.take_if(|blocked| *blocked == task);
+    }
+
+    /// Where the rest of the data segment can be received straight to, if that is worth it; `segs` is filled.
+    pub(super) fn direct_target<D: Driver>(&mut self, core: &Core<D>, segs: &mut Vec<Seg>) -> Option<Direct> {
+        let remaining = self.receiver.direct_remaining();
+        let Sink::Task { task, base } = self.sink else { return None };
+        if remaining < DIRECT_MIN_BYTES {
+            return None;
+        }
+        let segment_len = linerate_iscsi_proto::pdu::data_len(self.receiver.bhs());
+        let at = base + segment_len - remaining;
+        let entry = self.tasks.live(task)?;
+        let wanted = entry.write.as_ref().map_or(0, |write| write.wanted().saturating_sub(at));
+        let len = remaining.min(wanted);
+        if len == 0 {
+            return None;
+        }
+        match &entry.work {
+            Work::MemoryWrite(extent) => {
+                let Some(Medium::Memory(pages)) = core.media.of(entry.volume) else { return None };
+                let offset = extent.offset_bytes + u64::from(at);
+                segs.extend(pages.parts(offset, u64::from(len)).map(|part| part.seg()));
+            }
+            Work::BufferedWrite(_) => {
+                segs.extend(pieces(entry.segs(), at, len).map(|(seg, start, len)| Seg {
+                    offset: seg.offset + u64::from(start),
+                    len,
+                    ..seg
+                }));
+            }
+            _ => return None,
+        }
+        let chunks = entry.lend(Buffers::Receive);
+        Some(Direct { task, chunks, at, len })
+    }
+
+    /// Takes back what the receive under way owns of a task, unless it has just finished.
+    pub(super) fn retract<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
+        if let Some(chunks) = self.inbound.retract(self.stream, task, &mut core.driver)
+            && let Some(entry) = self.tasks.get_mut(task)
+        {
+            entry.take_back(chunks);
+        }
+    }
+
+    /// The same for any task.
+    pub(super) fn retract_all<D: Driver>(&mut self, core: &mut Core<D>) {
+        if let Some(task) = self.inbound.direct_task() {
+            self.retract(core, task);
+        }
+    }
+
+    /// I/O memory that it holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.share.bytes()
+    }
+
+    /// Since when the peer owes something: data of a write, or room for answers. None: nothing.
+    pub(crate) fn owed_since(&self) -> Option<Nanos> {
+        // While nothing is parsed for want of memory, the peer owes no data.
+        let unsent = if self.blocked.is_some() { None } else { self.tasks.oldest_write() };
+        unsent.into_iter().chain(self.outbound.sending_since()).min()
+    }
+}

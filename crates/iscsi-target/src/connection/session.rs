@@ -1,0 +1,91 @@
+//! A session in full feature phase: what was negotiated, the command window, and the way to the volumes.
+
+use super::tasks::{Tasks, Work};
+use crate::{
+    config::Limits,
+    stats::{LiveSession, SessionCounters},
+    target::Target,
+};
+use linerate_iscsi_proto::{
+    frame::Framer,
+    login::Established,
+    params::{DigestKind, SessionParams},
+    send_targets::TargetText,
+    window::TargetWindow,
+};
+use linerate_scsi::Nexus;
+use std::sync::Arc;
+
+/// See the module text.
+pub(super) struct Session {
+    pub(super) params: SessionParams,
+    pub(super) framer: Framer,
+    pub(super) window: TargetWindow,
+    pub(super) text: TargetText,
+    /// `None` in a discovery session.
+    pub(super) device: Option<Device>,
+    /// The initiator of a discovery session, which sees only what it may log in to.
+    pub(super) discovers_as: Option<String>,
+    pub(super) cid: u16,
+    tsih: u16,
+    /// Payload that waits for its data digest before it may touch a volume.
+    pub(super) staged: Vec<u8>,
+    /// The initiator was asked to log out.
+    pub(super) asked_to_log_out: bool,
+    /// Tag of the next ping.
+    pub(super) next_ping: u32,
+    pub(super) counters: SessionCounters,
+    /// Where the counters are published.
+    pub(super) live: Arc<LiveSession>,
+}
+
+/// The target that a session is logged in to.
+pub(super) struct Device {
+    pub(super) nexus: Arc<Nexus>,
+    pub(super) target: Arc<Target>,
+}
+
+impl Session {
+    pub(super) fn new(
+        established: &Established,
+        device: Option<Device>,
+        live: Arc<LiveSession>,
+        limits: &Limits,
+    ) -> Self {
+        let params = established.params;
+        Self {
+            params,
+            framer: Framer { header_digest: params.header_digest, data_digest: params.data_digest },
+            window: TargetWindow::new(established.cmd_sn, established.stat_sn, limits.commands_per_session),
+            text: TargetText::new(limits.text_bytes),
+            device,
+            discovers_as: established.is_discovery().then(|| established.initiator_name.clone()),
+            cid: established.cid,
+            tsih: established.tsih,
+            staged: Vec::new(),
+            asked_to_log_out: false,
+            next_ping: 0,
+            counters: SessionCounters::default(),
+            live,
+        }
+    }
+
+    pub(super) fn digests_data(&self) -> bool {
+        self.params.data_digest == DigestKind::Crc32c
+    }
+
+    pub(super) fn tsih(&self) -> u16 {
+        self.tsih
+    }
+
+    /// Tells the units that writes which will never finish are over.
+    pub(super) fn end(&self, tasks: &mut Tasks) {
+        let Some(device) = &self.device else { return };
+        for entry in tasks.entries_mut().filter(|entry| !entry.is_busy()) {
+            if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &entry.work {
+                device.nexus.end_write(entry.lun, extent);
+                entry.work = Work::Drain(linerate_scsi::Reply::good());
+            }
+        }
+    }
+}

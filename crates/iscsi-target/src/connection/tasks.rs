@@ -1,0 +1,330 @@
+//! Commands in progress: a slab, so that a transfer tag leads straight to its task and nothing is allocated once warm.
+
+use crate::{
+    hold::Hold,
+    memory::budget::Share,
+    memory::pool::{Charge, ChunkPool, Chunks},
+    volume::VolumeId,
+};
+use linerate_io::{Nanos, Seg};
+use linerate_iscsi_proto::transfer::TargetWrite;
+use linerate_scsi::{Extent, Reply, Task};
+
+/// Most slots that a connection without tasks keeps for the next ones.
+const KEPT_SLOTS: usize = 96;
+
+/// Names a task for as long as it lasts: its slot may be another task's later, its serial number never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskId {
+    pub(super) slot: u32,
+    serial: u32,
+}
+
+/// What a task waits for or does.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// The slot is free.
+    Free,
+    /// A write to a memory volume: data is received in place.
+    MemoryWrite(Extent),
+    /// A read whose bytes come by way of I/O buffers.
+    BufferedRead(Extent),
+    /// A write whose data gathers in I/O buffers.
+    BufferedWrite(Extent),
+    /// A command of several steps.
+    Steps(Box<Steps>),
+    /// Answered as soon as the initiator has sent what it may send unasked.
+    Drain(Reply),
+}
+
+/// A command of several steps and what it is in the middle of.
+#[derive(Debug)]
+pub(super) struct Steps {
+    pub(super) task: Box<Task>,
+    /// Data-out that is being collected.
+    pub(super) data: Vec<u8>,
+    /// The task has asked for the data that comes; otherwise it is dropped.
+    pub(super) collects: bool,
+    /// The volume operation under way, or to be tried again when I/O buffers are free.
+    pub(super) operation: Option<(VolumeId, linerate_scsi::MediumOp)>,
+}
+
+/// Who owns a task's I/O buffers; for a write to a memory volume, who may write to its place there.
+#[derive(Debug)]
+pub(super) enum Buffers {
+    /// The task. It may have none.
+    Task(Chunks),
+    /// They are yet to be had: the task is in its connection's queue for memory.
+    Awaited,
+    /// The receive that is under way.
+    Receive,
+    /// The volume operation that is under way.
+    Operation,
+}
+
+impl Buffers {
+    pub(super) const NONE: Self = Self::Task(Chunks::NONE);
+}
+
+/// One command in progress.
+#[derive(Debug)]
+pub(super) struct Entry {
+    serial: u32,
+    pub(super) itt: u32,
+    pub(super) immediate: bool,
+    /// Aborted: no answer is due, and the slot stays until its buffers are back.
+    pub(super) aborted: bool,
+    pub(super) lun: [u8; 8],
+    pub(super) volume: Option<VolumeId>,
+    /// What the initiator expects to receive, and to send.
+    pub(super) expected_in: u32,
+    pub(super) expected_out: u32,
+    pub(super) work: Work,
+    /// Bookkeeping of the command's data, if it sends any.
+    pub(super) write: Option<TargetWrite>,
+    pub(super) buffers: Buffers,
+    /// Memory for [`Steps::data`].
+    pub(super) charge: Charge,
+    /// The nexus's abort count when the command began.
+    pub(super) epoch: u32,
+    /// When it began to wait: for memory, then for data of the initiator.
+    pub(super) since: Nanos,
+    /// Answers that are due when this task is over.
+    pub(super) holds: Vec<Hold>,
+}
+
+/// A command that begins.
+#[derive(Debug)]
+pub(super) struct NewEntry {
+    pub(super) itt: u32,
+    pub(super) immediate: bool,
+    pub(super) lun: [u8; 8],
+    pub(super) volume: Option<VolumeId>,
+    pub(super) expected_in: u32,
+    pub(super) expected_out: u32,
+    pub(super) work: Work,
+    pub(super) write: Option<TargetWrite>,
+    pub(super) epoch: u32,
+    pub(super) since: Nanos,
+}
+
+impl Entry {
+    fn is_free(&self) -> bool {
+        matches!(self.work, Work::Free)
+    }
+
+    /// Whether something is under way that must come back before the task can end.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.buffers, Buffers::Receive | Buffers::Operation)
+    }
+
+    /// The I/O buffers, while the task owns them.
+    pub(super) fn segs(&self) -> &[Seg] {
+        match &self.buffers {
+            Buffers::Task(chunks) => chunks.segs(),
+            Buffers::Awaited | Buffers::Receive | Buffers::Operation => &[],
+        }
+    }
+
+    /// Hands the buffers over to `to`, which is a receive or an operation.
+    pub(super) fn lend(&mut self, to: Buffers) -> Chunks {
+        match std::mem::replace(&mut self.buffers, to) {
+            Buffers::Task(chunks) => chunks,
+            Buffers::Awaited | Buffers::Receive | Buffers::Operation => {
+                unreachable!("a task lends what it owns")
+            }
+        }
+    }
+
+    /// The buffers are back.
+    pub(super) fn take_back(&mut self, chunks: Chunks) {
+        debug_assert!(self.is_busy(), "what comes back was lent");
+        self.buffers = Buffers::Task(chunks);
+    }
+
+    /// Whether data of the initiator is due: what waits for memory or for a volume waits for us.
+    fn awaits_data(&self) -> bool {
+        self.write.is_some() && !self.is_free() && matches!(self.buffers, Buffers::Task(_) | Buffers::Receive)
+    }
+}
+
+/// The slab.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    next_serial: u32,
+}
+
+impl Tasks {
+    pub(super) fn new() -> Self {
+        Self { entries: Vec::new(), free: Vec::new(), next_serial: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Slot that the next [`Tasks::insert`] will use.
+    pub(super) fn next_slot(&self) -> u32 {
+        self.free.last().copied().unwrap_or(self.entries.len() as u32)
+    }
+
+    /// Starts a task.
+    pub(super) fn insert(&mut self, new: NewEntry) -> TaskId {
+        let serial = self.next_serial;
+        self.next_serial = serial.wrapping_add(1);
+        let NewEntry { itt, immediate, lun, volume, expected_in, expected_out, work, write, epoch, since } =
+            new;
+        let entry = Entry {
+            serial,
+            itt,
+            immediate,
+            aborted: false,
+            lun,
+            volume,
+            expected_in,
+            expected_out,
+            work,
+            write,
+            buffers: Buffers::NONE,
+            charge: Charge::NONE,
+            epoch,
+            since,
+            holds: Vec::new(),
+        };
+        let Some(slot) = self.free.pop() else {
+            self.entries.push(entry);
+            return TaskId { slot: self.entries.len() as u32 - 1, serial };
+        };
+        self.entries[slot as usize] = entry;
+        TaskId { slot, serial }
+    }
+
+    /// A task in progress, aborted or not.
+    pub(super) fn get_mut(&mut self, id: TaskId) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(id.slot as usize)?;
+        (entry.serial == id.serial && !entry.is_free()).then_some(entry)
+    }
+
+    /// A task that has not been aborted.
+    pub(super) fn live(&mut self, id: TaskId) -> Option<&mut Entry> {
+        self.get_mut(id).filter(|entry| !entry.aborted)
+    }
+
+    /// Since when a task is in its present state, as far as [`Entry::since`] tells.
+    pub(super) fn since(&self, id: TaskId) -> Option<Nanos> {
+        let entry = self.entries.get(id.slot as usize)?;
+        (entry.serial == id.serial && !entry.is_free()).then_some(entry.since)
+    }
+
+    /// The task that has a slot now.
+    pub(super) fn at(&self, slot: u32) -> Option<TaskId> {
+        let entry = self.entries.get(slot as usize).filter(|entry| !entry.is_free())?;
+        Some(TaskId { slot, serial: entry.serial })
+    }
+
+    /// A task by its tag; of two with one tag the one that has not been aborted. Rare: transfer tags name slots, so only
+    /// unsolicited data and aborts come here.
+    pub(super) fn find(&self, itt: u32) -> Option<TaskId> {
+        let is_it = |entry: &&Entry| entry.itt == itt && !entry.is_free();
+        let named = (0..).zip(&self.entries).filter(|(_, entry)| is_it(entry));
+        let (slot, entry) = named.min_by_key(|(_, entry)| entry.aborted)?;
+        Some(TaskId { slot, serial: entry.serial })
+    }
+
+    /// Frees a slot; memory goes back. After a burst that needed many slots, the last one frees them all.
+    pub(super) fn remove(&mut self, id: TaskId, pool: &mut ChunkPool, share: &mut Share) {
+        let Some(entry) = self.get_mut(id) else { return };
+        debug_assert!(!entry.is_busy(), "something of the task is still under way");
+        if let Buffers::Task(chunks) = std::mem::replace(&mut entry.buffers, Buffers::NONE) {
+            pool.give_back(share, chunks);
+        }
+        pool.discharge(share, std::mem::take(&mut entry.charge));
+        entry.work = Work::Free;
+        entry.write = None;
+        entry.holds = Vec::new();
+        self.free.push(id.slot);
+        if self.entries.len() > KEPT_SLOTS && self.len() == 0 {
+            self.entries = Vec::new();
+            self.free = Vec::new();
+        }
+    }
+
+    /// All tasks, aborted or not.
+    pub(super) fn ids(&self) -> Vec<TaskId> {
+        let taken = (0..).zip(&self.entries).filter(|(_, entry)| !entry.is_free());
+        taken.map(|(slot, entry)| TaskId { slot, serial: entry.serial }).collect()
+    }
+
+    /// Every task.
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.iter_mut().filter(|entry| !entry.is_free())
+    }
+
+    /// Whether the initiator has yet to send data of a write.
+    pub(super) fn expects_data(&self) -> bool {
+        self.entries.iter().any(Entry::awaits_data)
+    }
+
+    /// Since when the oldest write waits for data of the initiator.
+    pub(super) fn oldest_write(&self) -> Option<Nanos> {
+        self.entries.iter().filter(|entry| entry.awaits_data()).map(|entry| entry.since).min()
+    }
+
+    /// Whether a write is in progress whose data has not come whole, with or without memory.
+    pub(super) fn has_unfinished_write(&self) -> bool {
+        let is_one = |entry: &Entry| {
+            !entry.is_free() && entry.write.as_ref().is_some_and(|write| !write.is_complete())
+        };
+        self.entries.iter().any(is_one)
+    }
+
+    /// Ends all tasks but those of which something must come back first. Returns how many were ended.
+    pub(super) fn clear(&mut self, pool: &mut ChunkPool, share: &mut Share) -> u64 {
+        let mut ended = 0;
+        for id in self.ids() {
+            let Some(entry) = self.get_mut(id) else { continue };
+            if entry.is_busy() {
+                entry.aborted = true;
+            } else {
+                self.remove(id, pool, share);
+                ended += 1;
+            }
+        }
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NewEntry, Tasks, Work};
+    use crate::memory::{budget::Share, pool::ChunkPool};
+    use linerate_scsi::Reply;
+
+    #[test]
+    fn the_name_of_a_task_that_is_over_names_nothing() {
+        let (mut tasks, mut pool, mut share) = (Tasks::new(), ChunkPool::new(1 << 20), Share::default());
+        let new = || NewEntry {
+            itt: 7,
+            immediate: false,
+            lun: [0; 8],
+            volume: None,
+            expected_in: 0,
+            expected_out: 0,
+            work: Work::Drain(Reply::good()),
+            write: None,
+            epoch: 0,
+            since: 0,
+        };
+        let first = tasks.insert(new());
+        tasks.remove(first, &mut pool, &mut share);
+        let second = tasks.insert(new());
+        assert_eq!((first.slot, tasks.at(first.slot)), (second.slot, Some(second)));
+        assert!(tasks.live(first).is_none() && tasks.get_mut(first).is_none());
+        assert!(tasks.live(second).is_some() && tasks.since(first).is_none());
+        // What comes late for the first one ends nothing.
+        tasks.remove(first, &mut pool, &mut share);
+        assert_eq!(tasks.len(), 1);
+    }
+}

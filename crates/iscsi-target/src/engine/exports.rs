@@ -1,0 +1,375 @@
+//! Volumes that come, change and go while the array serves, and how initiators see it.
+
+use super::{Transfers, serve::Served, shop::Shop};
+use crate::{
+    config::{AluaState, VolumeConfig, VolumeKind},
+    target::{self, Target},
+    volume::{VolumeId, unit_of},
+};
+use bytes::Bytes;
+use linerate_io::{Nanos, system::unix_time_s};
+use linerate_scsi::{LogicalUnit, MAX_LUN};
+use linerate_storage::{
+    Disk,
+    controller::{Command, Controller, Export, Kept, Noun, Reply, StorageError, StorageStatus},
+    pool::Volume,
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, rc::Rc, sync::Arc};
+
+/// How long a volume's end waits for the writes of initiators that are under way.
+const DRAIN_NS: Nanos = 10_000_000_000;
+const DRAIN_LOOK_NS: Nanos = 1_000_000;
+/// How often pools are looked at.
+const SPACE_LOOK_NS: Nanos = 1_000_000_000;
+
+/// Where volumes are shown.
+pub(crate) struct Stage {
+    pub(crate) array: String,
+    pub(crate) groups: Vec<(u16, AluaState)>,
+    pub(crate) targets: Vec<Arc<Target>>,
+    /// Where partners find what they write.
+    pub(crate) transfers: Arc<Transfers>,
+}
+
+/// How a volume is shown that the configuration does not name, or no longer is. Lies in its pool.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// The configuration names it, and it was deleted all the same.
+    #[serde(default)]
+    pub(super) deleted: bool,
+    /// When it was made: tells it from an earlier volume of its name.
+    pub(super) made_s: f64,
+    #[serde(flatten)]
+    pub(super) export: Export,
+}
+
+/// A volume that initiators see.
+struct Shown {
+    target: Arc<Target>,
+    lun: u16,
+    unit: Arc<LogicalUnit>,
+    number: u32,
+}
+
+impl Record {
+    /// As if the configuration named the volume.
+    pub(crate) fn config(&self, pool: &str, volume: &str) -> VolumeConfig {
+        let sector_bytes = self.export.sector_bytes.unwrap_or(512);
+        VolumeConfig {
+            lun: self.export.lun.unwrap_or(0),
+            name: volume.to_owned(),
+            kind: VolumeKind::Pool,
+            path: None,
+            pool: Some(pool.to_owned()),
+            raid_set: None,
+            size_bytes: None,
+            sector_bytes,
+            physical_sector_bytes: self.export.physical_sector_bytes.unwrap_or(sector_bytes),
+            read_only: self.export.read_only,
+            write_cache: self.export.write_cache,
+            power_protected: self.export.power_protected,
+            alua: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn naa(&self, array: &str, target: &str, volume: &str) -> [u8; 16] {
+        target::naa(&[array, target, volume, &self.made_s.to_string()])
+    }
+
+    /// Whether it is shown by this target.
+    pub(crate) fn is_at(&self, target: &str) -> bool {
+        self.export.target.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(target))
+    }
+
+    fn bytes(&self) -> Option<Bytes> {
+        serde_json::to_vec(self).ok().map(Bytes::from)
+    }
+}
+
+impl Shop {
+    pub(super) async fn manage(&self, command: Command) -> Result<Reply, StorageError> {
+        self.check_replication(&command)?;
+        match command {
+            Command::CreateVolume { pool, name, size_bytes, export } => {
+                let (target, export) = self.place(&export)?;
+                let volume = self.controller.create_volume(pool.as_deref(), &name, size_bytes).await?;
+                self.show(&target, &name, volume, export).await
+            }
+            Command::Clone { volume, snapshot, name, export } => {
+                let source = self.find(&volume);
+                let beside = source.as_ref().map(|shown| shown.target.name.clone());
+                let target = export.target.or(beside);
+                let sector_bytes =
+                    export.sector_bytes.or(source.map(|shown| shown.unit.config().block_bytes));
+                let (target, export) = self.place(&Export { sector_bytes, target, ..export })?;
+                let made = self.controller.clone_volume(&volume, &snapshot, &name).await?;
+                self.show(&target, &name, made, export).await
+            }
+            Command::Resize { volume, size_bytes } => self.resize(&volume, size_bytes).await,
+            Command::Delete { volume, with_snapshots } => self.delete(&volume, with_snapshots).await,
+            Command::Restore { ref volume, .. } => {
+                let name = volume.clone();
+                let reply = self.controller.manage(command).await?;
+                self.announce_size(&name)?;
+                Ok(reply)
+            }
+            Command::Status {} => Ok(match serde_json::to_value(self.status()) {
+                Ok(serde_json::Value::Object(status)) => status,
+                _ => Reply::new(),
+            }),
+            command => self.controller.manage(command).await,
+        }
+    }
+
+    /// How everything is, and where it is shown.
+    pub(super) fn status(&self) -> StorageStatus {
+        let mut status = self.controller.status();
+        for volume in &mut status.volumes {
+            let replica = self.replication.get().map(|service| service.status(&volume.name));
+            volume.replica = replica.filter(|status| !status.is_null());
+            if let Some(shown) = self.find(&volume.name) {
+                (volume.target, volume.lun) = (Some(shown.target.name.clone()), Some(shown.lun));
+            }
+        }
+        status
+    }
+
+    /// Settles where a new volume is shown.
+    fn place(&self, export: &Export) -> Result<(Arc<Target>, Export), StorageError> {
+        let targets = self.stage.get().map_or(&[][..], |stage| &stage.targets[..]);
+        let known = || targets.iter().map(|target| target.name.clone()).collect();
+        let found = match &export.target {
+            Some(name) => targets.iter().find(|target| target.name.eq_ignore_ascii_case(name)),
+            None => targets.first(),
+        };
+        let target = found.ok_or_else(|| match &export.target {
+            Some(name) => StorageError::Unknown { noun: Noun::Target, name: name.clone(), known: known() },
+            None => StorageError::Unnamed { noun: Noun::Target, known: known() },
+        })?;
+        let is_free = |lun: &u16| target.inventory.tag(*lun).is_none();
+        let lun = match export.lun {
+            Some(lun) if lun > MAX_LUN => {
+                return Err(StorageError::Refused(format!("`lun` is {lun}; it may be 0 to {MAX_LUN}")));
+            }
+            Some(lun) => Some(lun).filter(is_free),
+            None => (0..=MAX_LUN).find(is_free),
+        };
+        let lun = lun.ok_or_else(|| {
+            StorageError::Refused("that `lun` is in use; leave it out for the lowest that is free".into())
+        })?;
+        if export.write_cache && !export.power_protected {
+            return Err(StorageError::Refused(
+                "`write_cache` loses acknowledged writes in a power cut; say `power_protected` if it cannot"
+                    .into(),
+            ));
+        }
+        if !matches!(export.sector_bytes.unwrap_or(512), 512 | 4096) {
+            return Err(StorageError::Refused("`sector_bytes` is 512 or 4096".into()));
+        }
+        Ok((
+            Arc::clone(target),
+            Export { target: Some(target.name.clone()), lun: Some(lun), ..export.clone() },
+        ))
+    }
+
+    /// Shows a new volume, or ends it if that cannot be.
+    async fn show(
+        &self,
+        target: &Arc<Target>,
+        name: &str,
+        volume: Rc<Volume>,
+        export: Export,
+    ) -> Result<Reply, StorageError> {
+        let opened = self.add(Served::Thin(volume));
+        let least = opened.block_bytes;
+        let sector_bytes = Some(export.sector_bytes.unwrap_or(least.max(512)));
+        let record =
+            Record { deleted: false, made_s: unix_time_s(), export: Export { sector_bytes, ..export } };
+        let shown = self.try_show(target, name, &record, (opened.volume, opened.size_bytes, least)).await;
+        match shown {
+            Ok(lun) => Ok(Reply::from_iter([
+                ("volume".to_owned(), name.into()),
+                ("target".to_owned(), target.name.clone().into()),
+                ("lun".to_owned(), lun.into()),
+                ("size_bytes".to_owned(), opened.size_bytes.into()),
+            ])),
+            Err(error) => {
+                self.remove(opened.volume);
+                self.controller.delete_volume(name, false).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets initiators see a volume that was a replica: where they saw it before, else as a new one.
+    pub(super) async fn show_promoted(&self, name: &str) -> Result<(), StorageError> {
+        if self.stage.get().is_none() || self.find(name).is_some() {
+            return self.announce_size(name);
+        }
+        let (target, export) = self.place(&Export::default())?;
+        let opened = self.add(Served::Thin(self.controller.volume(name)?));
+        let sector_bytes = Some(opened.block_bytes.max(512));
+        let record =
+            Record { deleted: false, made_s: unix_time_s(), export: Export { sector_bytes, ..export } };
+        let (number, least) = (opened.volume, opened.block_bytes);
+        let shown = self.try_show(&target, name, &record, (number, opened.size_bytes, least)).await;
+        if shown.is_err() {
+            self.remove(number);
+        }
+        shown.map(drop)
+    }
+
+    async fn try_show(
+        &self,
+        target: &Arc<Target>,
+        name: &str,
+        record: &Record,
+        (number, size_bytes, least): (u32, u64, u32),
+    ) -> Result<u16, StorageError> {
+        let refused =
+            |error: &dyn std::fmt::Display| StorageError::Refused(format!("volume \"{name}\": {error}"));
+        let pool = self.controller.pool_name_of(name)?.to_owned();
+        let config = record.config(&pool, name);
+        if config.sector_bytes < least {
+            return Err(refused(&format!("`sector_bytes` is at least {least}, as its disks' are")));
+        }
+        let Some(stage) = self.stage.get() else { return Err(StorageError::Gone) };
+        let (naa, ports) =
+            (record.naa(&stage.array, &target.name, name), target::ports(&target.name, &stage.groups));
+        let blocks = size_bytes / u64::from(config.sector_bytes);
+        let page_bytes = self.controller.volume(name)?.page_bytes() as u32;
+        let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number), page_bytes);
+        let unit = unit.map_err(|error| refused(&error))?;
+        let states: Vec<_> = stage.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
+        unit.set_access(&states);
+        self.controller.keep(Kept::Export, &pool, name, record.bytes()).await?;
+        // Nobody else can have taken the LUN: commands are carried out on this thread, and it was free before.
+        target.inventory.add(config.lun, unit).map_err(|error| refused(&error))?;
+        Ok(config.lun)
+    }
+
+    async fn resize(&self, name: &str, size_bytes: u64) -> Result<Reply, StorageError> {
+        let shown = self.find(name);
+        let sector_bytes = shown.as_ref().map_or(512, |shown| u64::from(shown.unit.config().block_bytes));
+        if size_bytes == 0 || !size_bytes.is_multiple_of(sector_bytes) {
+            return Err(StorageError::Refused(format!(
+                "`size_bytes` is a multiple of {sector_bytes}, and not 0"
+            )));
+        }
+        let blocks = size_bytes / sector_bytes;
+        if let Some(shown) = &shown
+            && blocks < shown.unit.capacity_blocks()
+        {
+            // Nobody begins anything in what goes away, before it goes away.
+            let _ = shown.unit.resize(blocks);
+            self.drain(shown).await;
+        }
+        let resized = self.controller.resize_volume(name, size_bytes).await;
+        self.announce_size(name)?;
+        resized?;
+        Ok(Reply::from_iter([("size_bytes".to_owned(), size_bytes.into())]))
+    }
+
+    /// Tells initiators what size a volume has now, if that is news.
+    pub(super) fn announce_size(&self, name: &str) -> Result<(), StorageError> {
+        let Some(shown) = self.find(name) else { return Ok(()) };
+        let blocks = self.controller.volume(name)?.size_bytes() / u64::from(shown.unit.config().block_bytes);
+        if blocks == shown.unit.capacity_blocks() {
+            return Ok(());
+        }
+        shown.unit.resize(blocks).map_err(|error| StorageError::Refused(error.to_string()))
+    }
+
+    async fn delete(&self, name: &str, with_snapshots: bool) -> Result<Reply, StorageError> {
+        self.controller.check_delete(name, with_snapshots)?;
+        let pool = self.controller.pool_name_of(name)?.to_owned();
+        let is_recorded = is_recorded(&self.controller, name);
+        let shown = self.find(name);
+        let mut is_idle = true;
+        if let Some(shown) = &shown {
+            shown.target.inventory.retire(shown.lun);
+            is_idle = self.drain(shown).await;
+            self.remove(shown.number);
+        }
+        self.controller.delete_volume(name, with_snapshots).await?;
+        // What the configuration names would come back, empty, with the next start.
+        let gone = Record { deleted: true, made_s: unix_time_s(), export: Export::default() };
+        let record = if is_recorded { None } else { gone.bytes() };
+        self.controller.keep(Kept::Export, &pool, name, record).await?;
+        self.controller.keep(Kept::Reservations, &pool, name, None).await?;
+        if let Some(shown) = shown.filter(|_| is_idle) {
+            shown.target.inventory.forget(shown.lun);
+        }
+        Ok(Reply::new())
+    }
+
+    /// Takes out what is no volume of its own: what a partner wrote through.
+    pub(super) async fn take_down(&self, target: &Arc<Target>, lun: u16, number: u32) {
+        let Some(unit) = target.inventory.retire(lun) else { return };
+        let shown = Shown { target: Arc::clone(target), lun, unit, number };
+        let is_idle = self.drain(&shown).await;
+        self.remove(number);
+        if is_idle {
+            target.inventory.forget(lun);
+        }
+    }
+
+    /// Waits for what is under way on a volume. False: an initiator owes the rest of a write for too long.
+    async fn drain(&self, shown: &Shown) -> bool {
+        let until = self.runtime.now() + DRAIN_NS;
+        while !shown.unit.is_idle() || self.under_way(shown.number) > 0 {
+            if self.runtime.now() >= until {
+                return false;
+            }
+            self.runtime.sleep(DRAIN_LOOK_NS).await;
+        }
+        true
+    }
+
+    /// Where a pool's volume is shown.
+    fn find(&self, name: &str) -> Option<Shown> {
+        self.stage.get()?.targets.iter().find_map(|target| {
+            let units = target.inventory.units().into_iter();
+            let mut found = units.filter_map(|(lun, unit)| match VolumeId::of_tag(unit.config().tag) {
+                VolumeId::Managed(number) if unit.config().identity.serial == name && unit.config().thin => {
+                    Some(Shown { target: Arc::clone(target), lun, unit, number })
+                }
+                _ => None,
+            });
+            found.next()
+        })
+    }
+
+    /// Tells the initiators of a pool's volumes when it fills up.
+    pub(super) fn watch_space(self: &Rc<Self>) {
+        let shop = Rc::downgrade(self);
+        let runtime = self.runtime.clone();
+        self.runtime.spawn(async move {
+            let mut warned: Vec<String> = Vec::new();
+            while let Some(shop) = shop.upgrade() {
+                warned = shop.warn(&warned);
+                drop(shop);
+                runtime.sleep(SPACE_LOOK_NS).await;
+            }
+        });
+    }
+
+    /// Warns of pools that were not warned of before; gives all that are to be warned of.
+    fn warn(&self, warned: &[String]) -> Vec<String> {
+        let pools = self.controller.warnings();
+        for pool in pools.iter().filter(|pool| !warned.contains(pool)) {
+            for volume in self.controller.volumes_of(pool) {
+                if let Some(shown) = self.find(&volume) {
+                    shown.unit.warn_of_space();
+                }
+            }
+        }
+        pools
+    }
+}
+
+/// Whether a volume was made while the array served.
+fn is_recorded(controller: &Controller, name: &str) -> bool {
+    controller.all_kept(Kept::Export).iter().any(|(_, volume, _)| volume == name)
+}

@@ -1,0 +1,220 @@
+//! The engine: the thread behind volumes of kind "raid" and "pool".
+//!
+//! Everything of [`linerate_storage`] runs on one thread of its own, with a driver of its own. Workers never wait for it:
+//! they leave requests in its inbox, once per turn, and find the answers in their mailboxes, just as they find completions
+//! of file operations in their drivers. The bytes pass through the workers' I/O buffers and are copied once on the way.
+//! RAID 0 of memory disks is looked after here, but its bytes workers take from where they lie (`pages.rs` of the crate).
+//!
+//! - `mod.rs`: [`Engine`], as the rest of the array sees it.
+//! - `request.rs`: what passes between workers and engine.
+//! - `thread.rs`: the thread's loop. `shop.rs`: what its tasks share. `serve.rs`: one operation on a volume.
+//! - `exports.rs`: volumes that come, change and go while initiators look. `replica.rs`: what partners see;
+//!   `transfers.rs`: the targets where they see it.
+
+mod exports;
+mod replica;
+mod request;
+mod serve;
+mod shop;
+mod thread;
+mod transfers;
+
+pub(crate) use exports::{Record, Stage};
+pub(crate) use request::{Answer, Fault, Finished, Operation, Outcome, Piece, Request};
+pub(crate) use transfers::Transfers;
+
+use crate::config::VolumeConfig;
+use bytes::Bytes;
+use linerate_storage::{
+    controller::{Command, Reply, StorageConfig, StorageError, StorageStatus},
+    raid::StripedPages,
+    replica::service::Fields,
+};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc},
+    thread::JoinHandle,
+};
+
+/// Gives a worker the answers to its requests.
+pub(crate) type Deliver = Box<dyn Fn(Vec<Finished>) + Send + Sync>;
+
+/// Pool, volume, and how it is shown.
+pub(crate) type Records = Vec<(String, String, Record)>;
+
+/// A volume that the engine looks after.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    /// Its number.
+    pub(crate) volume: u32,
+    pub(crate) size_bytes: u64,
+    /// Smallest unit that its disks write whole.
+    pub(crate) block_bytes: u32,
+    /// What its pool gives and takes at a time; 0: it has none.
+    pub(crate) page_bytes: u32,
+    /// Persistent reservations that were kept.
+    pub(crate) reservations: Option<Bytes>,
+    /// Of a set that is nothing but memory: where workers find its bytes.
+    pub(crate) pages: Option<Arc<StripedPages>>,
+}
+
+/// What the engine is told and asked.
+enum Letter {
+    /// Operations of a worker.
+    Io(Vec<Request>),
+    /// Who the workers are, and where volumes are shown.
+    Introduce(Vec<Deliver>, Stage),
+    /// How volumes are shown that the configuration does not name, or no longer: pool, volume, how.
+    Records(mpsc::Sender<Records>),
+    /// Open, and if need be make, a volume of the configuration.
+    Open(Box<VolumeConfig>, mpsc::Sender<Result<Opened, StorageError>>),
+    Manage(Box<Command>, mpsc::Sender<Result<Reply, StorageError>>),
+    /// A verb of replication.
+    Replicate(String, Fields, mpsc::Sender<Result<Reply, StorageError>>),
+    Status(mpsc::Sender<StorageStatus>),
+    /// The array serves: until then it may come to nothing.
+    Serves,
+    /// Make everything durable and end.
+    Stop,
+}
+
+/// Where letters for the engine are left.
+#[derive(Default)]
+struct Inbox {
+    letters: Mutex<Letters>,
+    /// Set by the thread before anybody writes.
+    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+#[derive(Default)]
+struct Letters {
+    list: Vec<Letter>,
+    /// Nobody reads any more.
+    closed: bool,
+}
+
+/// See the module text. Ends the thread when dropped.
+pub(crate) struct Engine {
+    inbox: Arc<Inbox>,
+    thread: Option<JoinHandle<()>>,
+    /// As they were at the start.
+    records: Records,
+}
+
+/// A worker's way to the engine.
+#[derive(Clone)]
+pub(crate) struct EngineDoor(Arc<Inbox>);
+
+impl Inbox {
+    /// Leaves a letter, or gives it back if nobody reads any more.
+    fn post(&self, letter: Letter) -> Result<(), Letter> {
+        {
+            let mut letters = lock(&self.letters);
+            if letters.closed {
+                return Err(letter);
+            }
+            letters.list.push(letter);
+        }
+        if let Some(wake) = self.wake.get() {
+            wake();
+        }
+        Ok(())
+    }
+}
+
+impl EngineDoor {
+    /// Hands requests over; those that nobody will answer come back.
+    pub(crate) fn send(&self, requests: Vec<Request>) -> Vec<Request> {
+        match self.0.post(Letter::Io(requests)) {
+            Err(Letter::Io(requests)) => requests,
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Engine {
+    /// Opens the storage that a configuration describes.
+    pub(crate) fn start(
+        config: StorageConfig,
+        driver: linerate_io::Preference,
+    ) -> Result<Self, StorageError> {
+        let inbox = Arc::new(Inbox::default());
+        let thread = thread::spawn(config, driver, Arc::clone(&inbox))?;
+        let mut engine = Self { inbox, thread: Some(thread), records: Vec::new() };
+        engine.records = engine.ask(Letter::Records)?;
+        Ok(engine)
+    }
+
+    pub(crate) fn door(&self) -> EngineDoor {
+        EngineDoor(Arc::clone(&self.inbox))
+    }
+
+    /// Volumes that were made while the array served: pool, name, how they are shown.
+    pub(crate) fn made(&self) -> impl Iterator<Item = &(String, String, Record)> {
+        self.records.iter().filter(|(_, _, record)| !record.deleted)
+    }
+
+    /// Whether a volume was deleted though the configuration names it.
+    pub(crate) fn has_deleted(&self, volume: &str) -> bool {
+        self.records.iter().any(|(_, name, record)| name == volume && record.deleted)
+    }
+
+    /// Says where answers go, by the number of the worker, and where volumes are shown.
+    pub(crate) fn introduce(&self, workers: Vec<Deliver>, stage: Stage) {
+        // Without a thread there will be no answers either.
+        let _ = self.inbox.post(Letter::Introduce(workers, stage));
+    }
+
+    /// Says that the array serves.
+    pub(crate) fn serves(&self) {
+        // Without a thread there is nothing to keep.
+        let _ = self.inbox.post(Letter::Serves);
+    }
+
+    /// Opens a volume of kind "raid" or "pool".
+    pub(crate) fn open(&self, config: &VolumeConfig) -> Result<Opened, StorageError> {
+        self.ask(|reply| Letter::Open(Box::new(config.clone()), reply))?
+    }
+
+    /// Carries a command out.
+    pub(crate) fn manage(&self, command: Command) -> Result<Reply, StorageError> {
+        self.ask(|reply| Letter::Manage(Box::new(command), reply))?
+    }
+
+    /// Carries out a verb of replication.
+    pub(crate) fn replicate(&self, verb: &str, fields: Fields) -> Result<Reply, StorageError> {
+        self.ask(|reply| Letter::Replicate(verb.to_owned(), fields, reply))?
+    }
+
+    /// How everything is.
+    pub(crate) fn status(&self) -> Result<StorageStatus, StorageError> {
+        self.ask(Letter::Status)
+    }
+
+    fn ask<T>(&self, letter: impl FnOnce(mpsc::Sender<T>) -> Letter) -> Result<T, StorageError> {
+        let (reply, answer) = mpsc::channel();
+        self.inbox.post(letter(reply)).map_err(|_| StorageError::Gone)?;
+        answer.recv().map_err(|_| StorageError::Gone)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.inbox.post(Letter::Stop);
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so on standard error; there is nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+/// A letter is pushed or taken whole, so a poisoned lock still guards sound data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

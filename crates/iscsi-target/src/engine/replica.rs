@@ -1,0 +1,224 @@
+//! Replication on the engine's thread: what a partner is shown, who is kept out of a volume, the way to a partner.
+
+use super::{Inbox, Stage, serve::Served, shop::Shop};
+use crate::{
+    config::{VolumeConfig, VolumeKind},
+    partner::{self, PartnerLink, Wake},
+    target::{self, Target},
+    volume::{VolumeId, unit_of},
+};
+use futures::{FutureExt, future::LocalBoxFuture};
+use linerate_io::{Nanos, Preference, system::unix_time_s};
+use linerate_iscsi_proto::chap::{Algorithm, ChapConfig, ChapConfigError, Credentials, Secret};
+use linerate_scsi::{Inventory, LogicalUnit, UnitError};
+use linerate_storage::{
+    Disk,
+    controller::{Command, Reply, StorageError},
+    replica::{
+        Gate, Link, LinkError, ReplicaError,
+        service::{Access, Fields, LinkSpec, Login, Service, Surroundings},
+    },
+};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    fmt::Display,
+    rc::{Rc, Weak},
+    sync::Arc,
+};
+
+/// Begins the names of the targets where partners find what they write.
+const TARGET: &str = "iqn.2026-11.lab.linerate:replication";
+/// How often it is looked whether hosts' operations have ended.
+const LOOK_NS: Nanos = 1_000_000;
+/// A partner's sessions log in under this name.
+const INITIATOR: &str = "iqn.2026-11.lab.linerate:replication";
+
+/// What replication sees of the engine.
+struct Around {
+    shop: Weak<Shop>,
+    driver: Preference,
+    wake: Wake,
+    /// By group: target, LUN and number of what its partner writes.
+    shown: Rc<RefCell<BTreeMap<String, Vec<Place>>>>,
+}
+
+struct Place {
+    target: Arc<Target>,
+    lun: u16,
+    number: u32,
+}
+
+/// Finds the groups in the pools; hosts are kept out of replicas from then on.
+pub(super) async fn open(shop: Rc<Shop>, driver: Preference, inbox: Arc<Inbox>) -> Result<(), StorageError> {
+    let wake = move || {
+        if let Some(wake) = inbox.wake.get() {
+            wake();
+        }
+    };
+    let around = Around { shop: Rc::downgrade(&shop), driver, wake: Arc::new(wake), shown: Rc::default() };
+    let pools = shop.controller.pools();
+    let service = Service::open(shop.runtime.clone(), Rc::new(around), pools).await?;
+    // Only this thread sets it.
+    let _ = shop.replication.set(service);
+    Ok(())
+}
+
+impl Shop {
+    pub(super) async fn replicate(&self, verb: &str, fields: Fields) -> Result<Reply, StorageError> {
+        let Some(service) = self.replication.get() else { return Err(StorageError::Gone) };
+        Ok(service.manage(verb, fields).await?)
+    }
+
+    /// A command that replication does not bear.
+    pub(super) fn check_replication(&self, command: &Command) -> Result<(), StorageError> {
+        let (volume, deletes) = match command {
+            Command::Delete { volume, .. } => (volume, true),
+            Command::Resize { volume, .. } | Command::Restore { volume, .. } => (volume, false),
+            _ => return Ok(()),
+        };
+        let Some(service) = self.replication.get() else { return Ok(()) };
+        match service.group_of(volume) {
+            Some(group) if deletes => Err(StorageError::Refused(format!(
+                "volume \"{volume}\" belongs to replication group \"{}\"; end that first (replica_forget)",
+                group.name()
+            ))),
+            Some(group) if !service.admits_hosts(volume) => Err(StorageError::Refused(format!(
+                "volume \"{volume}\" is a replica (group \"{}\"); promote it first",
+                group.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Around {
+    /// A target for one transfer, with a name and secrets of its own: only the array that is told them gets in, and only
+    /// this array passes its check.
+    fn show_all(&self, group: &str, gates: &[Rc<Gate>]) -> Result<Access, LinkError> {
+        let gone = || LinkError::Setup("the array does not serve yet".into());
+        let shop = self.shop.upgrade().ok_or_else(gone)?;
+        let stage = shop.stage.get().ok_or_else(gone)?;
+        let refused = |error: &dyn Display| LinkError::Setup(format!("group {group}: {error}"));
+        let login = Login { secret: self.secret(), target_secret: self.secret() };
+        let name = format!("{TARGET}.{}", self.secret());
+        let inventory = Inventory::new(Vec::new()).map_err(|error| refused(&error))?;
+        let chap = chap(&login).map_err(|error| refused(&error))?;
+        let target = Arc::new(Target::by_secret(name.clone(), chap, inventory));
+        for (lun, gate) in (0_u16..).zip(gates) {
+            let number = shop.add(Served::Gate(Rc::clone(gate))).volume;
+            let place = Place { target: Arc::clone(&target), lun, number };
+            // Noted one by one, so that what was shown is withdrawn also if the next cannot be.
+            self.shown.borrow_mut().entry(group.to_owned()).or_default().push(place);
+            let unit = unit(stage, &name, lun, gate, number).map_err(|error| refused(&error))?;
+            target.inventory.add(lun, unit).map_err(|error| refused(&error))?;
+        }
+        stage.transfers.add(target);
+        Ok(Access { target: name, luns: (0..gates.len() as u16).collect(), login })
+    }
+
+    /// 128 bits as text.
+    fn secret(&self) -> String {
+        format!("{:016x}{:016x}", self.random(), self.random())
+    }
+}
+
+/// Both ends prove a secret of their own.
+fn chap(login: &Login) -> Result<ChapConfig, ChapConfigError> {
+    let end = |name: &str, secret: &str| Credentials { name: name.into(), secret: Secret::new(secret) };
+    let target = end(partner::TARGET_USER, &login.target_secret);
+    ChapConfig::new(&[Algorithm::Sha256], end(partner::USER, &login.secret), Some(target))
+}
+
+/// A gate as initiators see it.
+fn unit(
+    stage: &Stage,
+    target: &str,
+    lun: u16,
+    gate: &Rc<Gate>,
+    number: u32,
+) -> Result<Arc<LogicalUnit>, UnitError> {
+    let serial = format!("{}-{lun}", &target[TARGET.len() + 1..]);
+    let sector_bytes = gate.block_bytes();
+    let config = VolumeConfig {
+        lun,
+        name: serial.clone(),
+        kind: VolumeKind::Memory,
+        path: None,
+        pool: None,
+        raid_set: None,
+        size_bytes: None,
+        sector_bytes,
+        physical_sector_bytes: sector_bytes,
+        read_only: false,
+        // A copy is made durable by SYNCHRONIZE CACHE, now and then.
+        write_cache: true,
+        power_protected: false,
+        alua: BTreeMap::new(),
+    };
+    let naa = target::naa(&[&stage.array, target, &serial]);
+    let blocks = gate.size_bytes() / u64::from(sector_bytes);
+    let ports = target::ports(target, &stage.groups);
+    let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number), 0)?;
+    let states: Vec<_> = stage.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
+    unit.set_access(&states);
+    Ok(unit)
+}
+
+impl Surroundings for Around {
+    fn show(
+        &self,
+        group: &str,
+        gates: Vec<Rc<Gate>>,
+    ) -> LocalBoxFuture<'static, Result<Access, ReplicaError>> {
+        let shown = self.show_all(group, &gates).map_err(ReplicaError::Link);
+        async move { shown }.boxed_local()
+    }
+
+    fn withdraw(&self, group: &str) -> LocalBoxFuture<'static, ()> {
+        let (shop, places) = (self.shop.upgrade(), self.shown.borrow_mut().remove(group));
+        async move {
+            let Some(shop) = shop else { return };
+            for Place { target, lun, number } in places.into_iter().flatten() {
+                if let Some(stage) = shop.stage.get() {
+                    stage.transfers.remove(&target.name);
+                }
+                shop.take_down(&target, lun, number).await;
+            }
+        }
+        .boxed_local()
+    }
+
+    fn admit(&self, volumes: &[String], hosts: bool) -> LocalBoxFuture<'static, ()> {
+        let (shop, volumes) = (self.shop.upgrade(), volumes.to_vec());
+        async move {
+            let Some(shop) = shop else { return };
+            shop.bar(&volumes, !hosts);
+            if hosts {
+                for volume in &volumes {
+                    if let Err(error) = shop.show_promoted(volume).await {
+                        tracing::error!(event = "volume_not_shown", volume, %error, "this volume cannot be shown to hosts");
+                    }
+                }
+                return;
+            }
+            while volumes.iter().any(|volume| shop.is_in_use(volume)) {
+                shop.runtime.sleep(LOOK_NS).await;
+            }
+        }
+        .boxed_local()
+    }
+
+    fn connect(&self, spec: &LinkSpec, access: &Access) -> Result<Rc<dyn Link>, ReplicaError> {
+        Ok(Rc::new(PartnerLink::connect(spec, access, INITIATOR, self.driver, Arc::clone(&self.wake))?))
+    }
+
+    fn now_s(&self) -> f64 {
+        unix_time_s()
+    }
+
+    fn random(&self) -> u64 {
+        // Without randomness two points could have one name; a system that has none cannot run this program.
+        getrandom::u64().expect("the system gives random bytes")
+    }
+}

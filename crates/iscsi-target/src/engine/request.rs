@@ -1,0 +1,118 @@
+//! What workers ask of the engine, and what they are told.
+
+use linerate_io::Region;
+use linerate_scsi::MediumError;
+use linerate_storage::disk::DiskError;
+use std::{io, sync::Arc};
+
+/// An operation on a volume, as a worker asks for it.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// Number of the volume.
+    pub(crate) volume: u32,
+    pub(crate) operation: Operation,
+    /// Where its bytes are, or go: a worker's I/O buffers, which stay lent until the answer has come.
+    pub(crate) memory: Vec<Piece>,
+    pub(crate) worker: usize,
+    /// The worker's own.
+    pub(crate) tag: u64,
+}
+
+/// A part of a worker's I/O buffers.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) region: Arc<Region>,
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+}
+
+/// What is to be done. Offsets and lengths are as in [`linerate_scsi::MediumOp`].
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    Read { offset_bytes: u64 },
+    Write { offset_bytes: u64, durable: bool },
+    Discard { offset_bytes: u64, len_bytes: u64 },
+    Sync,
+    Mapped { offset_bytes: u64, len_bytes: u64 },
+    Keep { number: u64, reservations: Vec<u8> },
+}
+
+/// A request that is over.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) tag: u64,
+    pub(crate) outcome: Outcome,
+}
+
+/// What became of an operation on a volume, whoever did it.
+#[derive(Debug)]
+pub(crate) struct Outcome(pub(crate) Result<Answer, Fault>);
+
+/// What an operation brought.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// So many bytes were moved.
+    Moved(usize),
+    /// Whether the run that begins at the offset asked for has pages, and its length.
+    Mapped { mapped: bool, len_bytes: u64 },
+}
+
+/// Why an operation failed.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The host's file or device did not do it.
+    Host(io::Error),
+    /// Fewer bytes were moved than asked for.
+    Short,
+    /// The disks behind the volume did not do it.
+    Disk(DiskError),
+    /// There is no such volume any more, or no engine.
+    Gone,
+}
+
+impl Outcome {
+    /// Whether all bytes were moved.
+    pub(crate) fn moved(self, wanted: usize) -> Result<(), Fault> {
+        match self.0? {
+            Answer::Moved(count) if count == wanted => Ok(()),
+            _ => Err(Fault::Short),
+        }
+    }
+}
+
+impl Fault {
+    /// What the initiator is told about a read.
+    pub(crate) fn on_read(&self) -> MediumError {
+        match self {
+            Self::Host(_) | Self::Short => MediumError::Read,
+            Self::Disk(error) => of_disk(error, MediumError::Read),
+            Self::Gone => MediumError::Hardware,
+        }
+    }
+
+    /// What the initiator is told about anything else.
+    pub(crate) fn on_write(&self) -> MediumError {
+        match self {
+            Self::Host(error)
+                if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
+            {
+                MediumError::NoSpace
+            }
+            Self::Host(_) | Self::Short => MediumError::Write,
+            Self::Disk(error) => of_disk(error, MediumError::Write),
+            Self::Gone => MediumError::Hardware,
+        }
+    }
+}
+
+fn of_disk(error: &DiskError, unreadable: MediumError) -> MediumError {
+    match error {
+        DiskError::Unreadable { .. } => unreadable,
+        DiskError::Full(_) | DiskError::NoSpace(_) => MediumError::NoSpace,
+        DiskError::Protected(_) => MediumError::Protected,
+        DiskError::OutOfRange { .. }
+        | DiskError::Failed(_)
+        | DiskError::Lost(_)
+        | DiskError::Corrupt { .. } => MediumError::Hardware,
+    }
+}

@@ -1,0 +1,154 @@
+//! One operation of a worker on a volume, and its answer on the way back.
+
+use super::{Answer, Deliver, Fault, Finished, Operation, Outcome, Piece, Request};
+use bytes::BytesMut;
+use linerate_storage::{Disk, DiskError, pool::Volume, raid::RaidSet, replica::Gate};
+use std::{cell::RefCell, rc::Rc};
+
+/// Answers that wait for the end of a turn, so that a worker is woken once for all of them.
+#[derive(Default)]
+pub(super) struct Outbox {
+    workers: RefCell<Vec<Deliver>>,
+    waiting: RefCell<Vec<Vec<Finished>>>,
+}
+
+impl Outbox {
+    pub(super) fn introduce(&self, workers: Vec<Deliver>) {
+        self.waiting.borrow_mut().resize_with(workers.len(), Vec::new);
+        *self.workers.borrow_mut() = workers;
+    }
+
+    fn put(&self, worker: usize, finished: Finished) {
+        if let Some(waiting) = self.waiting.borrow_mut().get_mut(worker) {
+            waiting.push(finished);
+        }
+    }
+
+    /// Delivers what waits.
+    pub(super) fn deliver(&self) {
+        for (deliver, waiting) in self.workers.borrow().iter().zip(self.waiting.borrow_mut().iter_mut()) {
+            if !waiting.is_empty() {
+                deliver(std::mem::take(waiting));
+            }
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.deliver();
+    }
+}
+
+/// An answer that is due. If nobody gives it, because the engine ends, the worker is told so.
+pub(super) struct Due {
+    outbox: Rc<Outbox>,
+    worker: usize,
+    tag: u64,
+    is_given: bool,
+}
+
+impl Due {
+    pub(super) fn new(outbox: &Rc<Outbox>, request: &Request) -> Self {
+        Self { outbox: Rc::clone(outbox), worker: request.worker, tag: request.tag, is_given: false }
+    }
+
+    pub(super) fn give(mut self, result: Result<Answer, Fault>) {
+        self.is_given = true;
+        self.outbox.put(self.worker, Finished { tag: self.tag, outcome: Outcome(result) });
+    }
+}
+
+impl Drop for Due {
+    fn drop(&mut self) {
+        if !self.is_given {
+            let outcome = Outcome(Err(Fault::Gone));
+            self.outbox.put(self.worker, Finished { tag: self.tag, outcome });
+        }
+    }
+}
+
+/// A volume, by what it is.
+#[derive(Clone)]
+pub(super) enum Served {
+    /// A RAID set.
+    Whole(Rc<RaidSet>),
+    /// A pool's volume.
+    Thin(Rc<Volume>),
+    /// A pool's volume that a partner writes.
+    Gate(Rc<Gate>),
+}
+
+impl Served {
+    pub(super) fn disk(&self) -> &dyn Disk {
+        match self {
+            Self::Whole(set) => &**set,
+            Self::Thin(volume) => &**volume,
+            Self::Gate(gate) => &**gate,
+        }
+    }
+
+    /// What its pool gives and takes at a time; 0: it has none.
+    pub(super) fn page_bytes(&self) -> u32 {
+        match self {
+            Self::Thin(volume) => volume.page_bytes() as u32,
+            Self::Whole(_) | Self::Gate(_) => 0,
+        }
+    }
+
+    /// Whether the run from a place on has pages, and how far it goes.
+    fn mapped(&self, offset_bytes: u64, len_bytes: u64) -> Result<Answer, DiskError> {
+        let Self::Thin(volume) = self else { return Ok(Answer::Mapped { mapped: true, len_bytes }) };
+        let run = volume.allocated(offset_bytes)?;
+        let ends = run.offset_bytes + run.len_bytes;
+        Ok(Answer::Mapped { mapped: run.is_mapped, len_bytes: len_bytes.min(ends - offset_bytes) })
+    }
+}
+
+/// Does what a worker asks for.
+pub(super) async fn perform(
+    volume: &Served,
+    operation: Operation,
+    memory: &[Piece],
+) -> Result<Answer, Fault> {
+    let disk = volume.disk();
+    let len: usize = memory.iter().map(|piece| piece.len as usize).sum();
+    // A command may move less than it names: what it does not move of its last block stays as it is.
+    let whole_len = len.next_multiple_of(disk.block_bytes() as usize);
+    let done = match operation {
+        Operation::Read { offset_bytes } => {
+            let read = disk.read(offset_bytes, BytesMut::zeroed(whole_len)).await;
+            read.map(|bytes| scatter(&bytes, memory))
+        }
+        Operation::Write { offset_bytes, durable } => {
+            let mut bytes = Vec::with_capacity(whole_len);
+            for Piece { region, offset, len } in memory {
+                region.append_to(*offset, *len as usize, &mut bytes);
+            }
+            if whole_len > len {
+                let last = BytesMut::zeroed(disk.block_bytes() as usize);
+                let found = disk.read(offset_bytes + (whole_len - last.len()) as u64, last).await;
+                let found = found.map_err(Fault::Disk)?;
+                bytes.extend_from_slice(&found[found.len() - (whole_len - len)..]);
+            }
+            disk.write(offset_bytes, bytes.into(), durable).await
+        }
+        Operation::Discard { offset_bytes, len_bytes } => disk.discard(offset_bytes, len_bytes).await,
+        Operation::Sync => disk.flush().await,
+        Operation::Mapped { offset_bytes, len_bytes } => {
+            return volume.mapped(offset_bytes, len_bytes).map_err(Fault::Disk);
+        }
+        // Reservations are no bytes of the volume.
+        Operation::Keep { .. } => return Err(Fault::Gone),
+    };
+    done.map(|()| Answer::Moved(len)).map_err(Fault::Disk)
+}
+
+fn scatter(bytes: &[u8], memory: &[Piece]) {
+    let mut at = 0;
+    for Piece { region, offset, len } in memory {
+        let end = at + *len as usize;
+        region.write(*offset, &bytes[at..end]);
+        at = end;
+    }
+}

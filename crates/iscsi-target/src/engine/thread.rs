@@ -1,0 +1,102 @@
+//! The engine's thread: letters in, tasks run, answers out.
+
+use super::{Inbox, Letter, lock, replica, shop::Shop};
+use linerate_io::{Driver, Preference, Wait, open_driver, with_driver};
+use linerate_storage::{
+    Host,
+    controller::{Controller, StorageConfig, StorageError},
+};
+use std::{
+    io,
+    rc::Rc,
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+};
+
+/// Whether the storage is open.
+type Ready = mpsc::Sender<Result<(), StorageError>>;
+
+/// Starts the thread; returns when the storage is open.
+pub(super) fn spawn(
+    config: StorageConfig,
+    preference: Preference,
+    inbox: Arc<Inbox>,
+) -> Result<JoinHandle<()>, StorageError> {
+    let (ready, is_ready) = mpsc::channel();
+    let builder = thread::Builder::new().name("array-engine".into());
+    let thread = builder.spawn(move || {
+        let _closes = Closes(Arc::clone(&inbox));
+        match open_driver(preference) {
+            Ok(driver) => with_driver!(driver, |driver| run(driver, preference, config, &inbox, &ready)),
+            Err(error) => drop(ready.send(Err(StorageError::Host(error.to_string())))),
+        }
+    });
+    let thread = thread.map_err(|error| StorageError::Host(error.to_string()))?;
+    is_ready.recv().unwrap_or(Err(StorageError::Gone))?;
+    Ok(thread)
+}
+
+/// Closes the inbox however the thread ends, so that nobody waits for an answer.
+struct Closes(Arc<Inbox>);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        let mut letters = lock(&self.0.letters);
+        letters.closed = true;
+        letters.list.clear();
+    }
+}
+
+/// The thread's life.
+fn run<D: Driver>(
+    driver: D,
+    preference: Preference,
+    config: StorageConfig,
+    inbox: &Arc<Inbox>,
+    ready: &Ready,
+) {
+    let waker = driver.waker();
+    // Only this thread sets it.
+    let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
+    let mut host = Host::new(driver);
+    let (runtime, files) = (host.runtime(), host.files());
+    let opening = Controller::open(runtime.clone(), Some(files), config);
+    let shop = match host.block_on(opening) {
+        Ok(Ok(controller)) => Rc::new(Shop::new(runtime, controller)),
+        Ok(Err(error)) => return drop(ready.send(Err(error))),
+        Err(error) => return drop(ready.send(Err(StorageError::Host(error.to_string())))),
+    };
+    let opening = replica::open(Rc::clone(&shop), preference, Arc::clone(inbox));
+    let opened = host.block_on(opening).map_err(|error| StorageError::Host(error.to_string()));
+    let opened = opened.and_then(|opened| opened);
+    let is_open = opened.is_ok();
+    if ready.send(opened).is_ok()
+        && is_open
+        && let Err(error) = serve(&mut host, inbox, &shop)
+    {
+        tracing::error!(event = "engine_failed", %error, "the I/O driver failed; the storage engine ends");
+    }
+    // Files that were made for a start that came to nothing.
+    shop.controller.abandon();
+}
+
+fn serve<D: Driver>(host: &mut Host<D>, inbox: &Inbox, shop: &Rc<Shop>) -> io::Result<()> {
+    let (mut letters, mut others) = (Vec::new(), Vec::new());
+    let mut stops = false;
+    while !stops {
+        letters.append(&mut lock(&inbox.letters).list);
+        for letter in letters.drain(..) {
+            stops |= matches!(letter, Letter::Stop);
+            shop.read(letter);
+        }
+        host.turn(Wait::Never, &mut others)?;
+        shop.outbox.deliver();
+        if !stops && lock(&inbox.letters).list.is_empty() {
+            host.turn(Wait::Forever, &mut others)?;
+        }
+        // The driver does nothing but file operations of disks, and wakes this thread for letters.
+        others.clear();
+    }
+    let last = Rc::clone(shop);
+    host.block_on(async move { last.controller.close().await })
+}

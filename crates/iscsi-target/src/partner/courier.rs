@@ -1,0 +1,172 @@
+//! The thread that carries a copy to the partner.
+
+use super::{
+    Errand, Inbox, Job, Route, Wake, closed,
+    shelf::{Parcel, SLOT_BYTES, Shelf, What},
+};
+use linerate_io::{Driver, Nanos, RegionId, Wait, open_driver, with_driver};
+use linerate_iscsi_initiator::{
+    Blame, DeviceId, DeviceState, Initiator, IoDone, IoError, IoOp, IoRequest, Sharing,
+};
+use linerate_storage::replica::LinkError;
+
+/// A logout may take so long.
+const FAREWELL_NS: Nanos = 1_000_000_000;
+/// The longest range that one UNMAP names.
+const DISCARD_BYTES: u64 = 1 << 30;
+
+/// The thread's life.
+pub(super) fn run(route: &Route, inbox: &Inbox, wake: &Wake) {
+    let error = match open_driver(route.driver) {
+        Ok(driver) => with_driver!(driver, |driver| serve(driver, route, inbox, wake)),
+        Err(error) => LinkError::Broken(error.to_string()),
+    };
+    inbox.close(error.clone());
+    for job in inbox.take().0 {
+        let _ = job.reply.send(Err(error.clone()));
+    }
+    wake();
+}
+
+/// Serves until the link is closed or broken; why it ended.
+fn serve<D: Driver>(mut driver: D, route: &Route, inbox: &Inbox, wake: &Wake) -> LinkError {
+    let waker = driver.waker();
+    // Nobody else sets it.
+    let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
+    let mut courier = match Courier::new(&mut driver, route) {
+        Ok(courier) => courier,
+        Err(error) => return error,
+    };
+    let error = loop {
+        let (jobs, is_closed) = inbox.take();
+        if is_closed {
+            break closed();
+        }
+        let volumes = route.volumes.len();
+        for job in jobs {
+            courier.shelf.add(job, |job, number| split(job, number, volumes));
+        }
+        if let Err(error) = courier.turn(&mut driver) {
+            break error;
+        }
+        wake();
+    };
+    courier.shelf.fail_all(&error);
+    wake();
+    // Whether the partner says farewell changes nothing.
+    let _ = courier.initiator.close(&mut driver, FAREWELL_NS, &mut Vec::new());
+    error
+}
+
+/// A job as commands that each fit a slot.
+fn split(job: &Job, number: usize, volumes: usize) -> Vec<Parcel> {
+    let parcel =
+        |volume, what, offset_bytes, len_bytes| Parcel { job: number, what, volume, offset_bytes, len_bytes };
+    match &job.errand {
+        Errand::Write { volume, offset_bytes, data } => (0..data.len())
+            .step_by(SLOT_BYTES as usize)
+            .map(|from| {
+                let len = (data.len() - from).min(SLOT_BYTES as usize) as u32;
+                parcel(*volume, What::Write { from }, offset_bytes + from as u64, len)
+            })
+            .collect(),
+        Errand::Discard { volume, offset_bytes, len_bytes } => (0..*len_bytes)
+            .step_by(DISCARD_BYTES as usize)
+            .map(|from| {
+                let len = (len_bytes - from).min(DISCARD_BYTES) as u32;
+                parcel(*volume, What::Discard, offset_bytes + from, len)
+            })
+            .collect(),
+        Errand::Flush => (0..volumes).map(|volume| parcel(volume, What::Sync, 0, 0)).collect(),
+    }
+}
+
+struct Courier {
+    initiator: Initiator,
+    devices: Vec<DeviceId>,
+    region: RegionId,
+    shelf: Shelf,
+    done: Vec<IoDone>,
+    is_ready: bool,
+}
+
+impl Courier {
+    fn new<D: Driver>(driver: &mut D, route: &Route) -> Result<Self, LinkError> {
+        let shelf = Shelf::new().map_err(|error| LinkError::Broken(error.to_string()))?;
+        let mut initiator = Initiator::new();
+        let region = initiator.attach(driver, shelf.region());
+        let open = |address| {
+            let (options, credentials) = (&route.options, &route.credentials);
+            initiator.open(driver, address, options, credentials, Sharing::Shared)
+        };
+        let devices: Result<Vec<_>, _> = route.volumes.iter().map(open).collect();
+        let devices = devices.map_err(|error| LinkError::Setup(error.to_string()))?;
+        Ok(Self { initiator, devices, region, shelf, done: Vec::new(), is_ready: false })
+    }
+
+    /// Sends what can be sent, waits for something to happen, and tells what is done.
+    fn turn<D: Driver>(&mut self, driver: &mut D) -> Result<(), LinkError> {
+        self.look()?;
+        if self.is_ready {
+            self.submit()?;
+        }
+        self.initiator.flush(driver);
+        let wait = self.initiator.next_deadline().map_or(Wait::Forever, Wait::Until);
+        let mut completions = Vec::new();
+        driver.poll(wait, &mut completions).map_err(|error| LinkError::Broken(error.to_string()))?;
+        for completion in completions {
+            self.initiator.handle_completion(driver, completion, &mut self.done);
+        }
+        self.initiator.on_time(driver, driver.now(), &mut self.done);
+        for IoDone { slot, result, .. } in std::mem::take(&mut self.done) {
+            self.shelf.done(slot, result.map_err(|error| told(&error)));
+        }
+        Ok(())
+    }
+
+    /// Whether all volumes can be written; an error if one never will.
+    fn look(&mut self) -> Result<(), LinkError> {
+        let mut is_ready = true;
+        for device in &self.devices {
+            match self.initiator.state(*device) {
+                DeviceState::Ready => {}
+                DeviceState::Opening => is_ready = false,
+                // Target and secrets were told by the partner itself.
+                DeviceState::Failed(failure) if failure.blame == Blame::User => {
+                    return Err(LinkError::Setup(format!(
+                        "the portal is not the partner's, or the partner has begun anew: {}; name a portal of the partner",
+                        failure.message
+                    )));
+                }
+                DeviceState::Failed(failure) => return Err(LinkError::Broken(failure.message.clone())),
+            }
+        }
+        self.is_ready = is_ready;
+        Ok(())
+    }
+
+    fn submit(&mut self) -> Result<(), LinkError> {
+        while let Some((slot, parcel)) = self.shelf.next() {
+            let op = match parcel.what {
+                What::Write { from } => IoOp::Write(self.shelf.load(slot, &parcel, from, self.region)),
+                What::Discard => IoOp::Discard,
+                What::Sync => IoOp::Sync,
+            };
+            let Parcel { offset_bytes, len_bytes, .. } = parcel;
+            let request = IoRequest { slot, op, offset_bytes, len_bytes };
+            let device = *self.devices.get(parcel.volume).ok_or_else(closed)?;
+            self.initiator.submit(device, &request).map_err(|error| LinkError::Refused(error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// An I/O's error as the copy tells it.
+fn told(error: &IoError) -> LinkError {
+    match error {
+        IoError::CheckCondition(_) | IoError::Status(_) | IoError::DeviceChanged => {
+            LinkError::Refused(error.to_string())
+        }
+        _ => LinkError::Broken(error.to_string()),
+    }
+}

@@ -1,0 +1,300 @@
+//! Volumes: what a logical unit's bytes lie in, and how one worker reaches them.
+
+use crate::{
+    config::{VolumeConfig, VolumeKind},
+    engine::{Engine, Opened},
+    pages::Pages,
+};
+use linerate_io::{Driver, FileOptions, Handle, Region};
+use linerate_scsi::{Identity, LogicalUnit, TargetPort, UnitConfig, UnitError};
+use linerate_storage::{controller::StorageError, raid::StripedPages};
+use std::{io, path::PathBuf, sync::Arc};
+
+/// A volume as all workers share it.
+#[derive(Debug)]
+pub(crate) struct Volume {
+    pub(crate) unit: Arc<LogicalUnit>,
+    backing: Backing,
+}
+
+#[derive(Debug)]
+enum Backing {
+    Memory(Arc<Region>),
+    File {
+        path: PathBuf,
+        options: FileOptions,
+    },
+    /// Number of the volume at the engine.
+    Managed(u32),
+    /// Its bytes are in memory, for the engine as well as for workers.
+    Striped {
+        set: Arc<StripedPages>,
+        number: u32,
+    },
+}
+
+/// Which volume, and who does its operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VolumeId {
+    /// The worker, on what its driver has attached: index into the array's volumes.
+    Attached(u32),
+    /// The engine: its number there.
+    Managed(u32),
+}
+
+/// Volumes as one worker's driver reaches them.
+#[derive(Debug)]
+pub(crate) struct Media(Vec<Attached>);
+
+#[derive(Debug)]
+enum Attached {
+    Memory(Pages),
+    File(Handle),
+    /// While the set is whole; then by asking the engine, which says what became of it.
+    Striped {
+        pages: Pages,
+        number: u32,
+    },
+    /// Not by its driver.
+    Elsewhere,
+}
+
+/// How the bytes of one command are reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Medium<'a> {
+    /// Where they lie.
+    Memory(&'a Pages),
+    /// By operations of the worker's driver.
+    File(Handle),
+    /// By asking the engine.
+    Managed(u32),
+}
+
+impl VolumeId {
+    const MANAGED: u64 = 1 << 32;
+
+    /// As a unit's tag.
+    pub(crate) fn tag(self) -> u64 {
+        match self {
+            Self::Attached(index) => u64::from(index),
+            Self::Managed(number) => Self::MANAGED | u64::from(number),
+        }
+    }
+
+    /// From a unit's tag.
+    pub(crate) fn of_tag(tag: u64) -> Self {
+        if tag & Self::MANAGED == 0 { Self::Attached(tag as u32) } else { Self::Managed(tag as u32) }
+    }
+}
+
+/// The logical unit that shows a volume. `page_bytes`: what its pool gives and takes at a time; 0: it has none.
+pub(crate) fn unit_of(
+    config: &VolumeConfig,
+    naa: [u8; 16],
+    ports: Vec<TargetPort>,
+    capacity_blocks: u64,
+    id: VolumeId,
+    page_bytes: u32,
+) -> Result<Arc<LogicalUnit>, UnitError> {
+    LogicalUnit::new(UnitConfig {
+        identity: Identity {
+            vendor: "LINERATE".into(),
+            // A load asks before it overwrites a volume, unless this tells it that nothing there lasts.
+            product: if config.kind == VolumeKind::Memory { "MEMORY VOLUME" } else { "VIRTUAL VOLUME" }
+                .into(),
+            revision: "0001".into(),
+            serial: config.name.clone(),
+            naa,
+        },
+        capacity_blocks,
+        block_bytes: config.sector_bytes,
+        physical_block_bytes: config.physical_sector_bytes,
+        write_cache: config.write_cache,
+        read_only: config.read_only,
+        thin: config.kind != VolumeKind::Raid,
+        unmap_bytes: page_bytes,
+        keeps_reservations: config.kind == VolumeKind::Pool,
+        tag: id.tag(),
+        ports,
+    })
+}
+
+impl Media {
+    /// Makes volumes reachable by `driver`.
+    pub(crate) fn attach<D: Driver>(volumes: &[Volume], driver: &mut D) -> io::Result<Self> {
+        volumes.iter().map(|volume| volume.attach(driver)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// How the bytes of a volume are reached.
+    pub(crate) fn of(&self, volume: Option<VolumeId>) -> Option<Medium<'_>> {
+        match volume? {
+            VolumeId::Attached(index) => match self.0.get(index as usize)? {
+                Attached::Memory(pages) => Some(Medium::Memory(pages)),
+                Attached::Striped { pages, .. } if pages.are_served() => Some(Medium::Memory(pages)),
+                Attached::Striped { number, .. } => Some(Medium::Managed(*number)),
+                Attached::File(file) => Some(Medium::File(*file)),
+                Attached::Elsewhere => None,
+            },
+            VolumeId::Managed(number) => Some(Medium::Managed(number)),
+        }
+    }
+}
+
+impl Volume {
+    /// Opens or makes the volume number `index` of the array. `naa` and `ports` say how it will be seen; `driver` is used
+    /// for a first look at a file only.
+    pub(crate) fn open<D: Driver>(
+        config: &VolumeConfig,
+        naa: [u8; 16],
+        ports: Vec<TargetPort>,
+        driver: &mut D,
+        engine: Option<&Engine>,
+        index: u32,
+    ) -> Result<Self, VolumeError> {
+        let fault = |reason| VolumeError { volume: config.name.clone(), reason };
+        let sector_bytes = u64::from(config.sector_bytes.max(1));
+        let (mut reservations, mut page_bytes) = (None, 0);
+        let (backing, size_bytes) = match config.kind {
+            VolumeKind::Memory => Self::memory(config).map_err(fault)?,
+            VolumeKind::File => Self::file(config, driver).map_err(fault)?,
+            VolumeKind::Pool | VolumeKind::Raid => {
+                let opened = Self::managed(config, engine).map_err(fault)?;
+                (reservations, page_bytes) = (opened.reservations, opened.page_bytes);
+                let number = opened.volume;
+                let backing = match opened.pages {
+                    Some(set) => Backing::Striped { set, number },
+                    None => Backing::Managed(number),
+                };
+                (backing, opened.size_bytes)
+            }
+        };
+        let id = match backing {
+            Backing::Managed(number) => VolumeId::Managed(number),
+            Backing::Memory(_) | Backing::File { .. } | Backing::Striped { .. } => VolumeId::Attached(index),
+        };
+        let blocks = size_bytes / sector_bytes;
+        let unit = unit_of(config, naa, ports, blocks, id, page_bytes);
+        let unit = unit.map_err(|error| fault(Reason::Unit(error)))?;
+        if let Some(kept) = reservations
+            && !unit.restore_reservations(&kept)
+        {
+            tracing::error!(
+                event = "reservations_not_kept",
+                volume = config.name,
+                "its persistent reservations are damaged; it begins without"
+            );
+        }
+        Ok(Self { unit, backing })
+    }
+
+    fn memory(config: &VolumeConfig) -> Result<(Backing, u64), Reason> {
+        if config.path.is_some() {
+            return Err(Reason::MemoryHasNoPath);
+        }
+        let size_bytes = config.size_bytes.ok_or(Reason::NoSize)?;
+        let region = Region::in_huge_pages(size_bytes).map_err(|error| Reason::Memory(size_bytes, error))?;
+        Ok((Backing::Memory(region), size_bytes))
+    }
+
+    fn file<D: Driver>(config: &VolumeConfig, driver: &mut D) -> Result<(Backing, u64), Reason> {
+        let path = PathBuf::from(config.path.as_ref().ok_or(Reason::NoPath)?);
+        let options = FileOptions {
+            write: !config.read_only,
+            create: config.size_bytes.is_some() && !config.read_only,
+            size_bytes: config.size_bytes,
+            ..FileOptions::default()
+        };
+        let fault = |error: io::Error| Reason::File(path.clone(), error);
+        let file = driver.open(&path, &options).map_err(fault)?;
+        let found_bytes = driver.file_size(file);
+        driver.close(file);
+        let found_bytes = found_bytes.map_err(fault)?;
+        let size_bytes = config
+            .size_bytes
+            .unwrap_or(found_bytes / u64::from(config.sector_bytes.max(1)) * u64::from(config.sector_bytes));
+        if found_bytes < size_bytes || size_bytes == 0 {
+            return Err(Reason::TooSmall { path, found_bytes, size_bytes });
+        }
+        let options = FileOptions { create: false, size_bytes: None, ..options };
+        Ok((Backing::File { path, options }, size_bytes))
+    }
+
+    fn managed(config: &VolumeConfig, engine: Option<&Engine>) -> Result<Opened, Reason> {
+        if config.path.is_some() {
+            return Err(Reason::ManagedHasNoPath);
+        }
+        if config.write_cache && !config.power_protected {
+            return Err(Reason::PowerUnprotected);
+        }
+        let opened = engine.ok_or(Reason::NoStorage)?.open(config).map_err(Reason::Storage)?;
+        if config.sector_bytes < opened.block_bytes {
+            return Err(Reason::SmallSector(opened.block_bytes));
+        }
+        Ok(opened)
+    }
+
+    fn attach<D: Driver>(&self, driver: &mut D) -> io::Result<Attached> {
+        match &self.backing {
+            Backing::Memory(region) => Ok(Attached::Memory(Pages::whole(region, driver))),
+            Backing::Striped { set, number } => {
+                let pages = Pages::striped(set, driver);
+                Ok(Attached::Striped { pages, number: *number })
+            }
+            Backing::File { path, options } => driver.open(path, options).map(Attached::File),
+            Backing::Managed(_) => Ok(Attached::Elsewhere),
+        }
+    }
+}
+
+/// A volume cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[error("volume \"{volume}\": {reason}")]
+pub struct VolumeError {
+    volume: String,
+    reason: Reason,
+}
+
+impl VolumeError {
+    /// Whether the host failed rather than the configuration.
+    pub(crate) fn is_hosts_fault(&self) -> bool {
+        match &self.reason {
+            Reason::Memory(..) => true,
+            Reason::Storage(error) => error.blame() != linerate_storage::controller::Blame::User,
+            _ => false,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Reason {
+    #[error("kind \"memory\" has no path; use kind \"file\" or leave `path` out")]
+    MemoryHasNoPath,
+    #[error("`size_bytes` is missing; a volume of kind \"memory\" needs it")]
+    NoSize,
+    #[error("`path` is missing; a volume of kind \"file\" needs it")]
+    NoPath,
+    #[error("the host has no {0} bytes of memory for it ({1}); make it smaller or use kind \"file\"")]
+    Memory(u64, #[source] io::Error),
+    #[error(
+        "cannot open {0:?} ({1}); check `path` and its permissions, or give `size_bytes` to have it made"
+    )]
+    File(PathBuf, #[source] io::Error),
+    #[error(
+        "{path:?} holds {found_bytes} bytes, `size_bytes` asks for {size_bytes}; use a larger device or a smaller size"
+    )]
+    TooSmall { path: PathBuf, found_bytes: u64, size_bytes: u64 },
+    #[error("kinds \"pool\" and \"raid\" need `storage`; describe disks and RAID sets there")]
+    NoStorage,
+    #[error("kinds \"pool\" and \"raid\" have no `path`; their disks have")]
+    ManagedHasNoPath,
+    #[error(
+        "`write_cache` on a RAID set or in a pool loses writes in a power cut; say `power_protected` if it cannot"
+    )]
+    PowerUnprotected,
+    #[error("`sector_bytes` is smaller than the blocks of its disks; make it {0}")]
+    SmallSector(u32),
+    #[error("{0}")]
+    Storage(#[source] StorageError),
+    #[error("{0}; change `size_bytes`, `sector_bytes` or `physical_sector_bytes`")]
+    Unit(#[source] linerate_scsi::UnitError),
+}

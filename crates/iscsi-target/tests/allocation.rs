@@ -1,0 +1,102 @@
+//! No allocation per I/O: counted by the allocator itself.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, unsafe_code)] // an allocator is unsafe by nature
+
+mod support;
+
+use linerate_iscsi_proto::pdu::BHS_BYTES;
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    io::{Read, Write},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+use support::{Client, array_of, read10, write10};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// The test's own allocations do not count.
+    static IS_TEST: Cell<bool> = const { Cell::new(false) };
+}
+
+fn count() {
+    if !IS_TEST.try_with(Cell::get).unwrap_or(true) {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+    }
+}
+
+// SAFETY: everything is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const DEPTH: usize = 32;
+const LEN: usize = 4096;
+
+/// One batch: `DEPTH` reads or writes sent together, all answers taken.
+fn batch(client: &mut Client, bytes: &mut [u8], answers: &mut [u8], write: bool) {
+    let pdu_bytes = BHS_BYTES + if write { LEN } else { 0 };
+    for at in 0..DEPTH {
+        let lba = (at * 64) as u32;
+        let cdb = if write { write10(lba, LEN) } else { read10(lba, LEN) };
+        let mut command = client.command(cdb, !write, write, LEN as u32);
+        command.data_len = if write { LEN as u32 } else { 0 };
+        let mut bhs = [0; BHS_BYTES];
+        command.emit(&mut bhs);
+        bytes[at * pdu_bytes..at * pdu_bytes + BHS_BYTES].copy_from_slice(&bhs);
+    }
+    client.socket.write_all(&bytes[..DEPTH * pdu_bytes]).unwrap();
+    client.socket.read_exact(answers).unwrap();
+}
+
+#[test]
+fn nothing_is_allocated_per_io() {
+    IS_TEST.with(|is_test| is_test.set(true));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume").display().to_string();
+    let file = format!(r#""kind": "file", "path": "{path}", "write_cache": true"#);
+    let storage = r#""storage": {"disks": [{"name": "d", "count": 4, "size_bytes": 33554432}], "raid_sets": [
+        {"name": "r", "level": "raid0", "disks": ["d0", "d1", "d2", "d3"], "chunk_bytes": 4096}]},"#;
+    for driver in ["epoll", "auto"] {
+        for volume in [r#""kind": "memory""#, r#""kind": "raid""#, &file] {
+            let array = array_of(volume, &format!(r#""driver": "{driver}", {storage}"#));
+            let mut client = Client::login(array.portals()[0], 1, "");
+            client.clear_attention();
+            let mut bytes = vec![0; DEPTH * (BHS_BYTES + LEN)];
+            for write in [false, true] {
+                let mut answers = vec![0; DEPTH * (BHS_BYTES + if write { 0 } else { LEN })];
+                for _ in 0..200 {
+                    batch(&mut client, &mut bytes, &mut answers, write);
+                }
+                let before = ALLOCATIONS.load(Relaxed);
+                for _ in 0..200 {
+                    batch(&mut client, &mut bytes, &mut answers, write);
+                }
+                let made = ALLOCATIONS.load(Relaxed) - before;
+                // A list that outgrew its old size may still be made larger once or twice.
+                assert!(made < 20, "{made} allocations for 6400 I/Os: {driver}, {volume}, write {write}");
+            }
+        }
+    }
+}

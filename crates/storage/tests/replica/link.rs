@@ -1,0 +1,146 @@
+//! A link with delays that breaks, and that lets what was under way arrive long after.
+
+use crate::store::MemoryStore;
+use bytes::Bytes;
+use futures::{FutureExt, channel::oneshot, future::LocalBoxFuture};
+use linerate_sim::Rng;
+use linerate_storage::{
+    Disk, DiskError, Runtime,
+    replica::{Gate, Link, LinkError, Sending},
+};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
+
+/// The way to one beginning's gates.
+pub(crate) struct Wire {
+    gates: Vec<Rc<Gate>>,
+    /// The process behind the gates.
+    partner: MemoryStore,
+    runtime: Runtime,
+    rng: Rc<RefCell<Rng>>,
+    is_broken: Rc<Cell<bool>>,
+}
+
+/// A broken wire is noticed after so long at the latest.
+const NOTICE_NS: u64 = 5_000;
+/// How long a message is under way, usually.
+const DELAY_NS: u64 = 5_000;
+/// How long one may be that was under way when its wire broke.
+const LATE_NS: u64 = 2_000_000;
+
+impl Wire {
+    /// Breaks when `is_broken` is set.
+    pub(crate) fn new(
+        gates: Vec<Rc<Gate>>,
+        partner: MemoryStore,
+        runtime: Runtime,
+        rng: Rc<RefCell<Rng>>,
+        is_broken: Rc<Cell<bool>>,
+    ) -> Self {
+        Self { gates, partner, runtime, rng, is_broken }
+    }
+
+    fn carry(
+        &self,
+        act: impl FnOnce(Vec<Rc<Gate>>) -> LocalBoxFuture<'static, Result<(), DiskError>> + 'static,
+    ) -> Sending {
+        let (runtime, is_broken) = (self.runtime.clone(), Rc::clone(&self.is_broken));
+        let (delay, late, arrives) = {
+            let mut rng = self.rng.borrow_mut();
+            (rng.range(0, DELAY_NS), rng.range(0, LATE_NS), rng.chance(50))
+        };
+        let (gates, partner) = (self.gates.clone(), self.partner.clone());
+        let (sender, mut receiver) = oneshot::channel();
+        let (there, way) = (runtime.clone(), Rc::clone(&is_broken));
+        runtime.clone().spawn(async move {
+            there.sleep(delay).await;
+            if way.get() {
+                there.sleep(late).await;
+                if !arrives {
+                    return;
+                }
+            }
+            let _ = sender.send(act(gates).await);
+        });
+        async move {
+            loop {
+                if is_broken.get() || !partner.is_alive() {
+                    return Err(LinkError::Broken("the wire broke".into()));
+                }
+                match receiver.try_recv() {
+                    Ok(Some(result)) => return result.map_err(|error| LinkError::Refused(error.to_string())),
+                    Ok(None) => runtime.sleep(NOTICE_NS).await,
+                    Err(_) => return Err(LinkError::Broken("nobody answers".into())),
+                }
+            }
+        }
+        .boxed_local()
+    }
+}
+
+impl Link for Wire {
+    fn write(&self, volume: usize, offset_bytes: u64, data: Bytes) -> Sending {
+        self.carry(move |gates| gates[volume].write(offset_bytes, data, false))
+    }
+
+    fn discard(&self, volume: usize, offset_bytes: u64, len_bytes: u64) -> Sending {
+        self.carry(move |gates| gates[volume].discard(offset_bytes, len_bytes))
+    }
+
+    fn flush(&self) -> Sending {
+        self.carry(|gates| {
+            async move {
+                for gate in gates {
+                    gate.flush().await?;
+                }
+                Ok(())
+            }
+            .boxed_local()
+        })
+    }
+
+    fn close(&self) {
+        self.is_broken.set(true);
+    }
+}
+
+/// A link that only takes its time.
+pub(crate) struct Cable {
+    gates: Vec<Rc<Gate>>,
+    runtime: Runtime,
+    rng: Rc<RefCell<Rng>>,
+}
+
+impl Cable {
+    pub(crate) fn new(gates: Vec<Rc<Gate>>, runtime: Runtime, rng: Rc<RefCell<Rng>>) -> Self {
+        Self { gates, runtime, rng }
+    }
+
+    fn carry(&self, result: LocalBoxFuture<'static, Result<(), DiskError>>) -> Sending {
+        let delay = self.runtime.sleep(self.rng.borrow_mut().range(0, DELAY_NS));
+        async move {
+            delay.await;
+            result.await.map_err(|error| LinkError::Refused(error.to_string()))
+        }
+        .boxed_local()
+    }
+}
+
+impl Link for Cable {
+    fn write(&self, volume: usize, offset_bytes: u64, data: Bytes) -> Sending {
+        self.carry(self.gates[volume].write(offset_bytes, data, false))
+    }
+
+    fn discard(&self, volume: usize, offset_bytes: u64, len_bytes: u64) -> Sending {
+        self.carry(self.gates[volume].discard(offset_bytes, len_bytes))
+    }
+
+    fn flush(&self) -> Sending {
+        let flushes: Vec<_> = self.gates.iter().map(|gate| gate.flush()).collect();
+        self.carry(async move { futures::future::try_join_all(flushes).await.map(drop) }.boxed_local())
+    }
+
+    fn close(&self) {}
+}
