@@ -31,8 +31,8 @@ puts an SD elsewhere without an edit: by its name (`sd1`), by its lun (`\\\\.\\P
 from 0. A Windows device must be mapped. A `--map` that means no SD is refused.
 
 A file that does not exist is made if the SD has a `size=`, and never in `/dev`: a device that is missing stays missing.
-[Targets](workload.md#targets) and [what a run overwrites](workload.md#what-a-run-overwrites) apply here too. All loops together
-may come to 10,000 runs.
+[Targets](workload.md#targets) and [what a run overwrites](workload.md#what-a-run-overwrites) apply here too.
+All loops together may have up to 10,000 runs.
 
 ## Strict and lenient reading
 
