@@ -1,7 +1,7 @@
 //! The CDBs that this initiator sends, and the replies that it reads (SPC-6, SBC-4). Replies are judged by the bytes
 //! that came, never by lengths inside them.
 
-use crate::device::DeviceFacts;
+use crate::facts::DeviceFacts;
 use crate::multipath::access;
 
 /// A command descriptor block, padded with zeros to what a SCSI Command PDU carries.

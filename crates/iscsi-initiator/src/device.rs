@@ -3,84 +3,15 @@
 use crate::address::LunAddress;
 use crate::commands::{self, Question, Transfer};
 use crate::event::{Blame, Failure};
-use crate::initiator::SessionId;
+use crate::facts::SessionId;
+use crate::facts::{DeviceFacts, DeviceState};
 use crate::interview::{self, Interview, Problem};
-use crate::multipath::{Access, Multipath};
+use crate::multipath::Multipath;
 use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
-use crate::session::tasks::{Footprint, NewTask, Owner, Payload};
 use crate::session::{Answer, Regions};
+use crate::task::{Footprint, NewTask, Owner, Payload};
 use linerate_io::Seg;
 use linerate_iscsi_proto::pdu::Lun;
-
-/// Names a device of one [`crate::Initiator`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeviceId(pub(crate) u32);
-
-impl DeviceId {
-    /// Devices are numbered from 0 in the order they were opened.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Whether a device takes I/O.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeviceState {
-    /// Its session logs in or its facts are being read.
-    Opening,
-    /// It takes I/O.
-    Ready,
-    /// It could not be opened or was given up.
-    Failed(Failure),
-}
-
-/// What a LUN says about itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeviceFacts {
-    /// The LUN.
-    pub lun: u16,
-    /// READ CAPACITY: number of logical blocks.
-    pub capacity_blocks: u64,
-    /// READ CAPACITY: logical block length in bytes.
-    pub block_bytes: u32,
-    /// READ CAPACITY (16): physical block length in bytes.
-    pub physical_block_bytes: u32,
-    /// INQUIRY, byte 0: peripheral qualifier and device type (0 = a disk that is there).
-    pub peripheral: u8,
-    /// INQUIRY: vendor.
-    pub vendor: String,
-    /// INQUIRY: product.
-    pub product: String,
-    /// INQUIRY: revision.
-    pub revision: String,
-    /// VPD 80: unit serial number; empty when the target has no such page.
-    pub serial: String,
-    /// VPD 83: the unit's own identifier, such as "naa.60014051..."; empty when it was not asked for or there is none.
-    pub unit_id: String,
-    /// VPD 83: the target port group that this path's port belongs to.
-    pub port_group: Option<u16>,
-    /// INQUIRY: TPGS; not 0 if the LUN has asymmetric access (ALUA).
-    pub tpgs: u8,
-    /// REPORT TARGET PORT GROUPS: the groups and their access states.
-    pub(crate) groups: Vec<(u16, Access)>,
-    /// VPD B0: MAXIMUM TRANSFER LENGTH in blocks; 0 = not limited.
-    pub max_transfer_blocks: u32,
-    /// READ CAPACITY (16): thin provisioned (LBPME).
-    pub thin: bool,
-    /// VPD B2: UNMAP is supported (LBPU), so discard works.
-    pub unmap: bool,
-    /// It knows READ CAPACITY (16), so it is sent 16-byte CDBs.
-    pub long_commands: bool,
-    /// REPORT LUNS; only read when a target is asked for its LUNs.
-    pub luns: Vec<u16>,
-}
-
-impl DeviceFacts {
-    /// Capacity in bytes.
-    pub fn capacity_bytes(&self) -> u64 {
-        self.capacity_blocks * u64::from(self.block_bytes)
-    }
-}
 
 /// How a device's I/O reaches its LUN.
 #[derive(Debug)]

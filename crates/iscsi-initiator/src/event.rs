@@ -1,8 +1,7 @@
 //! What an [`crate::Initiator`] tells its caller: I/Os done, read data, and what happened to sessions.
 
-use crate::device::DeviceId;
-use crate::initiator::SessionId;
-use crate::multipath::PathState;
+use crate::facts::{DeviceId, PathState, SessionId};
+use crate::sense::SenseData;
 use linerate_io::Nanos;
 
 /// Receives what an initiator reports while it handles a completion or the time.
@@ -39,17 +38,6 @@ pub struct IoDone {
     pub slot: u32,
     /// Success, or why not.
     pub result: Result<(), IoError>,
-}
-
-/// Sense data, as far as every device gives it (SPC-6 4.4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenseData {
-    /// Sense key.
-    pub key: u8,
-    /// Additional sense code.
-    pub asc: u8,
-    /// Additional sense code qualifier.
-    pub ascq: u8,
 }
 
 /// Why an I/O failed.

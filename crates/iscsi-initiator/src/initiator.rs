@@ -2,30 +2,19 @@
 
 use crate::address::{LunAddress, PortalAddress};
 use crate::commands::Question;
-use crate::device::{Device, DeviceFacts, DeviceId, DeviceState, Route};
+use crate::credentials::Credentials;
+use crate::device::{Device, Route};
 use crate::event::{Blame, Failure, IoDone, IoError, IoSink};
+use crate::facts::{DeviceFacts, DeviceId, DeviceState, SessionFacts, SessionId};
 use crate::interview::Problem;
-use crate::options::{Credentials, OptionsError, SessionOptions};
+use crate::options::{OptionsError, SessionOptions};
 use crate::request::{IoRequest, SubmitError};
 use crate::session::{
     Config, ConnectionCounters, Notice, Random, Regions, Returned, SECOND, Session, State, Turn, nanos,
 };
 use linerate_io::net::NetWatch;
 use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
-use linerate_iscsi_proto::params::SessionParams;
-use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// Names a session of one [`Initiator`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SessionId(pub(crate) u32);
-
-impl SessionId {
-    /// Sessions are numbered from 0 in the order they were made.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// Whether a device may ride on a session that another device opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,38 +23,6 @@ pub enum Sharing {
     Own,
     /// One session per portal, target, credentials and options.
     Shared,
-}
-
-/// What a session turned out to be, read back and not assumed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SessionFacts {
-    /// The target's name.
-    pub target: String,
-    /// The portal that was asked for.
-    pub portal: String,
-    /// Where the connection really went (redirection may have moved it).
-    pub peer_addr: SocketAddr,
-    /// Our end.
-    pub local_addr: SocketAddr,
-    /// The negotiated parameters.
-    pub params: SessionParams,
-    /// `TargetPortalGroupTag` of the portal, if the target said one.
-    pub portal_group: Option<u16>,
-    /// Logins so far; above 1 the session was restored.
-    pub logins: u32,
-    /// Its connections, the leading one first.
-    pub connections: Vec<ConnectionFacts>,
-}
-
-/// One connection of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionFacts {
-    /// Connection ID.
-    pub cid: u16,
-    /// Where it goes.
-    pub peer_addr: SocketAddr,
-    /// Our end.
-    pub local_addr: SocketAddr,
 }
 
 /// The time between two looks at timeouts, unless paths need a closer watch.

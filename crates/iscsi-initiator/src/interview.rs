@@ -1,10 +1,10 @@
 //! Asking a LUN who it is, question by question; and whether two sets of answers come from the same disk.
 
 use crate::commands::Question;
-use crate::device::DeviceFacts;
 use crate::event::{Blame, IoError};
+use crate::facts::DeviceFacts;
 use crate::session::Answer;
-use crate::session::tasks::{Footprint, NewTask, Owner, Payload};
+use crate::task::{Footprint, NewTask, Owner, Payload};
 use linerate_iscsi_proto::pdu::Lun;
 
 /// A list of questions, and what has been learnt so far.

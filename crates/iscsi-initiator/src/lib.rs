@@ -29,9 +29,13 @@
 //! once; see `multipath/displaced.rs`.
 
 mod address;
+mod alua;
+mod balance;
 mod commands;
+mod credentials;
 mod device;
 mod event;
+mod facts;
 mod initiator;
 mod interview;
 mod multipath;
@@ -40,16 +44,18 @@ mod options;
 mod request;
 mod sense;
 mod session;
+mod task;
 mod tools;
 
 pub use address::{AddressError, LunAddress, PortalAddress, Url};
-pub use device::{DeviceFacts, DeviceId, DeviceState};
-pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink, SenseData};
-pub use initiator::{ConnectionFacts, Initiator, SessionFacts, SessionId, Sharing};
-pub use multipath::{
-    Failback, MultipathOptions, PATHS_MAX, PathCounters, PathFacts, PathSpec, PathState, Policy,
-};
-pub use options::{ConnectionPolicy, Credentials, DigestChoice, OptionsError, Secret, SessionOptions};
+pub use balance::{PathCounters, Policy};
+pub use credentials::{Credentials, Secret};
+pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
+pub use facts::{ConnectionFacts, DeviceFacts, DeviceId, DeviceState, PathState, SessionFacts, SessionId};
+pub use initiator::{Initiator, Sharing};
+pub use multipath::{Failback, MultipathOptions, PATHS_MAX, PathFacts, PathSpec};
+pub use options::{ConnectionPolicy, DigestChoice, OptionsError, SessionOptions};
 pub use request::{IoOp, IoRequest, ReadInto, SubmitError};
+pub use sense::SenseData;
 pub use session::{ConnectionCounters, Random};
 pub use tools::{Disk, LunInfo, TargetInfo, ToolError, discover, discover_with};

@@ -1,8 +1,9 @@
 //! Devices with one session: opening them, and making sure after a new login that they are what they were.
 
-use crate::device::{Device, DeviceId, DeviceState, Route};
+use crate::device::{Device, Route};
 use crate::event::{Event, EventKind, Failure, IoSink};
-use crate::initiator::{Initiator, SessionId};
+use crate::facts::{DeviceId, DeviceState, SessionId};
+use crate::initiator::Initiator;
 use crate::session::{Answer, Notice};
 use linerate_io::Nanos;
 

@@ -1,6 +1,15 @@
 //! Status and sense in words (SAM-6 5.3, SPC-6 4.4).
 
-use crate::event::SenseData;
+/// Sense data, as far as every device gives it (SPC-6 4.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenseData {
+    /// Sense key.
+    pub key: u8,
+    /// Additional sense code.
+    pub asc: u8,
+    /// Additional sense code qualifier.
+    pub ascq: u8,
+}
 
 /// Sense data of either format (SPC-6 4.4.2 and 4.4.3); none if it is too short to say anything.
 pub(crate) fn decode(bytes: &[u8]) -> Option<SenseData> {

@@ -3,10 +3,11 @@
 //! They own a driver and wait for everything they start. Not for load: [`Initiator`] is.
 
 use crate::address::{AddressError, LunAddress, PortalAddress, Url};
-use crate::device::{DeviceFacts, DeviceId, DeviceState};
+use crate::credentials::Credentials;
 use crate::event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
-use crate::initiator::{Initiator, SessionFacts, Sharing};
-use crate::options::{Credentials, OptionsError, SessionOptions};
+use crate::facts::{DeviceFacts, DeviceId, DeviceState, SessionFacts};
+use crate::initiator::{Initiator, Sharing};
+use crate::options::{OptionsError, SessionOptions};
 use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
 use linerate_io::{
     Driver, Nanos, OpenDriverError, Preference, Region, RegionId, Seg, open_driver, with_driver,

@@ -1,9 +1,8 @@
 //! Asymmetric logical unit access (ALUA), as a LUN tells it (SPC-6 5.18, 6.37, 7.7.6). Replies are judged by the bytes
 //! that came, never by lengths inside them.
-
-use super::state::Access;
-use crate::device::DeviceFacts;
-use crate::event::SenseData;
+use crate::alua::Access;
+use crate::facts::DeviceFacts;
+use crate::sense::SenseData;
 
 /// Reads the designators of VPD 83: the unit's identifier, and the group of the port that answered.
 pub(crate) fn identification(mut page: &[u8], facts: &mut DeviceFacts) {

@@ -28,7 +28,7 @@
 //! and its old try harms nobody. Commands of which two tries do more than one, such as COMPARE AND WRITE, are not sent by
 //! this initiator.
 
-use crate::session::tasks::{Footprint, NewTask};
+use crate::task::{Footprint, NewTask};
 use linerate_io::Nanos;
 use std::collections::BTreeMap;
 
@@ -153,7 +153,7 @@ impl Displaced {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::tasks::Owner;
+    use crate::task::Owner;
 
     const LATE: Nanos = 1_000;
 

@@ -19,32 +19,27 @@
 
 pub(crate) mod access;
 mod displaced;
-mod meter;
 mod news;
 mod open;
 mod options;
-mod policy;
 mod rank;
 mod state;
 mod tick;
 
+use crate::balance::{Policy, Selector};
 use crate::event::Failure;
-use crate::initiator::SessionId;
+use crate::facts::PathState;
+use crate::facts::SessionId;
 use crate::interview::Interview;
-use crate::session::tasks::NewTask;
 use crate::session::{Session, nanos};
+use crate::task::NewTask;
 use displaced::Displaced;
 use linerate_io::Nanos;
 use rank::{Rank, Standing};
 use std::net::SocketAddr;
 
-pub use meter::PathCounters;
-pub(crate) use meter::{Load, Meter, Moves};
-pub use options::{Failback, MultipathOptions, PATHS_MAX, PathSpec, Policy};
-pub(crate) use policy::Selector;
-pub(crate) use state::Access;
+pub use options::{Failback, MultipathOptions, PATHS_MAX, PathSpec};
 use state::PathInput;
-pub use state::PathState;
 
 /// A path as it is now.
 #[derive(Clone, Debug, PartialEq)]
@@ -179,7 +174,7 @@ impl Multipath {
             paths: Vec::new(),
             policy: options.policy,
             failback: options.failback,
-            selector: Selector::new(options),
+            selector: Selector::new(&options.balance()),
             usable: Vec::new(),
             disturbed: true,
             displaced: Displaced::default(),

@@ -2,14 +2,16 @@
 
 use super::access::{port_groups, refusal};
 use super::state::PathInput;
-use super::{Access, Multipath, Path, PathState};
+use super::{Multipath, Path};
+use crate::alua::Access;
 use crate::commands::Question;
-use crate::device::{DeviceFacts, DeviceId, DeviceState, Route};
+use crate::device::Route;
 use crate::event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
+use crate::facts::{DeviceFacts, DeviceId, DeviceState, PathState};
 use crate::initiator::Initiator;
 use crate::interview::{self, Interview, Problem, question_task};
-use crate::session::tasks::Owner;
 use crate::session::{Answer, Detour, LossReason, Notice, Returned};
+use crate::task::Owner;
 use linerate_io::Nanos;
 
 /// Pause between two looks at a port that is changing its state.

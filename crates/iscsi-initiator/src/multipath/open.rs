@@ -1,15 +1,18 @@
 //! Opening a device over several paths, and what else a caller may ask for.
 
-use super::{Failback, Multipath, MultipathOptions, Path, PathCounters, PathFacts, PathSpec};
+use super::{Failback, Multipath, MultipathOptions, Path, PathFacts, PathSpec};
 use crate::address::LunAddress;
+use crate::balance::PathCounters;
 use crate::commands::Question;
-use crate::device::{Device, DeviceId, DeviceState, Route};
+use crate::credentials::Credentials;
+use crate::device::{Device, Route};
 use crate::event::IoSink;
-use crate::initiator::{Initiator, SessionId};
-use crate::options::{Credentials, OptionsError, SessionOptions};
+use crate::facts::{DeviceId, DeviceState, SessionId};
+use crate::initiator::Initiator;
+use crate::options::{OptionsError, SessionOptions};
 use crate::request::SubmitError;
-use crate::session::tasks::NewTask;
 use crate::session::{Config, PathTimes, nanos};
+use crate::task::NewTask;
 use linerate_io::{Driver, Nanos};
 
 /// Looks at the time within one `path_timeout_s`, so that what is late is seen in time.

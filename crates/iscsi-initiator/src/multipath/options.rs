@@ -2,6 +2,7 @@
 //! multipath.conf.
 
 use crate::address::PortalAddress;
+use crate::balance::{BalanceOptions, Policy};
 use crate::options::{CONNECTIONS_MAX, OptionsError};
 use serde::{Deserialize, Deserializer};
 use std::net::IpAddr;
@@ -60,29 +61,6 @@ impl PathSpec {
             standby: false,
         }
     }
-}
-
-/// Which of the usable paths an I/O takes. Under every policy the usable paths are the living ones that rank best:
-/// active/optimized before active/non-optimized (ALUA), and then those that are not on standby.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Policy {
-    /// The first in the list; the others only take over.
-    FailoverOnly,
-    /// Each in turn, for [`MultipathOptions::ios_per_path`] I/Os or [`MultipathOptions::bytes_per_path`] bytes. Every
-    /// path is active: a path on standby is refused.
-    #[default]
-    RoundRobin,
-    /// The same over the paths that are not on standby.
-    RoundRobinSubset,
-    /// The one with the fewest I/Os in flight.
-    LeastQueueDepth,
-    /// The one with the fewest bytes in flight.
-    LeastBlocks,
-    /// The one with the least weight; those that share it take turns.
-    WeightedPaths,
-    /// The one that would be done first, by the measured time per byte and the bytes in flight.
-    ServiceTime,
 }
 
 /// When a path that is back takes its place again, if it ranks better than the paths in use. A path that ranks like
@@ -156,6 +134,15 @@ impl Default for MultipathOptions {
 }
 
 impl MultipathOptions {
+    /// What the choice of a path depends on.
+    pub(crate) fn balance(&self) -> BalanceOptions {
+        BalanceOptions {
+            policy: self.policy,
+            ios_per_path: self.ios_per_path,
+            bytes_per_path: self.bytes_per_path,
+        }
+    }
+
     /// Refuses settings that make no sense together with `paths`.
     pub fn check(&self, paths: &[PathSpec]) -> Result<(), OptionsError> {
         let delay = match self.failback {

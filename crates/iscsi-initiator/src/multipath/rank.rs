@@ -1,7 +1,6 @@
 //! Which paths are usable: the living ones that rank best.
-
-use super::options::Policy;
-use super::state::PathState;
+use crate::balance::Policy;
+use crate::facts::PathState;
 
 /// A path's place among the others; the least is the best.
 ///

@@ -9,29 +9,8 @@
 //!
 //! An input that has no row in a state is ignored: it came late.
 
-/// Where a path stands. The five states in the middle are the array's asymmetric access states (SPC-6 5.18.2); without
-/// ALUA every path that has passed its check is active/optimized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PathState {
-    /// Its first login is under way.
-    Connecting,
-    /// Logged in; the LUN behind it is being asked who it is.
-    Checking,
-    /// It carries I/O at full speed.
-    ActiveOptimized,
-    /// It carries I/O, but the array prefers others.
-    ActiveNonOptimized,
-    /// The array takes no I/O here until it changes its mind.
-    Standby,
-    /// The array takes hardly anything here.
-    Unavailable,
-    /// The array is changing the state.
-    Transitioning,
-    /// Lost; it is being brought back.
-    Failed,
-    /// Given up: another disk answered, or the login will never succeed.
-    Refused,
-}
+use crate::alua::Access;
+use crate::facts::PathState;
 
 /// What happens to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,16 +25,6 @@ pub(crate) enum PathInput {
     Lost,
     /// Trying again cannot help.
     GaveUp,
-}
-
-/// An asymmetric access state (SPC-6 table 338).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    Optimized,
-    NonOptimized,
-    Standby,
-    Unavailable,
-    Transitioning,
 }
 
 /// The LUN behind the path has passed its check.

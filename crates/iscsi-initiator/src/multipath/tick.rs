@@ -1,8 +1,8 @@
 //! What time brings to the paths of a device.
 
-use super::PathState;
-use crate::device::{DeviceId, DeviceState, Route};
+use crate::device::Route;
 use crate::event::{IoError, IoSink};
+use crate::facts::{DeviceId, DeviceState, PathState};
 use crate::initiator::Initiator;
 use linerate_io::net::{NetEvent, NetWatch};
 use linerate_io::{Driver, Nanos};

@@ -4,10 +4,12 @@
 //! 5.3), a unit attention (it tells something and has not looked at the command), a unit that is becoming ready. Such a
 //! command is sent again, at once or after a pause, until its command timeout is over.
 
-use super::tasks::{Owner, Payload, Progress, Stage, TaskIndex};
+use super::tasks::{Progress, Stage, TaskIndex};
 use super::{Notice, Returned, SECOND, Session, Turn, nanos};
-use crate::event::{IoDone, IoError, IoSink, SenseData};
+use crate::event::{IoDone, IoError, IoSink};
 use crate::multipath::access;
+use crate::sense::SenseData;
+use crate::task::{Owner, Payload};
 use linerate_io::Nanos;
 use linerate_iscsi_proto::pdu::Residual;
 

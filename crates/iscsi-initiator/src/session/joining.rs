@@ -8,7 +8,7 @@ use super::link::Link;
 use super::login::write_request;
 use super::{LossReason, Session, State, Turn};
 use crate::event::{EventKind, IoSink};
-use crate::initiator::ConnectionFacts;
+use crate::facts::ConnectionFacts;
 use linerate_io::{Driver, Nanos};
 use linerate_iscsi_proto::login::{Established, InitiatorConfig, InitiatorLogin, Join};
 use linerate_iscsi_proto::window::InitiatorWindow;

@@ -6,7 +6,7 @@
 use super::receive::Current;
 use super::tasks::TaskIndex;
 use super::{RECEIVE_BYTES, Session};
-use crate::multipath::Moves;
+use crate::balance::Moves;
 use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing, Seg};
 use linerate_iscsi_proto::frame::{Framer, Receiver};
 use linerate_iscsi_proto::login::{Established, InitiatorLogin, LOGIN_DATA_BYTES_MAX};

@@ -25,11 +25,13 @@ mod state;
 pub(crate) mod tasks;
 
 use crate::address::{AddressError, PortalAddress};
-use crate::device::DeviceId;
+use crate::alua::Access;
+use crate::balance::{BalanceOptions, Meter, Selector};
+use crate::credentials::Credentials;
 use crate::event::{Blame, Event, EventKind, Failure, IoSink};
-use crate::initiator::{SessionFacts, SessionId};
-use crate::multipath::{Access, Meter, MultipathOptions, Selector};
-use crate::options::{Credentials, OptionsError, SessionOptions};
+use crate::facts::{DeviceId, SessionFacts, SessionId};
+use crate::options::{OptionsError, SessionOptions};
+use crate::task::{NewTask, Owner};
 use linerate_io::{Driver, Handle, Nanos, Region, RegionId, SocketOptions};
 use linerate_iscsi_proto::frame::FrameError;
 use linerate_iscsi_proto::login::{InitiatorConfig, LoginFailure};
@@ -42,7 +44,7 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use tasks::{NewTask, Owner, Stage, TaskIndex, TaskTable};
+use tasks::{Stage, TaskIndex, TaskTable};
 
 use link::Link;
 
@@ -239,11 +241,7 @@ impl Session {
         Self {
             id,
             recovery: recovery::Recovery::new(&config, now),
-            spread: Selector::new(&MultipathOptions {
-                policy: config.options.connection_policy.into(),
-                ios_per_path: 1,
-                ..MultipathOptions::default()
-            }),
+            spread: Selector::new(&BalanceOptions::new(config.options.connection_policy.into())),
             joining: joining::Joining::default(),
             config,
             state: State::Connecting,

@@ -5,10 +5,11 @@
 //! received straight into that segment by the next receive.
 
 use super::finish::Outcome;
-use super::tasks::{Owner, Payload, Progress, TaskIndex};
+use super::tasks::{Progress, TaskIndex};
 use super::{Input, LossReason, Notice, Regions, Session, Turn};
 use crate::event::{EventKind, IoSink};
 use crate::request::ReadInto;
+use crate::task::{Owner, Payload};
 use linerate_io::{Buffer, Driver, Nanos, Region, Seg};
 use linerate_iscsi_proto::frame::Event;
 use linerate_iscsi_proto::pdu::{

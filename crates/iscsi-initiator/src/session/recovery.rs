@@ -20,12 +20,13 @@
 //! `multipath/displaced.rs` take the place of these.
 
 use super::receive::Current;
-use super::tasks::{Owner, Stage, Task, TaskIndex};
+use super::tasks::{Stage, Task, TaskIndex};
 use super::{Config, Input, LossReason, Notice, PathTimes, SECOND, Session, State, Turn, nanos};
 use crate::address::PortalAddress;
-use crate::device::DeviceId;
+use crate::alua::Access;
 use crate::event::{EventKind, IoError, IoSink};
-use crate::multipath::Access;
+use crate::facts::DeviceId;
+use crate::task::Owner;
 use linerate_io::{Driver, Nanos};
 use std::net::{IpAddr, SocketAddr};
 

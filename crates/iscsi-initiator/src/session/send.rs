@@ -5,10 +5,11 @@
 //! list: login, answers to the target's pings, write data that the target waits for, control PDUs, commands.
 
 use super::link::Link;
-use super::tasks::{Owner, Payload, Progress, Stage, TaskIndex};
+use super::tasks::{Progress, Stage, TaskIndex};
 use super::{LossReason, Regions, Session};
+use crate::balance::Load;
 use crate::commands::unmap_list;
-use crate::multipath::Load;
+use crate::task::{Owner, Payload};
 use linerate_io::{Driver, Nanos, Outgoing, Seg};
 use linerate_iscsi_proto::digest::Crc32c;
 use linerate_iscsi_proto::frame::Framer;

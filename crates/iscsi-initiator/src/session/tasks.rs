@@ -5,9 +5,9 @@
 //! bits, so that no tag is ever the reserved one. Slots are reused last in, first out: a busy session touches as many
 //! cache lines as it has commands in flight.
 
-use crate::multipath::Moves;
-use crate::request::ReadInto;
-use linerate_io::{Nanos, Seg};
+use crate::balance::Moves;
+use crate::task::{Footprint, NewTask, Owner, Payload};
+use linerate_io::Nanos;
 use linerate_iscsi_proto::pdu::Lun;
 use linerate_iscsi_proto::transfer::{InitiatorRead, InitiatorWrite};
 
@@ -16,25 +16,6 @@ pub(crate) type TaskIndex = u16;
 
 /// Generations are counted in 15 bits.
 const GENERATION_MASK: u16 = 0x7fff;
-
-/// Who waits for a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// The caller's I/O.
-    Io { device: u32, slot: u32 },
-    /// The script that learns a device's facts.
-    Script { device: u32 },
-    /// The script that makes sure, after a new login, that a device is the old one.
-    Check { device: u32 },
-    /// Our NOP-Out ping.
-    Ping,
-    /// ABORT TASK of the task with this tag.
-    Abort { itt: u32 },
-    /// `SendTargets`.
-    Text,
-    /// Logout.
-    Logout,
-}
 
 /// Where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,47 +31,12 @@ pub(crate) enum Stage {
     Aborting,
 }
 
-/// The data that goes with a task.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Payload {
-    None,
-    /// A read, and where its data goes.
-    In(ReadInto),
-    /// A read whose data is kept in [`Task::reply`].
-    Kept,
-    /// A write out of a region.
-    Out(Seg),
-    /// The parameter list of an UNMAP of these blocks.
-    UnmapList {
-        block: u64,
-        blocks: u32,
-    },
-}
-
 /// How far the data of a sent task has come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Progress {
     None,
     Read(InitiatorRead),
     Write(InitiatorWrite),
-}
-
-/// Which blocks a task touches, to keep retried writes in order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Footprint {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) changes: bool,
-}
-
-impl Footprint {
-    /// Everything: for commands without a range.
-    pub(crate) const ALL: Self = Self { start: 0, end: u64::MAX, changes: true };
-
-    /// True if the order of the two matters.
-    pub(crate) fn conflicts(&self, other: &Self) -> bool {
-        (self.changes || other.changes) && self.start < other.end && other.start < self.end
-    }
 }
 
 /// One task. What is looked at when data arrives comes first, then what its end needs: with many sessions every cache line
@@ -128,37 +74,6 @@ pub(crate) struct Task {
     pub(crate) footprint: Footprint,
     /// Data of [`Payload::Kept`].
     pub(crate) reply: Vec<u8>,
-}
-
-/// What a new task needs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NewTask {
-    pub(crate) owner: Owner,
-    pub(crate) lun: Lun,
-    pub(crate) cdb: [u8; 16],
-    pub(crate) len_bytes: u32,
-    pub(crate) payload: Payload,
-    pub(crate) footprint: Footprint,
-    pub(crate) order: u64,
-    pub(crate) displaced: bool,
-    pub(crate) losses: u8,
-}
-
-impl NewTask {
-    /// A task that is no SCSI command.
-    pub(crate) fn control(owner: Owner) -> Self {
-        Self {
-            owner,
-            lun: Lun(0),
-            cdb: [0; 16],
-            len_bytes: 0,
-            payload: Payload::None,
-            footprint: Footprint { start: 0, end: 0, changes: false },
-            order: 0,
-            displaced: false,
-            losses: 0,
-        }
-    }
 }
 
 impl Task {
@@ -362,15 +277,5 @@ mod tests {
     fn a_task_takes_three_cache_lines_and_arriving_data_looks_at_one() {
         assert_eq!(size_of::<Task>(), 3 * 64);
         assert!(std::mem::offset_of!(Task, progress) + size_of::<InitiatorRead>() < 64);
-    }
-
-    #[test]
-    fn only_overlapping_changes_conflict() {
-        let at = |start, end, changes| Footprint { start, end, changes };
-        assert!(at(0, 8, true).conflicts(&at(4, 6, false)));
-        assert!(at(0, 8, false).conflicts(&at(7, 9, true)));
-        assert!(!at(0, 8, false).conflicts(&at(0, 8, false)));
-        assert!(!at(0, 8, true).conflicts(&at(8, 9, true)));
-        assert!(Footprint::ALL.conflicts(&at(5, 6, false)));
     }
 }

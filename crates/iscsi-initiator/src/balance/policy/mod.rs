@@ -10,7 +10,7 @@ mod round_robin;
 mod service_time;
 
 use super::meter::Load;
-use super::options::{MultipathOptions, Policy};
+use super::{BalanceOptions, Policy};
 use least_blocks::LeastBlocks;
 use least_queue_depth::LeastQueueDepth;
 use round_robin::RoundRobin;
@@ -34,7 +34,7 @@ pub(crate) enum Selector {
 }
 
 impl Selector {
-    pub(crate) fn new(options: &MultipathOptions) -> Self {
+    pub(crate) fn new(options: &BalanceOptions) -> Self {
         match options.policy {
             Policy::FailoverOnly => Selector::First,
             Policy::RoundRobin | Policy::RoundRobinSubset => {

@@ -14,7 +14,7 @@ const POLICIES: [Policy; 7] = [
 ];
 
 fn selector(policy: Policy, ios_per_path: u32, bytes_per_path: Option<u64>) -> Selector {
-    Selector::new(&MultipathOptions { policy, ios_per_path, bytes_per_path, ..MultipathOptions::default() })
+    Selector::new(&BalanceOptions { policy, ios_per_path, bytes_per_path })
 }
 
 fn loads() -> impl Strategy<Value = Vec<Load>> {

@@ -1,0 +1,11 @@
+//! Asymmetric logical unit access (ALUA).
+
+/// An asymmetric access state (SPC-6 table 338).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Optimized,
+    NonOptimized,
+    Standby,
+    Unavailable,
+    Transitioning,
+}

@@ -1,0 +1,143 @@
+//! Identifiers of sessions and devices, and what is known about them.
+
+use crate::alua::Access;
+use crate::event::Failure;
+use linerate_iscsi_proto::params::SessionParams;
+use std::net::SocketAddr;
+
+/// Names a session of one [`Initiator`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SessionId(pub(crate) u32);
+
+impl SessionId {
+    /// Sessions are numbered from 0 in the order they were made.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a session turned out to be, read back and not assumed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionFacts {
+    /// The target's name.
+    pub target: String,
+    /// The portal that was asked for.
+    pub portal: String,
+    /// Where the connection really went (redirection may have moved it).
+    pub peer_addr: SocketAddr,
+    /// Our end.
+    pub local_addr: SocketAddr,
+    /// The negotiated parameters.
+    pub params: SessionParams,
+    /// `TargetPortalGroupTag` of the portal, if the target said one.
+    pub portal_group: Option<u16>,
+    /// Logins so far; above 1 the session was restored.
+    pub logins: u32,
+    /// Its connections, the leading one first.
+    pub connections: Vec<ConnectionFacts>,
+}
+
+/// One connection of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionFacts {
+    /// Connection ID.
+    pub cid: u16,
+    /// Where it goes.
+    pub peer_addr: SocketAddr,
+    /// Our end.
+    pub local_addr: SocketAddr,
+}
+
+/// Names a device of one [`crate::Initiator`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub(crate) u32);
+
+impl DeviceId {
+    /// Devices are numbered from 0 in the order they were opened.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Whether a device takes I/O.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceState {
+    /// Its session logs in or its facts are being read.
+    Opening,
+    /// It takes I/O.
+    Ready,
+    /// It could not be opened or was given up.
+    Failed(Failure),
+}
+
+/// What a LUN says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// The LUN.
+    pub lun: u16,
+    /// READ CAPACITY: number of logical blocks.
+    pub capacity_blocks: u64,
+    /// READ CAPACITY: logical block length in bytes.
+    pub block_bytes: u32,
+    /// READ CAPACITY (16): physical block length in bytes.
+    pub physical_block_bytes: u32,
+    /// INQUIRY, byte 0: peripheral qualifier and device type (0 = a disk that is there).
+    pub peripheral: u8,
+    /// INQUIRY: vendor.
+    pub vendor: String,
+    /// INQUIRY: product.
+    pub product: String,
+    /// INQUIRY: revision.
+    pub revision: String,
+    /// VPD 80: unit serial number; empty when the target has no such page.
+    pub serial: String,
+    /// VPD 83: the unit's own identifier, such as "naa.60014051..."; empty when it was not asked for or there is none.
+    pub unit_id: String,
+    /// VPD 83: the target port group that this path's port belongs to.
+    pub port_group: Option<u16>,
+    /// INQUIRY: TPGS; not 0 if the LUN has asymmetric access (ALUA).
+    pub tpgs: u8,
+    /// REPORT TARGET PORT GROUPS: the groups and their access states.
+    pub(crate) groups: Vec<(u16, Access)>,
+    /// VPD B0: MAXIMUM TRANSFER LENGTH in blocks; 0 = not limited.
+    pub max_transfer_blocks: u32,
+    /// READ CAPACITY (16): thin provisioned (LBPME).
+    pub thin: bool,
+    /// VPD B2: UNMAP is supported (LBPU), so discard works.
+    pub unmap: bool,
+    /// It knows READ CAPACITY (16), so it is sent 16-byte CDBs.
+    pub long_commands: bool,
+    /// REPORT LUNS; only read when a target is asked for its LUNs.
+    pub luns: Vec<u16>,
+}
+
+impl DeviceFacts {
+    /// Capacity in bytes.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_blocks * u64::from(self.block_bytes)
+    }
+}
+
+/// Where a path stands. The five states in the middle are the array's asymmetric access states (SPC-6 5.18.2); without
+/// ALUA every path that has passed its check is active/optimized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PathState {
+    /// Its first login is under way.
+    Connecting,
+    /// Logged in; the LUN behind it is being asked who it is.
+    Checking,
+    /// It carries I/O at full speed.
+    ActiveOptimized,
+    /// It carries I/O, but the array prefers others.
+    ActiveNonOptimized,
+    /// The array takes no I/O here until it changes its mind.
+    Standby,
+    /// The array takes hardly anything here.
+    Unavailable,
+    /// The array is changing the state.
+    Transitioning,
+    /// Lost; it is being brought back.
+    Failed,
+    /// Given up: another disk answered, or the login will never succeed.
+    Refused,
+}
