@@ -1,12 +1,12 @@
 //! A device: one LUN, reached over paths.
 
-use crate::address::LunAddress;
 use crate::commands::{self, Question, Transfer};
 use crate::event::{Blame, Failure};
 use crate::facts::SessionId;
 use crate::facts::{DeviceFacts, DeviceState};
 use crate::interview::{self, Interview, Problem};
 use crate::multipath::Multipath;
+use crate::options::address::LunAddress;
 use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
 use crate::session::{Answer, Regions};
 use crate::task::{Footprint, NewTask, Owner, Payload};

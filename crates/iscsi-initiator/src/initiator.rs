@@ -1,13 +1,14 @@
 //! The arena: one thread's sessions and devices.
 
-use crate::address::{LunAddress, PortalAddress};
 use crate::commands::Question;
-use crate::credentials::Credentials;
 use crate::device::{Device, Route};
 use crate::event::{Blame, Failure, IoDone, IoError, IoSink};
 use crate::facts::{DeviceFacts, DeviceId, DeviceState, SessionFacts, SessionId};
 use crate::interview::Problem;
-use crate::options::{OptionsError, SessionOptions};
+use crate::options::address::{LunAddress, PortalAddress};
+use crate::options::credentials::Credentials;
+use crate::options::error::OptionsError;
+use crate::options::session::SessionOptions;
 use crate::request::{IoRequest, SubmitError};
 use crate::session::{
     Config, ConnectionCounters, Notice, Random, Regions, Returned, SECOND, Session, State, Turn, nanos,

@@ -28,11 +28,9 @@
 //! session that is one of several paths hands its commands back instead, and they are sent again over another path at
 //! once; see `multipath/displaced.rs`.
 
-mod address;
 mod alua;
 mod balance;
 mod commands;
-mod credentials;
 mod device;
 mod event;
 mod facts;
@@ -47,14 +45,16 @@ mod session;
 mod task;
 mod tools;
 
-pub use address::{AddressError, LunAddress, PortalAddress, Url};
 pub use balance::{PathCounters, Policy};
-pub use credentials::{Credentials, Secret};
 pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
 pub use facts::{ConnectionFacts, DeviceFacts, DeviceId, DeviceState, PathState, SessionFacts, SessionId};
 pub use initiator::{Initiator, Sharing};
-pub use multipath::{Failback, MultipathOptions, PATHS_MAX, PathFacts, PathSpec};
-pub use options::{ConnectionPolicy, DigestChoice, OptionsError, SessionOptions};
+pub use multipath::PathFacts;
+pub use options::address::{AddressError, LunAddress, PortalAddress, Url};
+pub use options::credentials::{Credentials, Secret};
+pub use options::error::OptionsError;
+pub use options::paths::{Failback, MultipathOptions, PATHS_MAX, PathSpec};
+pub use options::session::{ConnectionPolicy, DigestChoice, SessionOptions};
 pub use request::{IoOp, IoRequest, ReadInto, SubmitError};
 pub use sense::SenseData;
 pub use session::{ConnectionCounters, Random};

@@ -2,12 +2,13 @@
 //!
 //! They own a driver and wait for everything they start. Not for load: [`Initiator`] is.
 
-use crate::address::{AddressError, LunAddress, PortalAddress, Url};
-use crate::credentials::Credentials;
 use crate::event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
 use crate::facts::{DeviceFacts, DeviceId, DeviceState, SessionFacts};
 use crate::initiator::{Initiator, Sharing};
-use crate::options::{OptionsError, SessionOptions};
+use crate::options::address::{AddressError, LunAddress, PortalAddress, Url};
+use crate::options::credentials::Credentials;
+use crate::options::error::OptionsError;
+use crate::options::session::SessionOptions;
 use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
 use linerate_io::{
     Driver, Nanos, OpenDriverError, Preference, Region, RegionId, Seg, open_driver, with_driver,

@@ -16,8 +16,8 @@ pub(crate) use policy::Selector;
 pub enum Policy {
     /// The first in the list; the others only take over.
     FailoverOnly,
-    /// Each in turn, for [`crate::MultipathOptions::ios_per_path`] I/Os or [`crate::MultipathOptions::bytes_per_path`] bytes. Every
-    /// path is active: a path on standby is refused.
+    /// Each in turn, for `ios_per_path` I/Os or `bytes_per_path` bytes. Every path is active: a path on standby is
+    /// refused.
     #[default]
     RoundRobin,
     /// The same over the paths that are not on standby.

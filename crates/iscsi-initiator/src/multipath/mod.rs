@@ -3,7 +3,6 @@
 //! Open this file first. A device that was opened with paths owns a [`Multipath`]; each of its paths has a session of
 //! its own, whose I/O it is handed back when the session is lost.
 //!
-//! - `options.rs`: what a user may set.
 //! - `state.rs`: the states of a path and their transitions.
 //! - `rank.rs`: which paths are usable; `policy/`: which of those an I/O takes.
 //! - `displaced.rs`: I/O that lost its path, and the rule that keeps writes in order across paths.
@@ -21,7 +20,6 @@ pub(crate) mod access;
 mod displaced;
 mod news;
 mod open;
-mod options;
 mod rank;
 mod state;
 mod tick;
@@ -38,7 +36,7 @@ use linerate_io::Nanos;
 use rank::{Rank, Standing};
 use std::net::SocketAddr;
 
-pub use options::{Failback, MultipathOptions, PATHS_MAX, PathSpec};
+use crate::options::paths::{Failback, MultipathOptions, PathSpec};
 use state::PathInput;
 
 /// A path as it is now.

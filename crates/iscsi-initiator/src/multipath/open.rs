@@ -1,15 +1,16 @@
 //! Opening a device over several paths, and what else a caller may ask for.
 
 use super::{Failback, Multipath, MultipathOptions, Path, PathFacts, PathSpec};
-use crate::address::LunAddress;
 use crate::balance::PathCounters;
 use crate::commands::Question;
-use crate::credentials::Credentials;
 use crate::device::{Device, Route};
 use crate::event::IoSink;
 use crate::facts::{DeviceId, DeviceState, SessionId};
 use crate::initiator::Initiator;
-use crate::options::{OptionsError, SessionOptions};
+use crate::options::address::LunAddress;
+use crate::options::credentials::Credentials;
+use crate::options::error::OptionsError;
+use crate::options::session::SessionOptions;
 use crate::request::SubmitError;
 use crate::session::{Config, PathTimes, nanos};
 use crate::task::NewTask;

@@ -2,9 +2,9 @@
 
 use super::link::Link;
 use super::{Input, LossReason, Notice, Session, Turn};
-use crate::address::PortalAddress;
 use crate::event::{EventKind, IoSink};
 use crate::facts::SessionFacts;
+use crate::options::address::PortalAddress;
 use linerate_io::{Driver, Nanos};
 use linerate_iscsi_proto::frame::Framer;
 use linerate_iscsi_proto::login::{Established, InitiatorConfig, InitiatorLogin, InitiatorStep};

@@ -24,13 +24,14 @@ mod send;
 mod state;
 pub(crate) mod tasks;
 
-use crate::address::{AddressError, PortalAddress};
 use crate::alua::Access;
 use crate::balance::{BalanceOptions, Meter, Selector};
-use crate::credentials::Credentials;
 use crate::event::{Blame, Event, EventKind, Failure, IoSink};
 use crate::facts::{DeviceId, SessionFacts, SessionId};
-use crate::options::{OptionsError, SessionOptions};
+use crate::options::address::{AddressError, PortalAddress};
+use crate::options::credentials::Credentials;
+use crate::options::error::OptionsError;
+use crate::options::session::SessionOptions;
 use crate::task::{NewTask, Owner};
 use linerate_io::{Driver, Handle, Nanos, Region, RegionId, SocketOptions};
 use linerate_iscsi_proto::frame::FrameError;

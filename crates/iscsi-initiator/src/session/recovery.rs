@@ -22,10 +22,10 @@
 use super::receive::Current;
 use super::tasks::{Stage, Task, TaskIndex};
 use super::{Config, Input, LossReason, Notice, PathTimes, SECOND, Session, State, Turn, nanos};
-use crate::address::PortalAddress;
 use crate::alua::Access;
 use crate::event::{EventKind, IoError, IoSink};
 use crate::facts::DeviceId;
+use crate::options::address::PortalAddress;
 use crate::task::Owner;
 use linerate_io::{Driver, Nanos};
 use std::net::{IpAddr, SocketAddr};

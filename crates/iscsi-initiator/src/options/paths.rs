@@ -1,9 +1,10 @@
 //! What a user may set on a device with several paths. The words are those of the Windows MPIO control panel and of
 //! multipath.conf.
 
-use crate::address::PortalAddress;
+use super::address::PortalAddress;
+use super::error::OptionsError;
+use super::session::CONNECTIONS_MAX;
 use crate::balance::{BalanceOptions, Policy};
-use crate::options::{CONNECTIONS_MAX, OptionsError};
 use serde::{Deserialize, Deserializer};
 use std::net::IpAddr;
 

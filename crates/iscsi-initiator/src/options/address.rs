@@ -3,7 +3,7 @@
 //! The written form is libiscsi's, so that a URL can be handed from tool to tool:
 //! `iscsi://[user[%secret]@]host[:port][/iqn[/lun]]`. IPv6 addresses stand in brackets.
 
-use crate::credentials::{Credentials, Secret};
+use super::credentials::{Credentials, Secret};
 use linerate_iscsi_proto::send_targets::DEFAULT_PORT;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -1,6 +1,6 @@
 //! CHAP names and secrets.
 
-use crate::options::OptionsError;
+use super::error::OptionsError;
 use linerate_iscsi_proto::chap::{self, Algorithm, ChapConfig};
 use std::fmt;
 
