@@ -1,4 +1,4 @@
-"""Summary rows: derived from sums, honest about quantiles."""
+"""Summary rows: derived from sums, reliable about quantiles."""
 
 from __future__ import annotations
 
@@ -116,18 +116,18 @@ def test_an_interval_without_io_is_all_zeros() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "honest"),
+    ("count", "reliable"),
     [(199, []), (200, ["p50"]), (2_000, ["p50", "p95"]), (10_000, ["p50", "p95", "p99"])],
 )
-def test_a_quantile_is_honest_with_100_values_beyond_it(count: int, honest: list[str]) -> None:
+def test_a_quantile_is_honest_with_100_values_beyond_it(count: int, reliable: list[str]) -> None:
     quantiles = quantiles_of(histogram_of(1_000_000, count=count))
     assert [item.name for item in quantiles] == ["p50", "p95", "p99", "p99.9"]
-    assert [item.name for item in quantiles if item.honest] == honest
+    assert [item.name for item in quantiles if item.reliable] == reliable
 
 
 def test_p999_needs_a_hundred_thousand() -> None:
-    assert not quantiles_of(histogram_of(1, count=99_999))[-1].honest
-    assert quantiles_of(histogram_of(1, count=100_000))[-1].honest
+    assert not quantiles_of(histogram_of(1, count=99_999))[-1].reliable
+    assert quantiles_of(histogram_of(1, count=100_000))[-1].reliable
 
 
 def test_volumes_streams_and_warmup(tmp_path: Path) -> None:

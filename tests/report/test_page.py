@@ -257,9 +257,9 @@ def test_a_percentile_curve_says_where_honesty_ends() -> None:
     for value in range(1, 1001):
         histogram.record(value * 1000, 10)
     points = series.percentile_curve(histogram, "read", 20)
-    honest = [point["nines"] for point in points if point["honest"]]
-    beyond = [point["nines"] for point in points if not point["honest"]]
-    assert max(honest) == min(beyond) == 2.0
+    reliable = [point["nines"] for point in points if point["reliable"]]
+    beyond = [point["nines"] for point in points if not point["reliable"]]
+    assert max(reliable) == min(beyond) == 2.0
     assert max(beyond) == 4.0
     assert [point["ms"] for point in points] == sorted(point["ms"] for point in points)
 

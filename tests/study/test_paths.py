@@ -8,7 +8,7 @@ from linerate.san import load_topology
 from linerate.study import parse_study
 from linerate.study.laboratory.faults import check_faults, faults_of
 from linerate.study.laboratory.multipath import MULTIPATH, multipathed, path_specs, paths_of
-from linerate.study.laboratory.settings import check_setting, hand_of
+from linerate.study.laboratory.settings import applied_by, check_setting
 from linerate.workload import VolumeSpec
 
 from tests.study.conftest import TEXT
@@ -88,7 +88,7 @@ def test_values_that_a_multipath_setting_cannot_take_are_refused(name: str, valu
 
 
 def test_multipath_settings_are_the_loads() -> None:
-    assert {hand_of(name) for name in (*MULTIPATH, "faults")} == {"load"}
+    assert {applied_by(name) for name in (*MULTIPATH, "faults")} == {"load"}
 
 
 def test_a_layout_gives_every_volume_its_paths() -> None:

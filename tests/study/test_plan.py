@@ -1,6 +1,6 @@
 """The plan follows from the study and its seed, blocks are shuffled on their own, and durations are added up.
 
-A study is lengthened by blocks, without a change to those that were run, and says so.
+A study is extended by blocks, without a change to those that were run, and says so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
-from linerate.study import Plan, Study, StudyDirectory, lengthen, parse_study
+from linerate.study import Plan, Study, StudyDirectory, extend, parse_study
 from linerate.study.conduct import conduct
 from linerate.study.judge import judged
 
@@ -87,7 +87,7 @@ def test_a_complete_study_goes_on_with_more_blocks(place: Path) -> None:
     before = conducted(place)
     assert before.is_complete
     measured = blocks_of(before)
-    longer = lengthen(place, measured + 2)
+    longer = extend(place, measured + 2)
     assert not longer.is_complete
     assert [Plan(longer.study).block(1 + n) for n in range(measured)] == [
         before.plan.block(1 + n) for n in range(measured)
@@ -102,23 +102,21 @@ def test_a_complete_study_goes_on_with_more_blocks(place: Path) -> None:
 
 def test_the_verdicts_say_that_someone_looked_before(place: Path) -> None:
     measured = blocks_of(conducted(place))
-    assert not any(
-        "lengthened" in warning for warning in judged(StudyDirectory.open(place)).judgement.warnings
-    )
-    lengthen(place, measured + 1)
+    assert not any("extended" in warning for warning in judged(StudyDirectory.open(place)).judgement.warnings)
+    extend(place, measured + 1)
     warnings = judged(conducted(place)).judgement.warnings
-    expected = f"lengthened to {measured + 1} blocks after {measured} were measured"
+    expected = f"extended to {measured + 1} blocks after {measured} were measured"
     assert any(warning.startswith(expected) for warning in warnings)
 
 
 def test_blocks_that_were_run_are_not_taken_away(place: Path) -> None:
     measured = blocks_of(conducted(place))
     with pytest.raises(UserError, match=f"{measured} blocks of .* have been measured"):
-        lengthen(place, measured)
+        extend(place, measured)
     assert StudyDirectory.open(place).is_complete
 
 
 def test_what_is_no_study_gets_no_journal(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a study directory"):
-        lengthen(tmp_path, 5)
+        extend(tmp_path, 5)
     assert not list(tmp_path.iterdir())

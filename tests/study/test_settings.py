@@ -1,4 +1,4 @@
-"""Every setting of a study is in somebody's hands, and does there what its name says."""
+"""Every setting of a study has an applier, and changes what its name says."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from linerate.host import catalogue
 from linerate.san import Storage, Topology, load_topology
 from linerate.study import Study
 from linerate.study.laboratory.settings import (
+    applied_by,
     beyond_kernel_settings,
     changed_topology,
     check_on,
     check_setting,
-    hand_of,
     loaded,
     network_values,
 )
@@ -24,16 +24,16 @@ CHECKED = {"toe": "on", "isoe": "on", "rss_profile": "numa", "mtu": 9000, "delay
 @pytest.mark.parametrize(("name", "value"), CHECKED.items())
 def test_settings_of_the_catalogue_are_known(name: str, value: str | int) -> None:
     check_setting(name, value)
-    assert hand_of(name) in ("host", "network")
+    assert applied_by(name) in ("host", "network")
 
 
 def test_every_setting_of_the_catalogue_has_a_hand() -> None:
-    hands = {name: hand_of(name) for name in catalogue()}
-    assert {name for name, hand in hands.items() if hand == "network"} == {
+    appliers = {name: applied_by(name) for name in catalogue()}
+    assert {name for name, applier in appliers.items() if applier == "network"} == {
         "mtu", "flow_control", "interrupt_moderation_us", "rx_ring_frames", "tx_ring_frames", "rsc",
     }  # fmt: skip
-    assert hands["nagle"] == hands["header_digest"] == hands["outstanding"] == "load"
-    assert hands["lso"] == hands["delayed_ack"] == hands["congestion_control"] == "host"
+    assert appliers["nagle"] == appliers["header_digest"] == appliers["outstanding"] == "load"
+    assert appliers["lso"] == appliers["delayed_ack"] == appliers["congestion_control"] == "host"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_settings_of_the_array_change_its_disks() -> None:
     }  # fmt: skip
     for name, value in asked.items():
         check_setting(name, value)
-        assert hand_of(name) == "network"
+        assert applied_by(name) == "network"
     storage = changed_topology(with_disks(), asked).arrays[0].storage
     assert storage == Storage(
         disks=13, raid_level="raid6", spares=1, chunk_bytes=256 << 10, model="nvme", sector_bytes=4096,

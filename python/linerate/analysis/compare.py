@@ -34,7 +34,7 @@ class Metric:
 def _quantile(q: float) -> Callable[[StepSummary], float | None]:
     def read(step: StepSummary) -> float | None:
         quantile = step.total.quantile(q)
-        return quantile.value_ms if quantile and quantile.honest else None
+        return quantile.value_ms if quantile and quantile.reliable else None
 
     return read
 

@@ -102,7 +102,7 @@ def _load(summary: StepSummary) -> Iterator[tuple[str, float]]:
         if summary.rate_asked_iops is not None:
             yield "asked_iops", summary.rate_asked_iops
         tail = total.quantile(0.99)
-        if tail is not None and tail.honest:
+        if tail is not None and tail.reliable:
             yield "p99_ms", tail.value_ms
     optional = {
         "host_cpu_percent": usage.cpu_busy_percent,

@@ -24,14 +24,14 @@ MIB = 1 << 20
 GIB = 1 << 30
 NS_PER_MS = 1e6
 QUANTILES = (0.5, 0.95, 0.99, 0.999)
-HONEST_BEYOND = 100
+RELIABLE_BEYOND = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
     """A quantile of a latency distribution.
 
-    Not `honest` when too few values lie beyond it: show it greyed.
+    Not `reliable` when too few values lie beyond it: show it greyed.
     """
 
     q: float
@@ -39,9 +39,9 @@ class Quantile:
     beyond: int
 
     @property
-    def honest(self) -> bool:
+    def reliable(self) -> bool:
         """Whether at least 100 values lie beyond the quantile."""
-        return self.beyond >= HONEST_BEYOND
+        return self.beyond >= RELIABLE_BEYOND
 
     @property
     def name(self) -> str:

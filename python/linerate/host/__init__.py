@@ -8,13 +8,13 @@ elsewhere. `linux` turns the knobs; `windows` writes PowerShell. What an iSCSI s
 knob of a host: `with_session_settings` puts it into a run.
 """
 
+from linerate.host.agent import serve
 from linerate.host.catalogue import catalogue, named, parse_settings, unproven
 from linerate.host.change import Applied, Shown, apply, read
-from linerate.host.hand import Refusal
-from linerate.host.held import HostSettings, SetUp
-from linerate.host.hold import serve
+from linerate.host.device_setting import Refusal
+from linerate.host.host_settings import HostSettings, SetUp
 from linerate.host.journal import Change, Journal, read_journal
-from linerate.host.known import default_journal, known_journals, state_folder
+from linerate.host.journal_index import default_journal, known_journals, state_folder
 from linerate.host.namespace import find_namespace, namespace_cookie
 from linerate.host.plan import HostPlan, Step, plan
 from linerate.host.session import with_session_settings

@@ -1,9 +1,9 @@
 """Reading a host's settings, and changing them so that all of them hold, or none.
 
-`apply` reads every knob first and refuses before anything is turned: a device without the setting, a value
-beyond the device's maximum, a missing right. Then each change is journalled and made, and at the end all are
-read back, because one knob may move another. Whatever goes wrong on the way, what was turned is put back and
-held against what was there.
+`apply` reads every setting first and refuses before anything is written: a device without the setting, a value
+beyond the device's maximum, a missing right. Then each change is journalled and made. At the end all are read
+back, because writing one setting may change another. After an error everything written is put back, read again
+and compared with the values from before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from linerate.errors import HostError
 from linerate.host.catalogue import catalogue, named, parse_settings
-from linerate.host.hand import Hand, Refusal, hands, kernel_of
+from linerate.host.device_setting import DeviceSetting, Refusal, device_settings, kernel_of
 from linerate.host.journal import Change, Journal
 from linerate.host.linux.knob import Reading
 from linerate.host.namespace import namespace_cookie
@@ -23,7 +23,7 @@ from linerate.host.target import HostTarget, inside
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a change. When anything was refused, nothing is changed and `readback` is empty.
+    """The result of a change. When anything was refused, nothing is changed and `readback` is empty.
 
     `readback` holds what each setting was read back as, after all were written; where ports differ (max on
     unlike adapters) it holds the first port's value. `before` holds what they were.
@@ -46,7 +46,7 @@ class Shown:
 
 
 def read(target: HostTarget, names: Iterable[str] | None = None) -> list[Shown]:
-    """Settings as they stand, those of a port once for each device; what is not there says why.
+    """Settings as they are now, those of a port once for each device. A missing one says why.
 
     Raises UserError for an unknown name and HostError when the host has vanished.
     """
@@ -54,7 +54,7 @@ def read(target: HostTarget, names: Iterable[str] | None = None) -> list[Shown]:
 
     def look() -> list[Shown]:
         with kernel_of(target) as kernel:
-            return [shown(hand) for hand in hands(settings, target, kernel)]
+            return [shown(entry) for entry in device_settings(settings, target, kernel)]
 
     return inside(target, look)
 
@@ -63,151 +63,155 @@ def apply(target: HostTarget, values: Mapping[str, Value], journal: Journal) -> 
     """Sets values on a host, all or none, and reads them back.
 
     A setting that is not available, not permitted or was read back as something else is refused, not raised.
-    Raises UserError for unknown names and values out of range; HostError when the host has vanished, somebody
-    else holds it, or the journal cannot be written. `restore` puts everything back.
+    Raises UserError for unknown names and values out of range; HostError when the host has vanished, another
+    process holds it, or the journal cannot be written. `restore` puts everything back.
     """
     wanted = parse_settings(values)
     namespace = journal.lock(target)
 
     def work() -> Applied:
         with kernel_of(target) as kernel:
-            found = hands([named(name) for name in wanted], target, kernel)
-            turns, refused = prepared(found, wanted)
+            found = device_settings([named(name) for name in wanted], target, kernel)
+            steps, refused = prepared(found, wanted)
             if refused:
                 return Applied(refused=tuple(refused))
-            return _turned(turns, target, namespace, journal)
+            return _write_all(steps, target, namespace, journal)
 
     return inside(target, work)
 
 
-def shown(hand: Hand) -> Shown:
-    """The setting as it stands, or why it cannot be read."""
-    source = hand.setting.linux.source if hand.setting.linux else hand.setting.where
+def shown(entry: DeviceSetting) -> Shown:
+    """The setting as it is now, or why it cannot be read."""
+    source = entry.setting.linux.source if entry.setting.linux else entry.setting.where
     try:
-        return Shown(hand.setting, hand.device, hand.read().value, source)
+        return Shown(entry.setting, entry.device, entry.read().value, source)
     except HostError as error:
-        return Shown(hand.setting, hand.device, None, source, hand.refusal(error).reason)
+        return Shown(entry.setting, entry.device, None, source, entry.refusal(error).reason)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """A knob that is about to be turned: what it stands at, and the value for it."""
+class PendingChange:
+    """A setting that is about to be written: what it is now, and its new value."""
 
-    hand: Hand
+    entry: DeviceSetting
     before: Reading
     value: Value
 
 
-def prepared(hands: Iterable[Hand], wanted: Mapping[str, Value]) -> tuple[list[Turn], list[Refusal]]:
-    """What is to be turned, after a look at every knob; and everything that stands in the way."""
-    turns: list[Turn] = []
+def prepared(
+    settings: Iterable[DeviceSetting], wanted: Mapping[str, Value]
+) -> tuple[list[PendingChange], list[Refusal]]:
+    """Reads every setting first. Gives what is to be written, and everything that forbids it."""
+    steps: list[PendingChange] = []
     refused: list[Refusal] = []
-    for hand in hands:
+    for entry in settings:
         try:
-            before = hand.read()
-            turns.append(Turn(hand, before, _within(hand, wanted[hand.setting.name])))
+            before = entry.read()
+            steps.append(PendingChange(entry, before, _within(entry, wanted[entry.setting.name])))
         except HostError as error:
-            refused.append(hand.refusal(error))
-    missing = wanted.keys() - {turn.hand.setting.name for turn in turns} - {one.setting for one in refused}
+            refused.append(entry.refusal(error))
+    missing = (
+        wanted.keys() - {step.entry.setting.name for step in steps} - {refusal.setting for refusal in refused}
+    )
     refused += [Refusal(name, "", "no port was named to set it on") for name in wanted if name in missing]
-    return turns, refused
+    return steps, refused
 
 
-def _within(hand: Hand, value: Value) -> Value:
+def _within(entry: DeviceSetting, value: Value) -> Value:
     """The value, checked against what the device can do; max becomes that."""
-    if not isinstance(hand.setting.kind, Number):
+    if not isinstance(entry.setting.kind, Number):
         return value
-    most = hand.most()
+    most = entry.most()
     if value == MAX:
         if most is None:
-            raise UnavailableError(f"{hand.device} does not say how much it can do", "give a number")
+            raise UnavailableError(f"{entry.device} does not say how much it can do", "give a number")
         return most
     if most is not None and isinstance(value, int) and value > most:
         raise UnavailableError(
-            f"{value} is more than the {most} {hand.setting.unit} that {hand.device} can do"
+            f"{value} is more than the {most} {entry.setting.unit} that {entry.device} can do"
         )
     return value
 
 
-def _turned(
-    turns: Sequence[Turn], target: HostTarget, namespace: tuple[int, int], journal: Journal
+def _write_all(
+    steps: Sequence[PendingChange], target: HostTarget, namespace: tuple[int, int], journal: Journal
 ) -> Applied:
-    """Turns every knob, or puts back those that were turned."""
-    done: list[tuple[Turn, Change]] = []
+    """Writes every setting. If one fails, those that were written are put back."""
+    done: list[tuple[PendingChange, Change]] = []
     refused: list[Refusal] = []
     whole = False
     try:
-        for turn in turns:
-            done.append((turn, journal.record(_change(turn, target, namespace))))
-            if refusal := _turn(turn):
+        for step in steps:
+            done.append((step, journal.record(_change(step, target, namespace))))
+            if refusal := _write(step):
                 refused.append(refusal)
                 break
-        found = {} if refused else _read_back(turns, refused)
+        found = {} if refused else _read_back(steps, refused)
         whole = not refused
     finally:
         if not whole:
             _take_back(done, journal)
     if refused:
         return Applied(refused=tuple(refused))
-    before = {turn.hand.setting.name: turn.before.value for turn in reversed(turns)}
+    before = {step.entry.setting.name: step.before.value for step in reversed(steps)}
     return Applied(readback=found, before={name: before[name] for name in found})
 
 
-def _change(turn: Turn, target: HostTarget, namespace: tuple[int, int]) -> Change:
-    hand, before = turn.hand, turn.before
+def _change(step: PendingChange, target: HostTarget, namespace: tuple[int, int]) -> Change:
+    entry, before = step.entry, step.before
     return Change(
         number=0,
         target=target,
         namespace=namespace,
-        setting=hand.setting.name,
-        device=hand.device,
+        setting=entry.setting.name,
+        device=entry.device,
         before=before.value,
         state=before.state,
-        wanted=turn.value,
+        wanted=step.value,
         cookie=namespace_cookie(),
     )
 
 
-def _turn(turn: Turn) -> Refusal | None:
+def _write(step: PendingChange) -> Refusal | None:
     try:
-        turn.hand.write(turn.value)
+        step.entry.write(step.value)
     except HostError as error:
-        return turn.hand.refusal(error)
+        return step.entry.refusal(error)
     return None
 
 
-def _read_back(turns: Sequence[Turn], refused: list[Refusal]) -> dict[str, Value]:
-    """What was set, as it stands now that everything is set; what is otherwise goes to `refused`."""
+def _read_back(steps: Sequence[PendingChange], refused: list[Refusal]) -> dict[str, Value]:
+    """Reads all settings after all were written. Differences go to `refused`."""
     found: dict[str, Value] = {}
-    for turn in turns:
-        hand = turn.hand
+    for step in steps:
+        entry = step.entry
         try:
-            value = hand.read().value
+            value = entry.read().value
         except HostError as error:
-            refused.append(hand.refusal(error))
+            refused.append(entry.refusal(error))
             continue
-        if value != turn.value:
-            text = hand.setting.text
-            reason = f"{text(turn.value)} was written and {text(value)} read back"
-            refused.append(Refusal(hand.setting.name, hand.device, reason))
-        found.setdefault(hand.setting.name, value)
+        if value != step.value:
+            text = entry.setting.text
+            reason = f"{text(step.value)} was written and {text(value)} read back"
+            refused.append(Refusal(entry.setting.name, entry.device, reason))
+        found.setdefault(entry.setting.name, value)
     return found
 
 
-def _take_back(done: Sequence[tuple[Turn, Change]], journal: Journal) -> None:
-    """Undoes turns of a change that did not come through, the last one first, and looks whether that held."""
+def _take_back(done: Sequence[tuple[PendingChange, Change]], journal: Journal) -> None:
+    """Undoes a change that failed, last setting first, and reads the settings again."""
     stuck: list[Refusal] = []
-    turned: list[tuple[Turn, Change]] = []
-    for turn, change in reversed(done):
+    restored: list[tuple[PendingChange, Change]] = []
+    for step, change in reversed(done):
         try:
-            turn.hand.restore(change.state)
+            step.entry.restore(change.state)
         except HostError as error:
-            stuck.append(turn.hand.refusal(error))
+            stuck.append(step.entry.refusal(error))
         else:
-            turned.append((turn, change))
-    for turn, change in turned:
-        if otherwise := stands_otherwise(turn.hand, change):
-            stuck.append(otherwise)
+            restored.append((step, change))
+    for step, change in restored:
+        if left := mismatch(step.entry, change):
+            stuck.append(left)
         else:
             journal.undone(change)
     if stuck:
@@ -217,11 +221,11 @@ def _take_back(done: Sequence[tuple[Turn, Change]], journal: Journal) -> None:
         )
 
 
-def stands_otherwise(hand: Hand, change: Change) -> Refusal | None:
-    """What a setting stands at after it was put back, if that is not what it was before the change."""
-    found = shown(hand)
+def mismatch(entry: DeviceSetting, change: Change) -> Refusal | None:
+    """The difference that is left after a setting was put back; None if there is none."""
+    found = shown(entry)
     if found.value == change.before:
         return None
-    text = hand.setting.text
+    text = entry.setting.text
     now = found.why if found.value is None else text(found.value)
     return Refusal(change.setting, change.device, f"is {now}, not {text(change.before)} again")

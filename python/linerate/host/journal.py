@@ -26,7 +26,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from linerate.errors import HostError, UserError
-from linerate.host.known import forget, remember
+from linerate.host.journal_index import forget, remember
 from linerate.host.linux.knob import State
 from linerate.host.setting import Value
 from linerate.host.target import HostTarget, open_namespace

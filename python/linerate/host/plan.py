@@ -8,7 +8,7 @@ from functools import partial
 
 from linerate.host.catalogue import named, parse_settings
 from linerate.host.change import prepared
-from linerate.host.hand import Refusal, hands, kernel_of
+from linerate.host.device_setting import Refusal, device_settings, kernel_of
 from linerate.host.setting import Setting, Switch, Value
 from linerate.host.target import HostTarget, inside
 
@@ -65,14 +65,14 @@ def plan(target: HostTarget, values: Mapping[str, Value]) -> HostPlan:
 def _steps(target: HostTarget, wanted: Mapping[str, Value]) -> tuple[list[Step], list[Refusal]]:
     steps = []
     with kernel_of(target) as kernel:
-        found = hands([named(name) for name in wanted], target, kernel)
-        turns, refused = prepared(found, wanted)
-        for turn in turns:
-            setting, device, before = turn.hand.setting, turn.hand.device, turn.before
+        found = device_settings([named(name) for name in wanted], target, kernel)
+        pending, refused = prepared(found, wanted)
+        for one in pending:
+            setting, device, before = one.entry.setting, one.entry.device, one.before
             if knob := setting.linux:
-                there = tuple(knob.commands(device, turn.value, before))
+                there = tuple(knob.commands(device, one.value, before))
                 back = tuple(knob.commands(device, before.value, before))
-                steps.append(Step(setting, device, before.value, turn.value, there, back))
+                steps.append(Step(setting, device, before.value, one.value, there, back))
     return steps, refused
 
 

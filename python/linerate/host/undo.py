@@ -9,8 +9,8 @@ from itertools import groupby
 
 from linerate.errors import HostError, LinerateError
 from linerate.host.catalogue import named
-from linerate.host.change import stands_otherwise
-from linerate.host.hand import Hand, Refusal, kernel_of
+from linerate.host.change import mismatch
+from linerate.host.device_setting import DeviceSetting, Refusal, kernel_of
 from linerate.host.journal import Change, Journal
 from linerate.host.linux.knob import DeviceGoneError
 from linerate.host.namespace import find_namespace, namespace_cookie
@@ -101,22 +101,22 @@ def _put_back(target: HostTarget, changes: Sequence[_Noted]) -> Restored:
         for noted in changes:
             change = noted[0]
             try:
-                Hand(named(change.setting), change.device, kernel).restore(change.state)
+                DeviceSetting(named(change.setting), change.device, kernel).restore(change.state)
             except DeviceGoneError:
                 gone.append(noted)
             except LinerateError as error:
                 failed.append(Refusal(change.setting, change.device, error.message))
             except (LookupError, TypeError, ValueError, AttributeError) as error:
-                # A knob takes its state for granted, and a line may have been mended by hand.
+                # A knob takes its state for granted, and a line may have been edited.
                 reason = f"what change {change.number} of {noted[1].path} wants back is unfit: {error!r}"
                 failed.append(Refusal(change.setting, change.device, reason))
             else:
                 turned.append(noted)
         oldest = {(change.setting, change.device): change for change, _ in turned}
         for change in oldest.values():
-            hand = Hand(named(change.setting), change.device, kernel)
-            if otherwise := stands_otherwise(hand, change):
-                failed.append(otherwise)
+            entry = DeviceSetting(named(change.setting), change.device, kernel)
+            if left := mismatch(entry, change):
+                failed.append(left)
     stuck = {(refusal.setting, refusal.device) for refusal in failed}
     restored = [noted for noted in turned if (noted[0].setting, noted[0].device) not in stuck]
     for change, journal in restored:

@@ -42,7 +42,7 @@ def ms(value: float | None) -> str:
 
 
 def quantile_ms(quantile: Quantile | None) -> str:
-    """A quantile in milliseconds; the caller greys those that are not honest."""
+    """A quantile in milliseconds; the caller greys those that are not reliable."""
     return ms(quantile.value_ms if quantile else None)
 
 

@@ -114,7 +114,7 @@ def _row(name: str, total: OpSummary, cpu: str = "", read_percent: float | None 
 
 
 def _quantile_cell(quantile: Quantile | None) -> Cell:
-    return Cell(figures.quantile_ms(quantile), grey=quantile is not None and not quantile.honest)
+    return Cell(figures.quantile_ms(quantile), grey=quantile is not None and not quantile.reliable)
 
 
 def _plain(cell: Cell) -> str:

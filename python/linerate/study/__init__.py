@@ -4,7 +4,7 @@ Open this file first. The line of a study, and the files that hold its stages:
 
     study file -> Study -> Plan -> steps on a laboratory -> study directory -> verdicts
     file          model    plan    conduct, laboratory       journal, directory judge
-                                   lengthen: more blocks
+                                   extend: more blocks
 
 Cases run in blocks: every block holds each case once, the baseline twice, in an order drawn from the seed. Blocks are
 added until results agree or the budget ends. A laboratory is whatever can be brought up, set, loaded and restored:
@@ -13,8 +13,8 @@ when it ends; a study that was interrupted, by whatever, goes on with the first 
 """
 
 from linerate.study.directory import StudyDirectory
+from linerate.study.extend import extend
 from linerate.study.file import load_study, parse_study, shipped_studies
-from linerate.study.lengthen import lengthen
 from linerate.study.model import (
     Case,
     ClaimTest,
@@ -42,7 +42,7 @@ __all__ = [
     "Study",
     "StudyDirectory",
     "Workload",
-    "lengthen",
+    "extend",
     "load_study",
     "parse_study",
     "shipped_studies",

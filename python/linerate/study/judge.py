@@ -55,10 +55,10 @@ def _judgement(directory: StudyDirectory, observations: Sequence[Observation], b
 
 
 def _looked(looks: Sequence[int], blocks: int) -> str:
-    """Each look at the results before the study ends is one more chance to stop where chance helps."""
+    """Each look at the results before the study ends raises the chance of a false result."""
     return (
-        f"lengthened to {blocks} blocks after {' and '.join(map(str, looks))} were measured: who lengthens a study "
-        "until it shows something finds chance more often than its confidence says"
+        f"extended to {blocks} blocks after {' and '.join(map(str, looks))} were measured: adding blocks "
+        "until a result appears raises the rate of false results above the stated level"
     )
 
 

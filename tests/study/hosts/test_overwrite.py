@@ -51,7 +51,7 @@ def folder(tmp_path: Path, image: Path) -> Iterator[Path]:
         yield tmp_path
 
 
-class _Hands:
+class _Applier:
     """Holds no setting."""
 
     def __init__(self) -> None:
@@ -97,12 +97,12 @@ def test_one_question_is_for_all_runs(folder: Path, image: Path, monkeypatch: py
         asked.append(list(looks))
         return True
 
-    hands = _Hands()
-    monkeypatch.setattr(HostLaboratory, "_hands", lambda self, host, stack: hands)
+    applier = _Applier()
+    monkeypatch.setattr(HostLaboratory, "_applier", lambda self, host, stack: applier)
     study = _study(folder)
     laboratory = laboratory_for(study, folder, Consent.of([], ask))
     assert [look.words for looks in asked for look in looks] == ["blank"]
-    assert hands.held == 0
+    assert applier.held == 0
     laboratory.bring_up(study.sans[0], [])
     for number in range(2):
         laboratory.apply({})

@@ -222,7 +222,7 @@ def test_ssh_that_is_not_installed_is_told() -> None:
         RemoteSettings(Place("load1", lambda _: ["nowhere/ssh"]), HostTarget("load1", ("eth2",)))
 
 
-class _Hands:
+class _Applier:
     """Settings of a host on paper that lacks some."""
 
     def __init__(self, *lacks: str) -> None:
@@ -241,10 +241,10 @@ class _Hands:
 
 
 def test_what_one_host_lacks_is_held_on_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hands = {"h1": _Hands(), "h2": _Hands("rsc", "lso"), "h3": _Hands("lso")}
-    monkeypatch.setattr(HostLaboratory, "_hands", lambda self, host, stack: hands[host.name])
+    appliers = {"h1": _Applier(), "h2": _Applier("rsc", "lso"), "h3": _Applier("lso")}
+    monkeypatch.setattr(HostLaboratory, "_applier", lambda self, host, stack: appliers[host.name])
     monkeypatch.setattr(RealHost, "is_here", True)
-    hosts = tuple(RealHost(name=name, devices=("p0",), volumes=("null:1048576",)) for name in hands)
+    hosts = tuple(RealHost(name=name, devices=("p0",), volumes=("null:1048576",)) for name in appliers)
     laboratory = HostLaboratory(tmp_path, Consent.nothing())
     laboratory.bring_up(San(name="three", hosts=hosts), [])
     done = laboratory.apply(
@@ -257,9 +257,9 @@ def test_what_one_host_lacks_is_held_on_none(tmp_path: Path, monkeypatch: pytest
         "rsc": "host h2: the driver has no such setting",
         "lso": "host h2: the driver has no such setting; host h3: the driver has no such setting",
     }
-    assert [one.held[-1] for one in hands.values()] == [{"mtu"}] * 3
+    assert [one.held[-1] for one in appliers.values()] == [{"mtu"}] * 3
     laboratory.close()
-    assert [one.held[-1] for one in hands.values()] == [set()] * 3
+    assert [one.held[-1] for one in appliers.values()] == [set()] * 3
 
 
 class _Losing:
@@ -280,7 +280,7 @@ class _Losing:
 def test_a_run_that_loses_a_host_is_degraded_and_does_not_count(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(HostLaboratory, "_hands", lambda self, host, stack: _Hands())
+    monkeypatch.setattr(HostLaboratory, "_applier", lambda self, host, stack: _Applier())
     monkeypatch.setattr("linerate.cluster.workers.Cluster", lambda places, address: nullcontext(_Losing()))
     study = load_study(folder / "frames.toml")
     laboratory = HostLaboratory(folder, Consent.nothing())

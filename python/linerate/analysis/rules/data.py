@@ -110,7 +110,7 @@ def _clipped(step: StepView) -> Iterator[Doubt]:
 
 
 def _thin_tail(step: StepView) -> Iterator[Doubt]:
-    thin = [item.name for item in step.summary.total.quantiles if not item.honest]
+    thin = [item.name for item in step.summary.total.quantiles if not item.reliable]
     if thin:
         yield Doubt(
             "note",

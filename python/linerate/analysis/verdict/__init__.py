@@ -14,7 +14,7 @@ block, so that whatever drifts from block to block cancels. From there:
    names the verdict: better or worse (an effect is shown, and it is larger than the margin), equivalent (shown to
    lie inside the margin), or undecided. `power.py` says how many blocks would decide it.
 5. `noise.py` compares the baseline with itself, and looks for drift along the blocks.
-6. `doubts.py` says what weakens the judgement as a whole.
+6. `warnings.py` says what weakens the judgement as a whole.
 
 A run's numbers come from `linerate.analysis.figures`; `attribution.py` names what limited each case, and `claims.py`
 sets published findings beside the effects.

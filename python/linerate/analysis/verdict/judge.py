@@ -15,12 +15,12 @@ import numpy as np
 
 from linerate.analysis.verdict.blocks import Comparison, Table, comparisons, from_scale, tabulate
 from linerate.analysis.verdict.decide import decide, measure
-from linerate.analysis.verdict.doubts import doubts_about
 from linerate.analysis.verdict.estimate import spread_of
 from linerate.analysis.verdict.metric import METRICS, Metric, find_metric
 from linerate.analysis.verdict.model import Effect, Interval, Judgement, Observation, Test, Verdict
 from linerate.analysis.verdict.noise import drift, noise_floor, stray_blocks
 from linerate.analysis.verdict.power import blocks_needed
+from linerate.analysis.verdict.warnings import warnings_about
 from linerate.errors import UserError
 
 MARGIN = 0.05  # of the NIC paper: smaller differences were not acknowledged
@@ -85,7 +85,7 @@ def judge(
         effects=tuple(effects),
         noise_floor=tuple(floors),
         drifts=tuple(drifts),
-        warnings=tuple(doubts_about(primary, baseline, effects, floors, drifts)),
+        warnings=tuple(warnings_about(primary, baseline, effects, floors, drifts)),
     )
 
 

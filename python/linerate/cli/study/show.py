@@ -145,8 +145,8 @@ class _Lines:
         metric = find_metric(self._study.workload(step.workload).metric)
         value = step.values.get(metric.name)
         figure = f"{value:>12,.1f} {metric.unit}" if value is not None else f"{'-':>12}"
-        doubt = f"  void: {step.reason}" if step.state == "void" else ""
-        return f"{figure}{doubt}" if step.state != "failed" else f"failed: {step.reason}"
+        mark = f"  void: {step.reason}" if step.state == "void" else ""
+        return f"{figure}{mark}" if step.state != "failed" else f"failed: {step.reason}"
 
     def _say(self, line: str) -> None:
         self._out.print(line, soft_wrap=True, markup=False)
@@ -186,7 +186,7 @@ def show_status(directory: StudyDirectory, *, json: bool) -> None:
 
 def show_check(directory: StudyDirectory, *, json: bool) -> bool:
     """What speaks against the study; True when it came to its end, lacks no run, and each that counts is unharmed."""
-    found = _doubts(directory)
+    found = _warnings(directory)
     sound = directory.is_complete and not found.harmed
     if json:
         typer.echo(
@@ -195,7 +195,7 @@ def show_check(directory: StudyDirectory, *, json: bool) -> bool:
                     "state": directory.state,
                     "runs": found.runs,
                     "unsteady": found.unsteady,
-                    "doubts": found.doubts,
+                    "warnings": found.warnings,
                     "damaged": found.harmed,
                 }
             )
@@ -209,27 +209,27 @@ def show_check(directory: StudyDirectory, *, json: bool) -> bool:
         typer.echo(f"results of the last three runs not within {limit:g} %:")
         for line in found.unsteady:
             typer.echo(f"  {line}")
-    for line in found.doubts:
-        typer.echo(f"doubt: {line}")
+    for line in found.warnings:
+        typer.echo(f"warning: {line}")
     return sound
 
 
 @dataclass(frozen=True, slots=True)
-class _Doubts:
+class _Warnings:
     """`runs` counts them by stamp; `harmed` are run directories that are gone or not as they were closed."""
 
     runs: Mapping[str, int]
     unsteady: Sequence[str]
-    doubts: Sequence[str]
+    warnings: Sequence[str]
     harmed: Sequence[str]
 
 
-def _doubts(directory: StudyDirectory) -> _Doubts:
+def _warnings(directory: StudyDirectory) -> _Warnings:
     from linerate.study.judge import judged
 
     runs: Counter[str] = Counter(step.stamp or step.state for step in directory.steps)
     if not directory.measured:
-        return _Doubts(runs, [], ["nothing has been measured"], [])
+        return _Warnings(runs, [], ["nothing has been measured"], [])
     verdicts = judged(directory)
     unsteady = [
         f"{one.case}, {one.workload}: "
@@ -239,10 +239,10 @@ def _doubts(directory: StudyDirectory) -> _Doubts:
     ]
     harm = {step.directory: _harm(directory, step) for step in directory.measured.values()}
     harmed = {place: what for place, what in harm.items() if what}
-    doubts = [*verdicts.judgement.warnings, *verdicts.void]
-    doubts += [f"{line}: no run of it" for line in verdicts.missing]
-    doubts += [f"{place}: {what}" for place, what in harmed.items()]
-    return _Doubts(runs, unsteady, doubts, list(harmed))
+    warnings = [*verdicts.judgement.warnings, *verdicts.void]
+    warnings += [f"{line}: no run of it" for line in verdicts.missing]
+    warnings += [f"{place}: {what}" for place, what in harmed.items()]
+    return _Warnings(runs, unsteady, warnings, list(harmed))
 
 
 def _harm(directory: StudyDirectory, step: StepDone) -> str:

@@ -79,13 +79,13 @@ def resume(
     With --blocks also one that is complete: more blocks, where verdicts are undecided.
     """
     prepare(directory)
-    from linerate.study import StudyDirectory, lengthen
+    from linerate.study import StudyDirectory, extend
 
     opened = StudyDirectory.open(directory)
     if opened.state == "running":
         raise UserError(f"{directory} is being run by another process", "wait for it, or stop it")
     if blocks is not None:
-        opened = lengthen(directory, blocks)
+        opened = extend(directory, blocks)
     if opened.is_complete:
         _judge(opened, json=json)
         return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from linerate.host.catalogue import named
-from linerate.host.hand import Refusal
+from linerate.host.device_setting import Refusal
 from linerate.host.setting import Setting, UnavailableError, Value
 from linerate.host.windows.knob import PROFILE, Initiator, InterfaceValue, Lines, TcpSetting, WindowsKnob
 

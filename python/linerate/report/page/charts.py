@@ -51,8 +51,8 @@ def percentile_chart(points: Sequence[Point]) -> Spec:
         y=alt.Y("ms:Q").title("ms").scale(type="log", nice=False).axis(tickCount=5, format=_PLAIN),
         color=_colour(points, "of", _OP_COLOURS),
     )
-    solid = base.transform_filter("datum.honest").mark_line(strokeWidth=1.6, interpolate="step-after")
-    dashed = base.transform_filter("!datum.honest").mark_line(
+    solid = base.transform_filter("datum.reliable").mark_line(strokeWidth=1.6, interpolate="step-after")
+    dashed = base.transform_filter("!datum.reliable").mark_line(
         strokeWidth=1.2, strokeDash=[2, 3], opacity=0.7, interpolate="step-after"
     )
     return finished(alt.layer(solid, dashed))

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from linerate.analysis.paths import over_time
-from linerate.analysis.summary import HONEST_BEYOND, MIB, NS_PER_MS
+from linerate.analysis.summary import MIB, NS_PER_MS, RELIABLE_BEYOND
 from linerate.results import Histogram, RunDirectory
 from linerate.results.histogram import merged
 from linerate.results.sample import OPS
@@ -144,23 +144,23 @@ def paths_over_time(run: RunDirectory, step: str, points_max: int, paths_max: in
 def percentile_curve(histogram: Histogram, name: str, points_max: int) -> list[Point]:
     """The distribution on a nines axis.
 
-    `nines` 1 is p90, 2 is p99. `honest` while at least 100 values lie beyond.
+    `nines` 1 is p90, 2 is p99. `reliable` while at least 100 values lie beyond.
     """
     count = histogram.count
     end = math.log10(count) if count > 1 else 0.0
-    honest_end = math.log10(count / HONEST_BEYOND) if count > HONEST_BEYOND else 0.0
-    places = {end * number / points_max for number in range(1, points_max + 1)} | {honest_end}
+    reliable_end = math.log10(count / RELIABLE_BEYOND) if count > RELIABLE_BEYOND else 0.0
+    places = {end * number / points_max for number in range(1, points_max + 1)} | {reliable_end}
     points: list[Point] = [
         {
             "nines": round(x, 4),
             "ms": _rounded(histogram.quantile(1 - 10**-x) / NS_PER_MS),
             "of": name,
-            "honest": True,
+            "reliable": True,
         }
         for x in sorted(places)
     ]
-    beyond = [{**point, "honest": False} for point in points if point["nines"] >= round(honest_end, 4)]
-    return [point for point in points if point["nines"] <= round(honest_end, 4)] + beyond
+    beyond = [{**point, "reliable": False} for point in points if point["nines"] >= round(reliable_end, 4)]
+    return [point for point in points if point["nines"] <= round(reliable_end, 4)] + beyond
 
 
 def latency_bars(histograms: Sequence[tuple[str, Histogram]]) -> list[Point]:

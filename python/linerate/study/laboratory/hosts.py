@@ -27,7 +27,7 @@ from linerate.study.laboratory.measure import Run, measure, placed
 from linerate.study.laboratory.multipath import PREFIX
 from linerate.study.laboratory.places import owners, place, placed_volume, reached
 from linerate.study.laboratory.remote import RemoteSettings
-from linerate.study.laboratory.settings import hand_of
+from linerate.study.laboratory.settings import applied_by
 from linerate.study.model import RealHost, San, Settings, Study, Workload
 from linerate.volumes import Cleared, Consent, Look, written
 from linerate.workload import RunSpec
@@ -40,8 +40,8 @@ JOURNAL = "settings.jsonl"
 T = TypeVar("T")
 
 
-class _Hands(Protocol):
-    """Holds the settings of one host."""
+class _HostApplier(Protocol):
+    """Applies the settings of one host."""
 
     def hold(self, settings: Settings) -> SetUp: ...
 
@@ -62,14 +62,14 @@ class HostLaboratory:
         with ExitStack() as stack:
             up = _Up(san.hosts)
             for host in san.hosts:
-                up.hands[host.name] = self._hands(host, stack)
-            up.all_do(lambda hands: hands.restore())
+                up.appliers[host.name] = self._applier(host, stack)
+            up.all_do(lambda applier: applier.restore())
             up.cluster = _cluster(san, stack)
             up.stack = stack.pop_all()
         self._up = up
         return {**up.facts(), "unproven": unproven(dict.fromkeys(name for case in cases for name in case))}
 
-    def _hands(self, host: RealHost, stack: ExitStack) -> _Hands:
+    def _applier(self, host: RealHost, stack: ExitStack) -> _HostApplier:
         target = HostTarget(host.name, host.devices)
         if host.is_here:
             journal = stack.enter_context(Journal(self._folder / JOURNAL))
@@ -140,14 +140,14 @@ class HostLaboratory:
     def restore(self) -> None:
         """See `Laboratory`. Raises HostError when a setting cannot be put back."""
         if self._up is not None:
-            self._up.all_do(lambda hands: hands.restore())
+            self._up.all_do(lambda applier: applier.restore())
 
     def close(self) -> None:
         """See `Laboratory`."""
         up, self._up = self._up, None
         if up is not None:
             try:
-                up.all_do(lambda hands: hands.restore())
+                up.all_do(lambda applier: applier.restore())
             finally:
                 up.stack.close()
 
@@ -160,25 +160,25 @@ class HostLaboratory:
 
 @dataclass(slots=True)
 class _Up:
-    """Hosts whose settings are in hand, and the workers on them."""
+    """Hosts that are open, with their settings and workers."""
 
     hosts: tuple[RealHost, ...]
-    hands: dict[str, _Hands] = field(default_factory=dict)
+    appliers: dict[str, _HostApplier] = field(default_factory=dict)
     cluster: Cluster | None = None
     stack: ExitStack = field(default_factory=ExitStack)
     settings: Settings = field(default_factory=dict)
     readback: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By host."""
 
-    def all_do(self, work: Callable[[_Hands], T]) -> dict[str, T]:
+    def all_do(self, work: Callable[[_HostApplier], T]) -> dict[str, T]:
         """On all hosts at once; every one comes to its end before the first error is raised."""
-        with ThreadPoolExecutor(len(self.hands)) as pool:
-            done = {name: pool.submit(work, hands) for name, hands in self.hands.items()}
+        with ThreadPoolExecutor(len(self.appliers)) as pool:
+            done = {name: pool.submit(work, applier) for name, applier in self.appliers.items()}
         return {name: one.result() for name, one in done.items()}
 
     def hold(self, settings: Settings) -> dict[str, SetUp]:
         """Makes these settings hold on every host; what became of it, by host."""
-        return self.all_do(lambda hands: hands.hold(settings))
+        return self.all_do(lambda applier: applier.hold(settings))
 
     def facts(self) -> Mapping[str, Any]:
         """What the hosts are, as their workers and holders say."""
@@ -194,7 +194,7 @@ class _Up:
                     "reached": reached(host),
                     "devices": ", ".join(host.devices),
                     "volumes": len(host.volumes),
-                    "kernel": _kernel(self.hands[host.name]),
+                    "kernel": _kernel(self.appliers[host.name]),
                     **{
                         key: value
                         for key, value in about.get(host.name, {}).items()
@@ -258,19 +258,19 @@ def _lacking(refused: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     }
 
 
-def _kernel(hands: _Hands) -> str:
-    return str(hands.facts["kernel"]) if isinstance(hands, RemoteSettings) else platform.release()
+def _kernel(applier: _HostApplier) -> str:
+    return str(applier.facts["kernel"]) if isinstance(applier, RemoteSettings) else platform.release()
 
 
 def _not_here(name: str) -> str:
     """Why a setting cannot be had on hosts that exist; empty: it can, for all that is known here."""
     if name == FAULTS or name.startswith(PREFIX):
         return "only a virtual SAN has the paths and faults that it needs"
-    if name not in catalogue() and hand_of(name) == "network":
+    if name not in catalogue() and applied_by(name) == "network":
         return "it is not a host's to change"
     return ""
 
 
 def _is_of_host(name: str) -> bool:
     """On a host that exists the catalogue's adapter settings are the adapter's own."""
-    return name in catalogue() and hand_of(name) != "load"
+    return name in catalogue() and applied_by(name) != "load"

@@ -1,4 +1,4 @@
-"""Whose hands a setting is in: the network's, the load's, or the host's; and what the first two make of it.
+"""Who applies a setting: the network, the load or the host; and what the first two make of it.
 
 The catalogue of `linerate.host` names what a host can set. A study may also turn what stands around the host, under
 names with a dot: `link.delay`, `switch.flow_control`, `array.raid_level`, `load.session`. On a virtual SAN the
@@ -36,7 +36,7 @@ from linerate.workload import RunSpec, StreamSpec
 from linerate.workload.spec import OpenArrival
 from linerate.workload.units import parse_size
 
-Hand = Literal["network", "load", "host"]
+Applier = Literal["network", "load", "host"]
 
 RING_FRAMES_MAX = 4096
 """What `max` means for the rings of a virtual adapter: the most that common 10 GbE adapters have."""
@@ -143,7 +143,7 @@ _LOAD = ("load.session", "load.volumes", "load.workers", "load.rate", "outstandi
 _ONLY_HERE = {name for name in (*_NETWORK, *_LOAD) if "." in name}
 
 
-def hand_of(name: str) -> Hand:
+def applied_by(name: str) -> Applier:
     """Who turns a setting on a virtual SAN. On hosts that exist, what the catalogue knows of adapters is the host's."""
     if name in _NETWORK:
         return "network"
@@ -159,11 +159,11 @@ def is_of_storage(name: str) -> bool:
 
 def is_of_load(name: str) -> bool:
     """Whether a setting is one of the load itself, and neither of its sessions nor of their paths."""
-    return hand_of(name) == "load" and name in _LOAD and name not in (*_BESIDE, *MULTIPATH)
+    return applied_by(name) == "load" and name in _LOAD and name not in (*_BESIDE, *MULTIPATH)
 
 
 def check_setting(name: str, value: SettingValue) -> None:
-    """Raises UserError for an unknown setting or a value that it cannot take, in whoever's hands it is."""
+    """Raises UserError for an unknown setting or a value that it cannot take."""
     if name in _NETWORK:
         _network_fields(name, value)
     elif name in MULTIPATH:
@@ -306,7 +306,7 @@ def loaded(spec: RunSpec, settings: Settings) -> RunSpec:
     run: dict[str, Any] = {}
     sessions: dict[str, SettingValue] = {}
     for name, value in settings.items():
-        if hand_of(name) != "load" or name in _BESIDE or name in MULTIPATH:
+        if applied_by(name) != "load" or name in _BESIDE or name in MULTIPATH:
             continue
         if name in catalogue():
             sessions[name] = named(name).parse(value)

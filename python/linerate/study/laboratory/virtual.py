@@ -19,17 +19,17 @@ from linerate.lab.sockets import ArrayWaits
 from linerate.run import VirtualSan, watch
 from linerate.san import Host, Link, Nic, Storage, Switch, Topology
 from linerate.study.laboratory.base import Measured, SetUp
+from linerate.study.laboratory.fault_timeline import FaultTimeline
 from linerate.study.laboratory.faults import faults_of
-from linerate.study.laboratory.filling import fill
 from linerate.study.laboratory.measure import Placed, Run, measure
 from linerate.study.laboratory.modelled import ModelledSan
 from linerate.study.laboratory.multipath import path_specs, paths_of
-from linerate.study.laboratory.playing import FaultsOfRun
+from linerate.study.laboratory.precondition import precondition
 from linerate.study.laboratory.settings import (
     REPLICATION,
+    applied_by,
     beyond_kernel_settings,
     changed_topology,
-    hand_of,
     has_lan,
     network_values,
     replicates,
@@ -62,7 +62,7 @@ class VirtualLaboratory:
         needs = {name for case in every for name in beyond_kernel_settings(san.topology, case)}
         up = self._up = _Up(san, san.topology, needs, self._folder / JOURNAL)
         # What the network is told, it does: the lab is that network.
-        others = {name for case in every for name in case if hand_of(name) != "network"}
+        others = {name for case in every for name in case if applied_by(name) != "network"}
         return {**up.facts(), "unproven": unproven(sorted(others))}
 
     def apply(self, settings: Settings) -> SetUp:
@@ -99,7 +99,7 @@ class _Up:
         self._as_built = topology
         self._now = _elements(topology)
         self._settings: Settings = {}
-        self._filled: Mapping[str, Storage] = {}
+        self._preconditioned: Mapping[str, Storage] = {}
         with ExitStack() as stack:
             fabric = topology.fabric if san.fabric == "auto" else san.fabric
             asked = sorted(needs) if fabric == "auto" else ()  # a fabric that was named stays; it may refuse
@@ -128,8 +128,10 @@ class _Up:
         """Moves the lab from the last case to this one."""
         refused = self._unfit(settings)
         wanted = {name: value for name, value in settings.items() if name not in refused}
-        refused |= self._move({name: value for name, value in wanted.items() if hand_of(name) == "network"})
-        mine = {name: value for name, value in wanted.items() if hand_of(name) == "host"}
+        refused |= self._move(
+            {name: value for name, value in wanted.items() if applied_by(name) == "network"}
+        )
+        mine = {name: value for name, value in wanted.items() if applied_by(name) == "host"}
         readback: dict[str, SettingValue | None] = {}
         for host in self._hosts:
             done = host.hold(mine)
@@ -154,7 +156,7 @@ class _Up:
         streams = [stream for stream in self._as_built.lan if stream.name in flow]
         arrays = tuple(array.name for array in self._as_built.arrays)
         faults = faults_of(self._settings)
-        self._fill()
+        self._precondition()
         with ExitStack() as beside:
             copies = beside.enter_context(Replication(self._lab)) if replicates(self._settings) else None
             traffic = beside.enter_context(LanTraffic(self._lab, streams))
@@ -173,20 +175,20 @@ class _Up:
                         name: value for one in counted for name, value in one.counters().items()
                     },
                     line_rates=self._line_rates(),
-                    beside=FaultsOfRun(self._lab, faults, workload) if faults else None,
+                    beside=FaultTimeline(self._lab, faults, workload) if faults else None,
                     arrays=watch(self._lab.array_reports) if self._has_disks else None,
                 )
             )
 
-    def _fill(self) -> None:
+    def _precondition(self) -> None:
         """Writes volumes of pools full where disks are new."""
         storages = {array.name: self._now.get(("storage", array.name)) for array in self._as_built.arrays}
         pools = {
             name: one for name, one in storages.items() if isinstance(one, Storage) and one.backing == "pool"
         }
-        if pools != self._filled:
-            fill({place.url: place for place in self._volumes(tuple(pools))}.values())
-            self._filled = pools
+        if pools != self._preconditioned:
+            precondition({place.url: place for place in self._volumes(tuple(pools))}.values())
+            self._preconditioned = pools
 
     @property
     def _has_disks(self) -> bool:

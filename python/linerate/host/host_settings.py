@@ -1,4 +1,4 @@
-"""The settings of one host, as far as they can be had, from one set of values to the next."""
+"""Holds settings of one host, and moves it from one set of values to the next."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Settings = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """What became of the settings that were asked for."""
+    """The result for the settings that were asked for."""
 
     readback: Mapping[str, Value | None]
-    """As they stand, read again after they were written; None where a value cannot be read."""
+    """Values as read back after they were written; None where a value cannot be read."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Setting -> why it cannot be had here. The others hold."""
+    """Setting -> why this host refused it. The others are in force."""
 
 
 class HostSettings:
-    """What has been changed on a host. The journal knows what to put back, this only what holds now."""
+    """Settings in force on a host. The journal has the values to put back; this object has the values of now."""
 
     def __init__(self, target: HostTarget, journal: Journal) -> None:
         self._target = target
@@ -35,10 +35,10 @@ class HostSettings:
         self._done = SetUp({})
 
     def hold(self, settings: Settings) -> SetUp:
-        """Makes exactly these settings hold; what cannot be had is refused.
+        """Puts exactly these settings in force; those that the host cannot have are refused.
 
-        Cases mostly differ in one setting: only what differs is written, for some adapters lose their link at every
-        change. Raises HostError when what is no longer asked for cannot be put back.
+        Only values that differ are written: cases mostly differ in one setting, and some adapters lose their link
+        at every change. Raises HostError when a setting that is no longer asked for cannot be put back.
         """
         if self._asked.keys() - settings.keys():
             self.restore()
@@ -81,7 +81,7 @@ class HostSettings:
 
 
 def _set(target: HostTarget, settings: Settings, journal: Journal) -> SetUp:
-    """Sets what can be had. `apply` takes all or none, so what it refuses is left out and the rest tried again."""
+    """Sets all settings that the host accepts. `apply` takes all or none, so refused ones are left out."""
     refused: dict[str, str] = {}
     left = dict(settings)
     while left:

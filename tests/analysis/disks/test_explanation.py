@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from linerate.analysis.verdict import Attribution, Effect, Judgement, judge_claims, shipped_claims
-from linerate.analysis.verdict.because import disks_apart, hidden_by_network
+from linerate.analysis.verdict.explanation import disks_apart, hidden_by_network
 
 PARITY = {
     "iops": 1000.0, "disk_iops": 1980.0, "disk_ios_per_io": 1.98, "disk_service_ms": 6.0, "disk_queue": 3.25,

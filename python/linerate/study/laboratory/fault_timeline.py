@@ -1,4 +1,4 @@
-"""Faults that befall a run on a virtual SAN, at instants of the run's clock."""
+"""The faults of a run on a virtual SAN, timed by the run's clock."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from linerate.san import Fault
 from linerate.study.model import Workload
 
 
-class FaultsOfRun:
-    """Carries the faults of a case out while its run goes on; see `linerate.run.Beside`.
+class FaultTimeline:
+    """Injects the faults of a case during its run; see `linerate.run.Beside`.
 
     They happen on a thread of their own, so that neither the load nor its intervals wait for the lab.
     """

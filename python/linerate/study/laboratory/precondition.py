@@ -1,6 +1,6 @@
-"""Writes thin volumes full, once, before anything is measured on them.
+"""Preconditions thin volumes: writes them full once, before anything is measured on them.
 
-What was never written to a thin volume lies nowhere: reading it takes no disk's time, and there is nothing to copy.
+A block that was never written has no place on a disk. Reading it takes no disk time, and there is nothing to copy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OUTSTANDING = 8
 TIME_S_MAX = 3600.0
 
 
-def fill(volumes: Collection[Placed]) -> None:
+def precondition(volumes: Collection[Placed]) -> None:
     """Fills volumes of a virtual SAN. Raises the LinerateError that kept it from being done, or KeyboardInterrupt."""
     spec = _spec(volumes)
     san = VirtualSan()
@@ -40,9 +40,9 @@ def fill(volumes: Collection[Placed]) -> None:
 
 def _spec(volumes: Collection[Placed]) -> RunSpec:
     """Sequential writes over all of them, to their ends."""
-    names = tuple(f"fill{number}" for number in range(len(volumes)))
+    names = tuple(f"precondition{number}" for number in range(len(volumes)))
     return RunSpec(
-        name="fill",
+        name="precondition",
         warmup_s=0.0,
         elapsed_s=TIME_S_MAX,
         interval_s=1.0,
@@ -58,7 +58,7 @@ def _spec(volumes: Collection[Placed]) -> RunSpec:
         ),
         streams=(
             StreamSpec(
-                name="fill",
+                name="precondition",
                 volumes=names,
                 sizes=SizeMix.one(TRANSFER_BYTES),
                 read_percent=0.0,

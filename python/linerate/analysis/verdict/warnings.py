@@ -13,14 +13,14 @@ STRAY_SHARE_MAX = 0.2
 _SHUFFLE_FROM_BLOCKS = 4
 
 
-def doubts_about(
+def warnings_about(
     tables: Sequence[Table],
     baseline: str,
     effects: Sequence[Effect],
     floors: Sequence[NoiseFloor],
     drifts: Sequence[Drift],
 ) -> Iterator[str]:
-    """Every doubt about the judgement; `tables` are those of the primary metrics."""
+    """Every warning about the judgement; `tables` are those of the primary metrics."""
     yield from _few_blocks([effect for effect in effects if effect.primary])
     yield from _noise(tables, floors)
     for item in drifts:

@@ -1,4 +1,4 @@
-"""Lengthens a study by blocks: what an undecided verdict asks for."""
+"""Extends a study by blocks, where verdicts are undecided."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linerate.study.directory import JOURNAL, StudyDirectory
 from linerate.study.journal import BlocksAdded, Journal
 
 
-def lengthen(path: Path, blocks: int) -> StudyDirectory:
+def extend(path: Path, blocks: int) -> StudyDirectory:
     """Asks for `blocks` blocks in all. The plan of those that were run stays as it was: blocks are drawn one by one.
 
     Raises UserError when so many were measured already, or while another process runs the study.

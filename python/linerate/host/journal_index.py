@@ -1,8 +1,7 @@
-"""Where journals lie whose changes were not put back, so that `linerate host restore` finds them after a
-crash.
+"""The index of journals with open changes, so that `linerate host restore` finds them after a crash.
 
-A link in the user's state folder leads to each. They are a convenience: a journal can always be named by its
-path, so what cannot be written here is left out.
+Each journal has a symbolic link in the user's state folder. The links are a convenience, because a journal can
+also be named by its path; errors while writing them are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 
 
 def state_folder() -> Path:
-    """Where this user's programs keep what outlives them (XDG)."""
+    r"""The folder for state of this user's programs \(XDG\)."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "linerate"
 
@@ -26,16 +25,16 @@ def default_journal() -> Path:
 
 def remember(journal: Path) -> None:
     """Notes a journal that holds changes of this host."""
-    place = _place(journal)
+    link = _link_of(journal)
     with contextlib.suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(journal.absolute())
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(journal.absolute())
 
 
 def forget(journal: Path) -> None:
     """Everything in the journal was put back."""
     with contextlib.suppress(OSError):
-        _place(journal).unlink(missing_ok=True)
+        _link_of(journal).unlink(missing_ok=True)
 
 
 def known_journals() -> list[Path]:
@@ -44,6 +43,6 @@ def known_journals() -> list[Path]:
     return [link.readlink() for link in links if link.is_symlink() and link.exists()]
 
 
-def _place(journal: Path) -> Path:
+def _link_of(journal: Path) -> Path:
     name = hashlib.sha256(os.fsencode(journal.absolute())).hexdigest()[:16]
     return state_folder() / "open" / name

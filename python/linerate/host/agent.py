@@ -1,4 +1,4 @@
-"""Settings of this host, held for a program elsewhere (a study): a JSON line asks, a line answers.
+"""The agent of a study on another host: it holds settings of this host. Requests and answers are JSON lines.
 
     {"id": 1, "open": {"name": "stor1", "devices": ["eth2"]}}
     {"id": 1, "linerate": "0.4.0", "kernel": "6.12.9"}
@@ -7,8 +7,7 @@
     {"id": 3, "restore": true}
     {"id": 3, "error": {"blame": "host", "message": "could not be put back: ...", "hint": "..."}}
 
-Everything is put back when the input ends, however that comes, and by `linerate host restore` on this host if this
-process is killed.
+Everything is put back when the input ends. After a kill, `linerate host restore` on this host puts it back.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from typing import Any, TextIO
 
 from linerate import _core
 from linerate.errors import LinerateError, UserError
-from linerate.host.held import HostSettings
+from linerate.host.host_settings import HostSettings
 from linerate.host.journal import Journal
-from linerate.host.known import state_folder
+from linerate.host.journal_index import state_folder
 from linerate.host.namespace import namespace_cookie
 from linerate.host.target import HostTarget
 from linerate.interrupt import ENDING
@@ -38,27 +37,27 @@ def serve(asked: Iterable[str] | None = None, answered: TextIO | None = None) ->
     """
     for number in ENDING:
         signal.signal(number, signal.default_int_handler)
-    held = _Held()
+    agent = _Agent()
     out = sys.stdout if answered is None else answered
     try:
         for line in sys.stdin if asked is None else asked:
-            out.write(json.dumps(held.answer(line)) + "\n")
+            out.write(json.dumps(agent.answer(line)) + "\n")
             out.flush()
     except (KeyboardInterrupt, BrokenPipeError):
-        pass  # the other end has gone, which is what the end of the input says
+        pass  # the other end has gone: the same as the end of the input
     finally:
         for number in ENDING:
             signal.signal(number, signal.SIG_IGN)
-        held.close()
+        agent.close()
 
 
 def journal_path() -> Path:
-    """Of what is held in this network namespace: each has its own, for they may share a home."""
+    """The journal of this network namespace. Each namespace has its own, because they may share a home directory."""
     return state_folder() / f"held-{namespace_cookie() or HostTarget('here').identity()[1]}.jsonl"
 
 
-class _Held:
-    """What was opened, if anything was."""
+class _Agent:
+    """The settings that were opened, if any."""
 
     def __init__(self) -> None:
         self._journal: Journal | None = None
@@ -72,8 +71,8 @@ class _Held:
             number = request["id"]
             return {"id": number, **self._done(request)}
         except LinerateError as error:
-            told = {"blame": error.blame, "message": error.message, "hint": error.hint}
-            return {"id": number, "error": told}
+            report = {"blame": error.blame, "message": error.message, "hint": error.hint}
+            return {"id": number, "error": report}
 
     def _done(self, request: dict[str, Any]) -> dict[str, Any]:
         match request:
@@ -85,10 +84,10 @@ class _Held:
             case {"restore": True} if self._settings is not None:
                 self._settings.restore()
                 return {}
-        raise UserError("no request, or not now", "open comes first and once, then hold and restore")
+        raise UserError("no request, or out of order", "open comes first and once, then hold and restore")
 
     def _open(self, target: HostTarget) -> dict[str, Any]:
-        """What an earlier process was killed over is put back first."""
+        """Changes of an earlier process that was killed are put back first."""
         self._journal = Journal(journal_path())
         self._settings = HostSettings(target, self._journal)
         self._settings.restore()

@@ -1,4 +1,4 @@
-"""A setting on a device, and the hand at its knob."""
+"""A setting on a device, with the kernel interface that reads and writes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A setting that could not be had on a device (empty: on the host), and why."""
+    """A setting that a device does not have or does not accept (empty: on the host), and why."""
 
     setting: str
     device: str
@@ -29,8 +29,8 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
-    """A setting on a device, in reach of its knob. Every method raises UnavailableError where there is none."""
+class DeviceSetting:
+    """A setting on a device. Every method raises UnavailableError if the device does not have it."""
 
     setting: Setting
     device: str
@@ -53,7 +53,7 @@ class Hand:
         return self._knob.most(self.kernel, self.device)
 
     def write(self, value: Value) -> None:
-        """Turns it."""
+        """Writes the value."""
         self._knob.write(self.kernel, self.device, value)
 
     def restore(self, state: State) -> None:
@@ -66,11 +66,13 @@ class Hand:
         return Refusal(self.setting.name, self.device, reason)
 
 
-def hands(settings: Sequence[Setting], target: HostTarget, kernel: Kernel) -> Iterator[Hand]:
+def device_settings(
+    settings: Sequence[Setting], target: HostTarget, kernel: Kernel
+) -> Iterator[DeviceSetting]:
     """Each setting, on each of the target's devices if it is a port's."""
     for setting in settings:
         for device in target.devices if setting.scope == "port" else ("",):
-            yield Hand(setting, device, kernel)
+            yield DeviceSetting(setting, device, kernel)
 
 
 @contextmanager
