@@ -24,6 +24,9 @@ __all__ = [
     "__version__",
     "discover",
     "host_probe",
+    "limits",
+    "raid_level_fault",
+    "schemas",
     "volume_ends",
 ]
 
@@ -383,3 +386,15 @@ def volume_ends(spec_json: str, /) -> list[_Ends]:
 
 def host_probe() -> dict[str, Any]:
     """What this host gives: drivers, allowed CPUs, TSC frequency."""
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """JSON Schemas of the texts that the data plane reads, by name: run, array, fabric, ..."""
+
+def limits() -> dict[str, Any]:
+    """Limits that configurations share: `raid_levels`, `parity_levels`, `chunk_bytes` (least, most), `drives`."""
+
+def raid_level_fault(level: str, disks: int, groups: int, spares: int) -> str | None:
+    """Why a RAID set of so many disks and spares cannot have this level; None if it can.
+
+    `groups` counts for RAID 50 and 60. Raises UserError for a level that does not exist.
+    """

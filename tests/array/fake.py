@@ -81,7 +81,7 @@ class PretendArray:
         ]
         used = sum(volume["used_bytes"] for volume in self.volumes.values())
         promised = sum(volume["size_bytes"] for volume in self.volumes.values())
-        pool = {"name": "p0", "size_bytes": 24 << 30, "used_bytes": used, "promised_bytes": promised}
+        pool = {"name": "p0", "size_bytes": 24 << 30, "used_bytes": used, "provisioned_bytes": promised}
         pool |= {"warning": used > 0.8 * (24 << 30)}
         storage = {"disks": disks, "raid_sets": sets, "pools": [pool]}
         return {"by_session": [], "storage": storage | {"volumes": list(self.volumes.values())}}

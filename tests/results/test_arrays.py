@@ -29,7 +29,7 @@ def report(writes: int, *, done: float | None = None) -> dict[str, Any]:
             }
         ],
         "pools": [
-            {"name": "p0", "size_bytes": 3 << 30, "used_bytes": 2 << 30, "promised_bytes": 9 << 30, "warning": True}
+            {"name": "p0", "size_bytes": 3 << 30, "used_bytes": 2 << 30, "provisioned_bytes": 9 << 30, "warning": True}
         ],
         "volumes": [
             {
@@ -66,7 +66,7 @@ def test_an_intervals_counts_are_differences_and_its_state_is_that_at_its_end() 
     assert (disk.state, disk.size_bytes) == ("online", 1 << 30)
     assert (raid_set.kind, raid_set.read_modify_writes) == ("raid5", 30)
     assert (raid_set.task, raid_set.done) == ("initialise", 0.25)
-    assert (pool.used_bytes, pool.promised_bytes, pool.warning) == (2 << 30, 9 << 30, True)
+    assert (pool.used_bytes, pool.provisioned_bytes, pool.warning) == (2 << 30, 9 << 30, True)
     assert (volume.part, volume.member_of, volume.used_bytes) == ("volume", "p0", 1 << 20)
     assert [row.writes for row in watch.rows()] == [0, 0, 0, 0]
 

@@ -114,5 +114,5 @@ def array_rows(load: Disks, index: int) -> Iterator[ArrayRow]:
         seconds=1.0,
         size_bytes=40 * GIB,
         used_bytes=round(40 * load.used) * GIB,
-        promised_bytes=60 * GIB,
+        provisioned_bytes=60 * GIB,
     )

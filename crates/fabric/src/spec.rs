@@ -7,6 +7,7 @@
 mod change;
 
 use linerate_link::{ConfigError, FRAME_BYTES_MAX, NicConfig, PRIORITIES, SwitchConfig, WireConfig};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use thiserror::Error;
@@ -19,7 +20,7 @@ pub const SPEC_VERSION: u32 = 1;
 pub const LINKS_MAX: u32 = 16;
 
 /// A whole network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FabricSpec {
     /// Always [`SPEC_VERSION`].
@@ -37,7 +38,7 @@ pub struct FabricSpec {
 }
 
 /// A switch and its name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NamedSwitch {
     /// Unique among the switches.
@@ -48,7 +49,7 @@ pub struct NamedSwitch {
 }
 
 /// A physical NIC port and its cable to a switch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortSpec {
     /// Unique among ports and trunks, for example `h1.p0`.
@@ -72,7 +73,7 @@ pub struct PortSpec {
 }
 
 /// A TAP interface in a network namespace.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceSpec {
     /// Path of the namespace, for example `/proc/4711/fd/5`; none = the namespace of the fabric's process.
@@ -105,7 +106,7 @@ pub struct InterfaceSpec {
 }
 
 /// A cable between two switches.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrunkSpec {
     /// Unique among ports and trunks.

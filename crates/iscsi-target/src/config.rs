@@ -7,14 +7,15 @@ use linerate_io::Preference;
 use linerate_iscsi_proto::chap::Algorithm;
 use linerate_scsi::AccessState;
 use linerate_storage::controller::StorageConfig;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor, value::MapAccessDeserializer},
 };
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 /// An array: where it listens, how it runs, what peers may cost, and what it serves.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayConfig {
     /// Name in messages, and the seed of the volumes' identifiers.
@@ -62,7 +63,7 @@ pub struct PortalConfig {
 }
 
 /// The object form of [`PortalConfig`].
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PortalObject {
     address: Option<String>,
@@ -71,6 +72,17 @@ struct PortalObject {
     port: u16,
     #[serde(default = "default_group")]
     group: u16,
+}
+
+impl JsonSchema for PortalConfig {
+    fn schema_name() -> Cow<'static, str> {
+        "PortalConfig".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let object = generator.subschema_for::<PortalObject>();
+        json_schema!({ "anyOf": [{ "type": "string" }, object] })
+    }
 }
 
 impl<'de> Deserialize<'de> for PortalConfig {
@@ -105,7 +117,7 @@ impl PortalConfig {
 }
 
 /// What is said about one portal group.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct PortalGroupConfig {
     /// Its tag.
@@ -116,7 +128,7 @@ pub struct PortalGroupConfig {
 }
 
 /// Asymmetric access state of a port group (SPC-4 5.15.2).
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum AluaState {
     /// The best way.
@@ -145,7 +157,7 @@ impl From<AluaState> for AccessState {
 }
 
 /// What to change about an array that runs, see [`crate::Array::change`].
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayChange {
     /// New states of portal groups; a later entry outweighs an earlier one.
@@ -153,7 +165,7 @@ pub struct ArrayChange {
 }
 
 /// See [`ArrayChange::alua`].
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AluaChange {
     /// Tag of the portal group.
@@ -169,7 +181,7 @@ pub struct AluaChange {
 }
 
 /// See [`ArrayConfig::driver`].
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverName {
     /// Whichever suits this system.
@@ -192,7 +204,7 @@ impl From<DriverName> for Preference {
 }
 
 /// How a worker waits for work.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitMode {
     /// Sleep until something happens.
@@ -203,7 +215,7 @@ pub enum WaitMode {
 }
 
 /// What peers may cost.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Sessions over all targets.
@@ -269,7 +281,7 @@ impl Default for Limits {
 }
 
 /// One iSCSI target.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TargetConfig {
     /// Its iSCSI name.
@@ -292,7 +304,7 @@ pub struct TargetConfig {
 }
 
 /// CHAP of one target. `Debug` does not show the secrets.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChapSettings {
     /// `"sha3-256"`, `"sha256"`, `"sha1"` and `"md5"`: the first one that the initiator has, too, is used.
@@ -318,7 +330,7 @@ impl fmt::Debug for ChapSettings {
 }
 
 /// One logical unit and where its bytes lie.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeConfig {
     /// Logical unit number.
@@ -361,7 +373,7 @@ pub struct VolumeConfig {
 }
 
 /// See [`VolumeConfig::kind`].
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeKind {
     /// Gone when the array stops.

@@ -3,6 +3,7 @@
 //! The types are also the JSON form of the fabric's specification; unknown keys are refused and absent keys take the values
 //! shown at their field. Bounds are checked by [`check`](WireConfig::check), which names the key.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -19,7 +20,7 @@ const BUFFER_BYTES_MAX: u64 = 1 << 34;
 const RING_FRAMES_MAX: u32 = 1 << 20;
 
 /// A cable: both directions have the same figures.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WireConfig {
     /// Line rate of each direction, preamble and gap included: 10^9 carries 81,274 full frames of 1,514 bytes per second.
@@ -39,7 +40,7 @@ pub struct WireConfig {
 }
 
 /// One link of a cable, beside what all its links have in common ([`WireConfig`]).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkConfig {
     /// Whether it is plugged in. It carries frames if the whole cable is, too. true.
@@ -51,7 +52,7 @@ pub struct LinkConfig {
 }
 
 /// What one direction of a link does to frames while both of its ends take it for sound.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultConfig {
     /// Probability that a frame is lost, beside the wire's own; 1 = nothing gets through. 0.
@@ -61,7 +62,7 @@ pub struct FaultConfig {
 }
 
 /// A network interface card: one physical port of a host or an array.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NicConfig {
     /// Frames that wait to be sent, per interface; a full ring holds the host back, it drops nothing. 512.
@@ -83,7 +84,7 @@ pub struct NicConfig {
 }
 
 /// A switch: store and forward, drop-tail queues per egress port and priority, memory shared by all ports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SwitchConfig {
     /// Whether it has power; without, all its links are down. true.
@@ -113,7 +114,7 @@ pub struct SwitchConfig {
 }
 
 /// How a switch slows its senders down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowControl {
     /// It drops.
@@ -126,7 +127,7 @@ pub enum FlowControl {
 }
 
 /// How a sender chooses among priorities that have something to send.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Schedule {
     /// The rule. strict.
@@ -136,7 +137,7 @@ pub struct Schedule {
 }
 
 /// See [`Schedule::kind`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleKind {
     /// The highest priority first.

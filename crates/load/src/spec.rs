@@ -5,6 +5,7 @@
 
 mod check;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use check::SpecError;
@@ -13,7 +14,7 @@ pub use check::SpecError;
 pub const SPEC_VERSION: u32 = 1;
 
 /// One run: volumes, the streams of I/O over them, and for how long.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
     /// Always [`SPEC_VERSION`].
@@ -63,7 +64,7 @@ pub struct RunSpec {
 }
 
 /// Which driver the workers use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverChoice {
     /// `io_uring` where it works, else epoll.
@@ -76,7 +77,7 @@ pub enum DriverChoice {
 }
 
 /// How a worker waits for completions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitMode {
     /// Sleeps in the kernel.
@@ -87,7 +88,7 @@ pub enum WaitMode {
 }
 
 /// Whether written data carry a stamp that reads check.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VerifyMode {
     /// Data are not looked at.
@@ -98,7 +99,7 @@ pub enum VerifyMode {
 }
 
 /// One volume under load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeSpec {
     /// The name streams and results use.
@@ -144,12 +145,15 @@ pub struct VolumeSpec {
     pub session: SessionUse,
     /// iSCSI: what to offer at login and how to treat the socket.
     #[serde(default)]
+    #[schemars(with = "linerate_iscsi_initiator::SessionOptions")]
     pub iscsi: SessionOptions,
     /// iSCSI: the ways to the volume; none = one, by the URL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<linerate_iscsi_initiator::PathSpec>")]
     pub paths: Vec<PathOptions>,
     /// iSCSI: how several paths are used.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    #[schemars(with = "linerate_iscsi_initiator::MultipathOptions")]
     pub multipath: MultipathOptions,
 }
 
@@ -163,7 +167,7 @@ pub type PathOptions = serde_json::Map<String, serde_json::Value>;
 pub type MultipathOptions = serde_json::Map<String, serde_json::Value>;
 
 /// A secret: it goes in with the specification and never comes out, neither by `Debug` nor by serialisation.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Secret(String);
 
@@ -193,7 +197,7 @@ impl Serialize for Secret {
 }
 
 /// Sessions per target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionUse {
     /// One session per volume.
@@ -204,7 +208,7 @@ pub enum SessionUse {
 }
 
 /// A stream: one kind of I/O over some volumes (vdbench's WD).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StreamSpec {
     /// The name results use.
@@ -258,7 +262,7 @@ pub struct StreamSpec {
 }
 
 /// I/O sizes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SizeSpec {
     /// `[bytes, percent]` pairs; the percentages add up to 100.
@@ -278,7 +282,7 @@ pub enum SizeSpec {
 }
 
 /// How far a stride skips, evenly distributed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StrideSpec {
     /// At least.
@@ -288,7 +292,7 @@ pub struct StrideSpec {
 }
 
 /// Part of a volume. An `end` beyond the volume's end goes on at its start.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RangeSpec {
     /// What `start` and `end` count.
@@ -300,7 +304,7 @@ pub struct RangeSpec {
 }
 
 /// Unit of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RangeUnit {
     /// Percent of the volume.
@@ -310,7 +314,7 @@ pub enum RangeUnit {
 }
 
 /// The hit area: a part so small that it stays in the array's cache.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HitAreaSpec {
     /// Size of the area, from the start of the stream's range.
@@ -322,7 +326,7 @@ pub struct HitAreaSpec {
 }
 
 /// How the shares of streams are kept (the `share_percent` of closed-loop streams).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShareMode {
     /// Not at all: a free slot takes the next of its volume's streams in turn (vdbench's uncontrolled maximum).
@@ -336,7 +340,7 @@ pub enum ShareMode {
 }
 
 /// When I/Os start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ArrivalSpec {
     /// Closed loop: a slot starts its next I/O when the last one has completed.
@@ -352,7 +356,7 @@ pub enum ArrivalSpec {
 }
 
 /// Distribution of the time between two arrivals of one stream on one volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalProcess {
     /// Always the mean.
@@ -364,7 +368,7 @@ pub enum ArrivalProcess {
 }
 
 /// What ends a run before its time. Counted from the end of the warm-up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsSpec {
     /// Bytes moved.

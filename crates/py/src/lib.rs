@@ -15,6 +15,7 @@ mod histogram;
 mod interval;
 mod log;
 mod run;
+mod schemas;
 mod tools;
 mod wait;
 
@@ -37,6 +38,8 @@ mod _core {
     use super::log::Log;
     #[pymodule_export]
     use super::run::{Armed, Run, Summary};
+    #[pymodule_export]
+    use super::schemas::{limits, raid_level_fault, schemas};
     #[pymodule_export]
     use super::tools::{discover, host_probe, volume_ends};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};

@@ -4,7 +4,8 @@
 use linerate_io::{Driver, Preference, open_driver, with_driver};
 use linerate_storage::{
     Host,
-    controller::{Command, Controller, DiskState, RaidSetState, StorageConfig, StorageStatus},
+    controller::{Command, Controller, DiskState, StorageConfig, StorageStatus},
+    raid::RaidState,
 };
 use serde_json::{Value, json};
 use std::{path::Path, rc::Rc};
@@ -51,7 +52,7 @@ fn replace<D: Driver>(host: &mut Host<D>) -> tempfile::TempDir {
     let new = disk(folder.path(), "d2", "2.img");
     let command = json!({"verb": "replace_disk", "disk": "d1", "new": new});
     let status = with(host, config(folder.path(), [("d0", "0.img"), ("d1", "1.img")]), Some(command));
-    assert_eq!(status.raid_sets[0].state, RaidSetState::Optimal);
+    assert_eq!(status.raid_sets[0].state, RaidState::Optimal);
     folder
 }
 
@@ -59,14 +60,14 @@ fn replaced<D: Driver>(mut host: Host<D>) {
     // With the new disk's path, whatever its name, the set is whole.
     let folder = replace(&mut host);
     let status = with(&mut host, config(folder.path(), [("other", "2.img"), ("d0", "0.img")]), None);
-    assert_eq!(status.raid_sets[0].state, RaidSetState::Optimal);
+    assert_eq!(status.raid_sets[0].state, RaidState::Optimal);
     let expected = [("other", DiskState::Online, Some("r0")), ("d0", DiskState::Online, Some("r0"))];
     assert_eq!(states(&status), expected);
 
     // While the configuration names the disk that went, the set serves without the one that came, and says which.
     let folder = replace(&mut host);
     let status = with(&mut host, config(folder.path(), [("d0", "0.img"), ("d1", "1.img")]), None);
-    assert_eq!(status.raid_sets[0].state, RaidSetState::Degraded);
+    assert_eq!(status.raid_sets[0].state, RaidState::Degraded);
     let expected = [
         ("d0", DiskState::Online, Some("r0")),
         ("d1", DiskState::Out, Some("r0")),

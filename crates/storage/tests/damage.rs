@@ -5,9 +5,9 @@ use linerate_io::{Preference, open_driver, with_driver};
 use linerate_storage::{
     Host,
     controller::{
-        Controller, DiskState, Inspection, RaidSetState, Severity, StorageConfig, StorageError,
-        StorageStatus, inspect,
+        Controller, DiskState, Inspection, Severity, StorageConfig, StorageError, StorageStatus, inspect,
     },
+    raid::RaidState,
 };
 use serde_json::{Value, json};
 use std::{
@@ -175,7 +175,7 @@ impl Lab {
     }
 }
 
-fn state(lab: &Lab) -> RaidSetState {
+fn state(lab: &Lab) -> RaidState {
     lab.open().unwrap().raid_sets[0].state
 }
 
@@ -200,7 +200,7 @@ fn one_superblock_of_two_is_enough() {
     lab.spoil(1, &[one.unwrap()], None);
     let found = lab.inspect();
     assert!(found.findings[0].text.contains("one of its two superblocks is damaged"), "{:?}", found.findings);
-    assert_eq!(state(&lab), RaidSetState::Optimal);
+    assert_eq!(state(&lab), RaidState::Optimal);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn exchanged_files_are_found_by_what_they_hold() {
     let found = lab.inspect();
     assert!(found.findings.iter().all(|finding| finding.severity == Severity::Note), "{:?}", found.findings);
     assert!(found.findings[0].text.contains("holds what disk d2 held before"), "{:?}", found.findings);
-    assert_eq!(state(&lab), RaidSetState::Optimal);
+    assert_eq!(state(&lab), RaidState::Optimal);
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn disks_that_were_left_behind_are_refused() {
     let aside = lab.dir.path().join("aside");
     fs::rename(lab.path(1), &aside).unwrap();
     let status = lab.open().unwrap();
-    assert_eq!(status.raid_sets[0].state, RaidSetState::Degraded);
+    assert_eq!(status.raid_sets[0].state, RaidState::Degraded);
     lab.remember(&status);
     fs::rename(aside, lab.path(1)).unwrap();
     fs::remove_file(lab.path(0)).unwrap();

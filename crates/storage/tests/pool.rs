@@ -221,11 +221,11 @@ fn promises_end_at_the_ratio() {
         let limit = pool.status().size_bytes * 3 / 2;
         pool.create_volume("v0", limit - PAGE).await.unwrap();
         let error = pool.create_volume("v1", 2 * PAGE).await.unwrap_err();
-        assert_eq!(error, PoolError::Overcommitted { promised_bytes: limit + PAGE, limit_bytes: limit });
+        assert_eq!(error, PoolError::Overcommitted { provisioned_bytes: limit + PAGE, limit_bytes: limit });
         let error = pool.resize("v0", limit + 512).await.unwrap_err();
-        assert_eq!(error, PoolError::Overcommitted { promised_bytes: limit + 512, limit_bytes: limit });
+        assert_eq!(error, PoolError::Overcommitted { provisioned_bytes: limit + 512, limit_bytes: limit });
         pool.resize("v0", limit).await.unwrap();
-        assert_eq!(pool.status().promised_bytes, limit);
+        assert_eq!(pool.status().provisioned_bytes, limit);
     });
 }
 

@@ -19,7 +19,7 @@ from linerate.results.sample import ArrayPart
 _WITHOUT_PARITY = ("raid0", "raid1", "raid10")
 _KEY = ("array", "part", "name")
 _NOW = (
-    "member_of", "kind", "state", "size_bytes", "used_bytes", "promised_bytes", "warning", "task", "done",
+    "member_of", "kind", "state", "size_bytes", "used_bytes", "provisioned_bytes", "warning", "task", "done",
 )  # fmt: skip
 """As they were at the end; everything else adds up."""
 _SUMMED = tuple(field.name for field in fields(ArrayRow) if field.name not in (*_KEY, *_NOW))

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from linerate import _core
 from linerate.array.base import Frozen, Name, Sector, known, misplaced, unique
 
 Level = Literal["raid0", "raid1", "raid5", "raid6", "raid10", "raid50", "raid60"]
@@ -26,44 +27,13 @@ Drive = Literal[
 ]
 """Drives that the data plane models (`crates/storage/src/disk/modelled`)."""
 
-CHUNK_MIN_BYTES, CHUNK_MAX_BYTES = 4 << 10, 1 << 20
-
-_DISKS_MIN: dict[str, int] = {
-    "raid0": 1,
-    "raid1": 2,
-    "raid5": 3,
-    "raid6": 4,
-    "raid10": 4,
-    "raid50": 3,
-    "raid60": 4,
-}
-"""Fewest disks of a set; of each sub-set for RAID 50 and 60."""
-
-_GROUP_DISKS_MAX = 32
-"""Most disks that share parity or copies; of each sub-set for RAID 50 and 60."""
-
-_NESTED = ("raid50", "raid60")
+_LIMITS = _core.limits()
+CHUNK_MIN_BYTES, CHUNK_MAX_BYTES = _LIMITS["chunk_bytes"]
 
 
 def level_fault(level: Level, disks: int, groups: int, spares: int) -> str | None:
-    """Why a RAID set of so many members cannot be of this level; None if it can. `groups` counts for RAID 50 and 60.
-
-    The data plane holds the same limits (`crates/storage/src/raid/config.rs`); a test compares both.
-    """
-    least, shown = _DISKS_MIN[level], _shown(level)
-    if level in _NESTED:
-        if disks % groups or disks // groups < least:
-            return f"{disks} disks do not divide into {groups} groups of at least {least}, as {shown} needs"
-        if disks // groups > _GROUP_DISKS_MAX:
-            return f"a group of {shown} has at most {_GROUP_DISKS_MAX} disks; these are {disks // groups}"
-    elif disks < least or (level == "raid10" and disks % 2):
-        even = " and an even number" if level == "raid10" else ""
-        return f"{shown} needs at least {least} disks{even}; these are {disks}"
-    elif level in ("raid1", "raid5", "raid6") and disks > _GROUP_DISKS_MAX:
-        return f"{shown} has at most {_GROUP_DISKS_MAX} disks; these are {disks}"
-    if level == "raid0" and spares:
-        return "RAID 0 keeps nothing from which a spare could be filled"
-    return None
+    """Why a RAID set of so many members cannot be of this level; None if it can. `groups` counts for RAID 50 and 60."""
+    return _core.raid_level_fault(level, disks, groups, spares)
 
 
 def _is_none(value: object) -> bool:
@@ -236,7 +206,7 @@ class Storage(Frozen):
         if (fault := level_fault(raid.level, disks, raid.groups, spares)) is not None:
             key = "spares" if raid.level == "raid0" and spares else "disks"
             raise misplaced(("raid_sets", number, key), fault)
-        if raid.journal and raid.level in ("raid0", "raid1", "raid10"):
+        if raid.journal and raid.level not in _LIMITS["parity_levels"]:
             raise misplaced(
                 ("raid_sets", number, "journal"), f"{_shown(raid.level)} has no parity, and no journal for it"
             )

@@ -100,7 +100,7 @@ class ArrayRow:
     state: str = ""
     size_bytes: int = 0
     used_bytes: int = 0
-    promised_bytes: int = 0
+    provisioned_bytes: int = 0
     warning: bool = False
     reads: int = 0
     writes: int = 0

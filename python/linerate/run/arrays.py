@@ -18,7 +18,7 @@ _PARTS: tuple[tuple[str, ArrayPart], ...] = (
 )  # fmt: skip
 _MEMBER_OF = ("raid_set", "pool")
 _KIND = ("model", "level")
-_NOW = ("state", "size_bytes", "used_bytes", "promised_bytes", "warning")
+_NOW = ("state", "size_bytes", "used_bytes", "provisioned_bytes", "warning")
 """How a part is; everything else that is a number counts since the start."""
 _COUNTS = tuple(
     field.name

@@ -2,11 +2,12 @@
 
 use super::SpecError;
 use linerate_link::{FaultConfig, FlowControl, LinkConfig, NicConfig, Schedule, SwitchConfig, WireConfig};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Changes by name. All of them are checked before the first takes effect.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChangeSpec {
     /// Port -> what changes.
@@ -18,7 +19,7 @@ pub struct ChangeSpec {
 }
 
 /// Changes of one port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PortChange {
     /// Of the cable.
@@ -34,7 +35,7 @@ pub struct PortChange {
 }
 
 /// Changes of one trunk.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrunkChange {
     /// Of the cable.
@@ -49,7 +50,7 @@ pub struct TrunkChange {
 macro_rules! change_of {
     ($(#[$doc:meta])* $name:ident of $config:ty { $($field:ident: $kind:ty),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
             $(

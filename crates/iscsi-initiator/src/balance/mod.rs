@@ -3,6 +3,7 @@
 mod meter;
 mod policy;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use meter::PathCounters;
@@ -11,7 +12,7 @@ pub(crate) use policy::Selector;
 
 /// Which of the usable paths an I/O takes. Under every policy the usable paths are the living ones that rank best:
 /// active/optimized before active/non-optimized (ALUA), and then those that are not on standby.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// The first in the list; the others only take over.

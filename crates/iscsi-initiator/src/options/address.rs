@@ -9,7 +9,7 @@ use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Host and port of a portal; the host may be a name. Its written form is that of [`PortalAddress::parse`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String")]
 pub struct PortalAddress {
     /// A name, an IPv4 address, or an IPv6 address without brackets.

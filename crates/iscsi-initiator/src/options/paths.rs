@@ -5,14 +5,15 @@ use super::address::PortalAddress;
 use super::error::OptionsError;
 use super::session::CONNECTIONS_MAX;
 use crate::balance::{BalanceOptions, Policy};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
-use std::net::IpAddr;
+use std::{borrow::Cow, net::IpAddr};
 
 /// Most paths of one device, its sessions counted one by one.
 pub const PATHS_MAX: usize = 256;
 
 /// One way to a LUN: from where, to where, and how it ranks. An empty list of paths means one path, the address's own.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathSpec {
     /// Its name in events and results; with several sessions they are called `name#1`, `name#2`, and so on.
@@ -77,6 +78,16 @@ pub enum Failback {
     Delayed(f64),
 }
 
+impl JsonSchema for Failback {
+    fn schema_name() -> Cow<'static, str> {
+        "Failback".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "enum": ["immediate", "manual"] }, { "type": "number" }] })
+    }
+}
+
 impl<'de> Deserialize<'de> for Failback {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -100,7 +111,7 @@ impl<'de> Deserialize<'de> for Failback {
 }
 
 /// Settings of a device with several paths. Times in seconds.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MultipathOptions {
     /// How an I/O's path is chosen.

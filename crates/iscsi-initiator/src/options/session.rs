@@ -7,11 +7,12 @@ use super::address::PortalAddress;
 use super::error::OptionsError;
 use crate::balance::Policy;
 use linerate_iscsi_proto::keys::{DigestOffer, Offer};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
 
 /// Whether a CRC32C digest protects headers or data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DigestChoice {
     /// Offer no digest.
@@ -24,7 +25,7 @@ pub enum DigestChoice {
 }
 
 /// How the commands of a session are spread over its connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectionPolicy {
     /// Each connection in turn.
@@ -47,7 +48,7 @@ impl From<ConnectionPolicy> for Policy {
 pub(crate) const CONNECTIONS_MAX: u16 = 64;
 
 /// Settings of one session. Lengths in bytes, times in seconds.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionOptions {
     /// `HeaderDigest` (RFC 7143 13.1).

@@ -126,9 +126,9 @@ impl Shop {
     pub(super) fn status(&self) -> StorageStatus {
         let mut status = self.controller.status();
         for volume in &mut status.volumes {
-            let replica = self.replication.get().map(|service| service.status(&volume.name));
+            let replica = self.replication.get().map(|service| service.status(&volume.volume.name));
             volume.replica = replica.filter(|status| !status.is_null());
-            if let Some(shown) = self.find(&volume.name) {
+            if let Some(shown) = self.find(&volume.volume.name) {
                 (volume.target, volume.lun) = (Some(shown.target.name.clone()), Some(shown.lun));
             }
         }

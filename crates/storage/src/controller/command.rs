@@ -1,11 +1,12 @@
 //! What an owner may ask of an array while it serves.
 
 use super::config::DiskSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A management command; in JSON an object with a `verb`, such as `{"verb": "resize", "volume": "v", "size_bytes": 1}`.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
 #[serde(tag = "verb", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     /// Makes a thin volume and shows it to initiators. Reply: `volume`, `target`, `lun`, `size_bytes`.
@@ -94,7 +95,7 @@ pub enum Command {
 }
 
 /// How a volume is shown to initiators.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Export {
     /// iSCSI name of the target; `null`: the first one, of a clone the one that shows the volume it comes from.

@@ -2,11 +2,13 @@
 //!
 //! Unknown keys are refused. Whether the parts fit together is judged by [`super::Controller::open`].
 
-use serde::{Deserialize, Serialize};
+use crate::raid::{Initialise, JournalUse, RaidLevel};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Disks, RAID sets of disks, pools on RAID sets.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct StorageConfig {
     /// The disks.
@@ -22,7 +24,7 @@ pub struct StorageConfig {
 }
 
 /// What was served before: it is created again only if its name is in `create`.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Served {
     /// RAID sets by name.
@@ -34,7 +36,7 @@ pub struct Served {
 }
 
 /// A RAID set that was served before.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ServedSet {
     /// Tells sets of one name apart: 16 hexadecimal digits.
@@ -52,7 +54,7 @@ impl ServedSet {
 }
 
 /// A disk, or several alike.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
     /// Its name. With `count`, the disks are called `<name>0`, `<name>1` and so on.
@@ -84,7 +86,7 @@ pub struct DiskSpec {
 }
 
 /// See [`DiskSpec::kind`].
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum DiskKind {
     /// Gone when the array stops.
@@ -95,13 +97,13 @@ pub enum DiskKind {
 }
 
 /// A RAID set.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct RaidSetSpec {
     /// Its name.
     pub name: String,
     /// How it stores.
-    pub level: RaidLevelName,
+    pub level: RaidLevel,
     /// Names of its member disks, in order.
     pub disks: Vec<String>,
     /// Names of disks that take over for a member that fails.
@@ -127,50 +129,8 @@ pub struct RaidSetSpec {
     pub checksums: bool,
 }
 
-/// See [`RaidSetSpec::level`].
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum RaidLevelName {
-    /// Striped, without redundancy.
-    Raid0,
-    /// Mirrored.
-    Raid1,
-    /// One parity chunk per stripe.
-    Raid5,
-    /// Two parity chunks per stripe.
-    Raid6,
-    /// Striped over mirrors.
-    Raid10,
-    /// Striped over RAID 5 sets.
-    Raid50,
-    /// Striped over RAID 6 sets.
-    Raid60,
-}
-
-/// See [`RaidSetSpec::initialise`].
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum Initialise {
-    /// Made right in the background, while the set serves.
-    #[default]
-    Background,
-    /// The disks are known to hold zeros, or whatever agrees: nothing is done.
-    AssumeClean,
-}
-
-/// See [`RaidSetSpec::journal`].
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum JournalUse {
-    /// While a member is missing.
-    #[default]
-    Degraded,
-    /// Always.
-    Always,
-}
-
 /// A pool that volumes take their pages from.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PoolSpec {
     /// Its name.
@@ -251,7 +211,7 @@ mod tests {
         let named: Vec<_> = disks.iter().map(|disk| (&*disk.name, disk.path.as_deref().unwrap())).collect();
         assert_eq!(named, [("d0", "/d/0"), ("d1", "/d/1"), ("d2", "/d/2")]);
         let set = &config.raid_sets[0];
-        assert_eq!((set.level, set.chunk_bytes, set.checksums), (RaidLevelName::Raid5, 65536, true));
+        assert_eq!((set.level, set.chunk_bytes, set.checksums), (RaidLevel::Raid5, 65536, true));
         assert_eq!((config.pools[0].page_bytes, config.pools[0].overcommit), (1 << 20, None));
     }
 

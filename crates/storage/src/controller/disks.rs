@@ -4,7 +4,7 @@ use super::{
     check::{check_disk, check_name, value},
     config::{DiskKind, DiskSpec},
     error::{Noun, StorageError},
-    sets::Place,
+    sets::Membership,
     status::{DiskState, DiskStatus},
 };
 use crate::{
@@ -233,7 +233,7 @@ impl DiskTable {
 
     /// Disks that there are, then members of RAID sets that the configuration does not name: such a set lacks a disk that
     /// took the place of another while an array served, and that nobody has entered.
-    pub(super) fn status(&self, places: &[Place]) -> Vec<DiskStatus> {
+    pub(super) fn status(&self, places: &[Membership]) -> Vec<DiskStatus> {
         let disks = self.disks.borrow();
         let one = |entry: &Entry| {
             let place = places.iter().find(|place| place.disk == entry.spec.name);
@@ -255,8 +255,8 @@ impl DiskTable {
                 name: entry.spec.name.clone(),
             }
         };
-        let is_known = |place: &&Place| disks.iter().any(|entry| entry.spec.name == place.disk);
-        let lacking = |place: &Place| DiskStatus {
+        let is_known = |place: &&Membership| disks.iter().any(|entry| entry.spec.name == place.disk);
+        let lacking = |place: &Membership| DiskStatus {
             name: place.disk.clone(),
             model: None,
             path: None,

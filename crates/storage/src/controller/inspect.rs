@@ -114,7 +114,7 @@ fn judge(disk_table: &DiskTable, storage: &StorageStatus, findings: &Findings) {
         if !out.is_empty() {
             findings.care(&about, format!("serves without {}", out.join(", ")));
         }
-        if set.mismatches_found > set.mismatches_mended {
+        if set.counters.mismatches_found > set.counters.mismatches_mended {
             findings.care(&about, "holds blocks that do not agree with their checksum");
         }
     }

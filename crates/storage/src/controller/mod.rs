@@ -22,16 +22,10 @@ mod volumes;
 
 pub use assembly::{Finding, Severity};
 pub use command::{Command, Export, Reply};
-pub use config::{
-    DiskKind, DiskSpec, Initialise, JournalUse, PoolSpec, RaidLevelName, RaidSetSpec, Served, ServedSet,
-    StorageConfig,
-};
+pub use config::{DiskKind, DiskSpec, PoolSpec, RaidSetSpec, Served, ServedSet, StorageConfig};
 pub use error::{Blame, Noun, StorageError};
 pub use inspect::{Inspection, inspect};
-pub use status::{
-    DiskState, DiskStatus, FileSystemStatus, PoolStatus, RaidSetState, RaidSetStatus, SnapshotStatus,
-    StorageStatus, TaskKind, TaskStatus, VolumeStatus,
-};
+pub use status::{DiskState, DiskStatus, FileSystemStatus, PoolVolume, RaidSetStatus, StorageStatus};
 pub use volumes::Kept;
 
 use crate::{disk::Disk, host::Files, pool::Pool, raid::RaidSet, runtime::Runtime};
@@ -227,7 +221,7 @@ impl Controller {
             status.pools.push(pool);
             status.volumes.extend(volumes);
         }
-        status.volumes.sort_by(|one, other| one.name.cmp(&other.name));
+        status.volumes.sort_by(|one, other| one.volume.name.cmp(&other.volume.name));
         status
     }
 

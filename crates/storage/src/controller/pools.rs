@@ -4,11 +4,11 @@ use super::{
     assembly::{Assembly, begins_with_zeros},
     config::PoolSpec,
     error::StorageError,
-    status::{PoolStatus, SnapshotStatus, VolumeStatus},
+    status::PoolVolume,
 };
 use crate::{
     disk::Disk,
-    pool::{Pool, PoolConfig, PoolError},
+    pool::{Pool, PoolConfig, PoolError, PoolStatus},
     runtime::Runtime,
 };
 use std::rc::Rc;
@@ -76,30 +76,14 @@ impl PoolEntry {
         |error| StorageError::Pool { pool, error }
     }
 
-    pub(super) fn status(&self) -> (PoolStatus, Vec<VolumeStatus>) {
-        let status = self.pool.status();
-        let volumes = status.volumes.into_iter().map(|volume| VolumeStatus {
-            name: volume.name,
+    pub(super) fn status(&self) -> (PoolStatus, Vec<PoolVolume>) {
+        let shown = |volume| PoolVolume {
+            volume,
             pool: self.spec.name.clone(),
-            size_bytes: volume.size_bytes,
-            used_bytes: volume.used_bytes,
-            snapshots: volume
-                .snapshots
-                .into_iter()
-                .map(|snapshot| SnapshotStatus { name: snapshot.name, at_s: snapshot.at_s })
-                .collect(),
             target: None,
             lun: None,
             replica: None,
-        });
-        let pool = PoolStatus {
-            name: self.spec.name.clone(),
-            size_bytes: status.size_bytes,
-            used_bytes: status.used_bytes,
-            promised_bytes: status.promised_bytes,
-            warning: status.warning,
-            failure: status.failure,
         };
-        (pool, volumes.collect())
+        (self.pool.status(), self.pool.volumes().into_iter().map(shown).collect())
     }
 }

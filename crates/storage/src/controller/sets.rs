@@ -2,13 +2,13 @@
 
 use super::{
     assembly::{Assembly, Parts, Verdict},
-    config::{Initialise, JournalUse, RaidLevelName, RaidSetSpec},
+    config::RaidSetSpec,
     error::StorageError,
-    status::{DiskState, RaidSetState, RaidSetStatus, TaskKind, TaskStatus},
+    status::{DiskState, RaidSetStatus},
 };
 use crate::{
     disk::Disk,
-    raid::{self, MemberState, RaidConfig, RaidError, RaidLevel, RaidSet, RaidState, RaidStatus},
+    raid::{MemberState, RaidConfig, RaidError, RaidSet, RaidStatus},
     runtime::Runtime,
 };
 use std::rc::Rc;
@@ -21,8 +21,8 @@ pub(super) struct SetEntry {
     pub(super) is_new: bool,
 }
 
-/// What a set says of a disk.
-pub(super) struct Place {
+/// The part of a disk in a RAID set.
+pub(super) struct Membership {
     pub(super) disk: String,
     pub(super) set: String,
     pub(super) state: DiskState,
@@ -80,9 +80,10 @@ impl SetEntry {
         self.set.status().id
     }
 
-    pub(super) fn places(&self) -> Vec<Place> {
+    pub(super) fn places(&self) -> Vec<Membership> {
         let RaidStatus { members, spares, former, .. } = self.set.status();
-        let place = |disk: &str, state| Place { disk: disk.to_owned(), set: self.spec.name.clone(), state };
+        let place =
+            |disk: &str, state| Membership { disk: disk.to_owned(), set: self.spec.name.clone(), state };
         let state = |state| match state {
             MemberState::Online => DiskState::Online,
             MemberState::Rebuilding => DiskState::Rebuilding,
@@ -101,28 +102,11 @@ impl SetEntry {
             id: format!("{id:016x}"),
             generations,
             level: self.spec.level,
-            state: match state {
-                RaidState::Optimal => RaidSetState::Optimal,
-                RaidState::Degraded => RaidSetState::Degraded,
-                RaidState::Failed => RaidSetState::Failed,
-            },
+            state,
             size_bytes: self.set.size_bytes(),
             raw_bytes,
-            task: task.map(|task| TaskStatus {
-                kind: match task.kind {
-                    raid::TaskKind::Initialise => TaskKind::Initialise,
-                    raid::TaskKind::Rebuild => TaskKind::Rebuild,
-                    raid::TaskKind::Scrub => TaskKind::Scrub,
-                },
-                done: task.done,
-                lacks_space: task.lacks_space,
-            }),
-            full_stripe_writes: counters.full_stripe_writes,
-            read_modify_writes: counters.read_modify_writes,
-            reconstruct_writes: counters.reconstruct_writes,
-            degraded_reads: counters.degraded_reads,
-            mismatches_found: counters.mismatches_found,
-            mismatches_mended: counters.mismatches_mended,
+            task,
+            counters,
         }
     }
 }
@@ -130,25 +114,11 @@ impl SetEntry {
 fn config(spec: &RaidSetSpec) -> RaidConfig {
     RaidConfig {
         name: spec.name.clone(),
-        level: match spec.level {
-            RaidLevelName::Raid0 => RaidLevel::Raid0,
-            RaidLevelName::Raid1 => RaidLevel::Raid1,
-            RaidLevelName::Raid5 => RaidLevel::Raid5,
-            RaidLevelName::Raid6 => RaidLevel::Raid6,
-            RaidLevelName::Raid10 => RaidLevel::Raid10,
-            RaidLevelName::Raid50 => RaidLevel::Raid50,
-            RaidLevelName::Raid60 => RaidLevel::Raid60,
-        },
+        level: spec.level,
         chunk_bytes: spec.chunk_bytes,
         groups: spec.groups as usize,
-        initialise: match spec.initialise {
-            Initialise::Background => raid::Initialise::Background,
-            Initialise::AssumeClean => raid::Initialise::AssumeClean,
-        },
-        journal: match spec.journal {
-            JournalUse::Degraded => raid::JournalUse::Degraded,
-            JournalUse::Always => raid::JournalUse::Always,
-        },
+        initialise: spec.initialise,
+        journal: spec.journal,
         rebuild_bytes_per_s: spec.rebuild_bytes_per_s,
         checksums: spec.checksums,
     }

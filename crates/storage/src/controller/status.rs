@@ -1,7 +1,10 @@
 //! What an array's storage says about itself. Counters only grow: differences of two looks are an interval's.
 
-use super::config::RaidLevelName;
-use crate::disk::DiskStats;
+use crate::{
+    disk::DiskStats,
+    pool::{PoolStatus, VolumeStatus},
+    raid::{RaidCounters, RaidLevel, RaidState, RaidTask},
+};
 use serde::Serialize;
 
 /// Disks, RAID sets, pools and the pools' volumes at one moment.
@@ -16,7 +19,7 @@ pub struct StorageStatus {
     /// In the order of the configuration.
     pub pools: Vec<PoolStatus>,
     /// By name.
-    pub volumes: Vec<VolumeStatus>,
+    pub volumes: Vec<PoolVolume>,
 }
 
 /// A file system from which sparse disks take their space.
@@ -84,107 +87,32 @@ pub struct RaidSetStatus {
     /// The newest superblock of each group; later ones have greater numbers.
     pub generations: Vec<u64>,
     /// How it stores.
-    pub level: RaidLevelName,
+    pub level: RaidLevel,
     /// How it is.
-    pub state: RaidSetState,
+    pub state: RaidState,
     /// What it can hold.
     pub size_bytes: u64,
     /// The bytes of its members, without spares.
     pub raw_bytes: u64,
     /// What it does in the background.
-    pub task: Option<TaskStatus>,
-    /// Stripes written whole, parity from the new data alone.
-    pub full_stripe_writes: u64,
-    /// Writes that read old data and old parity first.
-    pub read_modify_writes: u64,
-    /// Writes that read the rest of the stripe first.
-    pub reconstruct_writes: u64,
-    /// Reads whose bytes were computed because a disk is missing.
-    pub degraded_reads: u64,
-    /// Blocks that did not agree with their checksum or their stripe.
-    pub mismatches_found: u64,
-    /// Of those, blocks made right.
-    pub mismatches_mended: u64,
+    pub task: Option<RaidTask>,
+    /// What it counted.
+    #[serde(flatten)]
+    pub counters: RaidCounters,
 }
 
-/// See [`RaidSetStatus::state`].
-#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum RaidSetState {
-    /// All redundancy is there.
-    Optimal,
-    /// It serves, with less redundancy than it should have.
-    Degraded,
-    /// It has lost more disks than it bears.
-    Failed,
-}
-
-/// Background work of a RAID set.
+/// A volume of a pool, and how initiators see it.
 #[derive(Clone, Debug, Serialize)]
-pub struct TaskStatus {
-    /// What it is.
-    pub kind: TaskKind,
-    /// How much of it is done, 0 to 1.
-    pub done: f64,
-    /// It waits until a disk has space.
-    pub lacks_space: bool,
-}
-
-/// See [`TaskStatus::kind`].
-#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskKind {
-    /// Parity or copies are being made right for the first time.
-    Initialise,
-    /// A new member gets the contents of the old one.
-    Rebuild,
-    /// Everything is read and checked.
-    Scrub,
-}
-
-/// A pool.
-#[derive(Clone, Debug, Serialize)]
-pub struct PoolStatus {
-    /// Its name.
-    pub name: String,
-    /// What its pages can hold.
-    pub size_bytes: u64,
-    /// What pages that are in use hold.
-    pub used_bytes: u64,
-    /// Sum of its volumes' capacities.
-    pub promised_bytes: u64,
-    /// More of it is in use than it should be.
-    pub warning: bool,
-    /// Why nothing of it can be changed any more; none: all is well.
-    pub failure: Option<String>,
-}
-
-/// A pool's volume.
-#[derive(Clone, Debug, Serialize)]
-pub struct VolumeStatus {
-    /// Its name.
-    pub name: String,
-    /// Where its pages come from.
+pub struct PoolVolume {
+    /// The volume.
+    #[serde(flatten)]
+    pub volume: VolumeStatus,
+    /// The pool of its pages.
     pub pool: String,
-    /// Capacity.
-    pub size_bytes: u64,
-    /// What its pages hold, without those that only snapshots refer to.
-    pub used_bytes: u64,
-    /// Its snapshots, oldest first.
-    pub snapshots: Vec<SnapshotStatus>,
     /// iSCSI name of the target that shows it; none: it is not shown.
     pub target: Option<String>,
     /// Its logical unit number there.
     pub lun: Option<u16>,
-    /// How its replica is, if it has one.
+    /// The state of its replica, if it has one.
     pub replica: Option<serde_json::Value>,
-}
-
-/// A snapshot of a volume.
-#[derive(Clone, Debug, Serialize)]
-pub struct SnapshotStatus {
-    /// Its name.
-    pub name: String,
-    /// When it was taken, seconds since 1970.
-    pub at_s: f64,
 }

@@ -146,7 +146,7 @@ impl Controller {
     /// Names of a pool's volumes.
     pub fn volumes_of(&self, pool: &str) -> Vec<String> {
         let entry = self.pools.iter().find(|entry| entry.spec.name == pool);
-        entry.into_iter().flat_map(|entry| entry.pool.status().volumes).map(|volume| volume.name).collect()
+        entry.into_iter().flat_map(|entry| entry.pool.volumes()).map(|volume| volume.name).collect()
     }
 
     /// Name of the pool that a volume is in.
@@ -160,12 +160,12 @@ impl Controller {
     }
 
     pub(super) fn volume_names(&self) -> Vec<String> {
-        let of_pool = |entry: &PoolEntry| entry.pool.status().volumes;
+        let of_pool = |entry: &PoolEntry| entry.pool.volumes();
         self.pools.iter().flat_map(of_pool).map(|volume| volume.name).collect()
     }
 
     fn snapshots_of(&self, volume: &str) -> Result<Vec<String>, StorageError> {
-        let volumes = self.pool_of(volume)?.pool.status().volumes;
+        let volumes = self.pool_of(volume)?.pool.volumes();
         let found = volumes.into_iter().find(|one| one.name == volume);
         Ok(found.into_iter().flat_map(|one| one.snapshots).map(|snapshot| snapshot.name).collect())
     }

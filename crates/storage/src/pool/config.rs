@@ -1,6 +1,7 @@
-//! What a pool is told and what it tells.
+//! The configuration, the status and the errors of a pool.
 
 use crate::{amount::size_text, disk::DiskError};
+use serde::Serialize;
 use thiserror::Error;
 
 /// Smallest page.
@@ -19,7 +20,7 @@ pub struct PoolConfig {
     pub page_bytes: u64,
     /// The share of pages in use from which [`PoolStatus::warning`] is set.
     pub warn_at: f64,
-    /// What volumes may promise, as a multiple of the pool's size; None: no limit.
+    /// Largest sum of the volumes' sizes, as a multiple of the pool's size; None: no limit.
     pub overcommit: Option<f64>,
     /// How much of a deleted snapshot or volume is given back at a time: leaves of the map, of 64 pages each. Nothing else
     /// is done by the thread meanwhile.
@@ -27,7 +28,7 @@ pub struct PoolConfig {
 }
 
 impl PoolConfig {
-    /// Pages of 1 MiB, a warning at 80 %, no limit to promises.
+    /// Pages of 1 MiB, a warning at 80 %, no limit of overcommitment.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), page_bytes: 1 << 20, warn_at: 0.8, overcommit: None, merge_leaves: 128 }
     }
@@ -41,8 +42,8 @@ impl PoolConfig {
     }
 }
 
-/// How full a pool is.
-#[derive(Clone, Debug, PartialEq)]
+/// A pool at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PoolStatus {
     /// The pool.
     pub name: String,
@@ -51,17 +52,15 @@ pub struct PoolStatus {
     /// Pages in use, by volumes and by snapshots.
     pub used_bytes: u64,
     /// The sum of the volumes' sizes.
-    pub promised_bytes: u64,
+    pub provisioned_bytes: u64,
     /// Whether the share in use has reached [`PoolConfig::warn_at`].
     pub warning: bool,
-    /// Why nothing can be changed any more; None: all is well.
+    /// Why nothing can be changed any more; None: no failure.
     pub failure: Option<String>,
-    /// The volumes, by name.
-    pub volumes: Vec<VolumeStatus>,
 }
 
-/// What a volume takes up.
-#[derive(Clone, Debug, PartialEq)]
+/// A volume at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VolumeStatus {
     /// The volume.
     pub name: String,
@@ -74,13 +73,14 @@ pub struct VolumeStatus {
 }
 
 /// A snapshot.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SnapshotStatus {
     /// Its name, one of its volume's.
     pub name: String,
     /// When it was taken, as the caller said: seconds since 1970.
     pub at_s: f64,
     /// The volume's size at that time.
+    #[serde(skip)]
     pub size_bytes: u64,
 }
 
@@ -141,12 +141,12 @@ pub enum PoolError {
     /// The volumes would promise more than the pool's configuration allows.
     #[error(
         "{} would be provisioned; the limit is {}: add disks, or raise `overcommit`",
-        size_text(*promised_bytes),
+        size_text(*provisioned_bytes),
         size_text(*limit_bytes)
     )]
     Overcommitted {
         /// With what was asked for.
-        promised_bytes: u64,
+        provisioned_bytes: u64,
         /// What the ratio allows.
         limit_bytes: u64,
     },

@@ -92,22 +92,26 @@ impl Pool {
         self.repaired
     }
 
-    /// How full it is, and with what.
+    /// Its volumes, by name.
+    pub fn volumes(&self) -> Vec<VolumeStatus> {
+        let core = &self.core;
+        let map = core.map.borrow();
+        map.volumes().iter().map(|(name, record)| volumes::status(core, &map, name, record)).collect()
+    }
+
+    /// How full it is.
     pub fn status(&self) -> PoolStatus {
         let core = &self.core;
         let map = core.map.borrow();
         let page_bytes = core.page_bytes();
         let (count, free) = (map.pages.count(), map.pages.free());
-        let volumes: Vec<_> =
-            map.volumes().iter().map(|(name, record)| volumes::status(core, &map, name, record)).collect();
         PoolStatus {
             name: core.config.name.clone(),
             size_bytes: count * page_bytes,
             used_bytes: (count - free) * page_bytes,
-            promised_bytes: volumes.iter().map(|volume| volume.size_bytes).sum(),
+            provisioned_bytes: map.volumes().values().map(|record| record.size_bytes).sum(),
             warning: (count - free) as f64 >= core.config.warn_at * count as f64,
             failure: core.check().err().map(|error| error.to_string()),
-            volumes,
         }
     }
 

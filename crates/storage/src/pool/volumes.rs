@@ -134,13 +134,13 @@ fn check_size(core: &Core, size_bytes: u64) -> Result<(), PoolError> {
 pub(super) fn check_promise(core: &Core, before: u64, now: u64) -> Result<(), PoolError> {
     let Some(ratio) = core.config.overcommit.filter(|_| now > before) else { return Ok(()) };
     let promised: u64 = core.volumes.borrow().values().map(|volume| volume.size_bytes.get()).sum();
-    let promised_bytes = promised - before + now;
+    let provisioned_bytes = promised - before + now;
     let size_bytes = core.map.borrow().pages.count() * core.page_bytes();
     let limit_bytes = (size_bytes as f64 * ratio) as u64;
-    if promised_bytes <= limit_bytes {
+    if provisioned_bytes <= limit_bytes {
         return Ok(());
     }
-    Err(PoolError::Overcommitted { promised_bytes, limit_bytes })
+    Err(PoolError::Overcommitted { provisioned_bytes, limit_bytes })
 }
 
 /// See [`Pool::status`].

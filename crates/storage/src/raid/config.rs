@@ -1,7 +1,9 @@
 //! What a RAID set is made of, and why it cannot be.
 
 use crate::{amount::size_text, disk::DiskError};
-use std::{fmt, str::FromStr};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{fmt, ops::RangeInclusive, str::FromStr};
 use thiserror::Error;
 
 /// A RAID set as it is asked for. Chunk and level are fixed once it is made; the rest may differ at each start.
@@ -26,7 +28,8 @@ pub struct RaidConfig {
 }
 
 /// How a RAID set stores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum RaidLevel {
     /// Striped, without redundancy.
     Raid0,
@@ -44,24 +47,26 @@ pub enum RaidLevel {
     Raid60,
 }
 
-/// What is done about parity or copies when a set is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How the parity or the copies of a new set are initialised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Initialise {
-    /// Made right in the background, while the set serves.
+    /// In the background, while the set serves.
     #[default]
     Background,
-    /// The disks are known to hold zeros, or whatever agrees: nothing is done.
+    /// Not at all: the disks hold zeros, or data that agree.
     AssumeClean,
 }
 
 /// When a parity group writes through its redo journal, which costs writing everything three times (RAID 6 with all
 /// members: four times).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum JournalUse {
-    /// While a member is missing. A disk that dies in a power cut may cost the blocks of stripes that were being written.
+    /// While a member is missing. A disk that fails in a power cut may cost the blocks of stripes that were being written.
     #[default]
     Degraded,
-    /// Always: a power cut costs nothing, whatever disks die with it that the level bears.
+    /// Always: a power cut costs nothing, even if disks fail with it (as many as the level tolerates).
     Always,
 }
 
@@ -84,8 +89,10 @@ pub(crate) enum Code {
     Parity(usize),
 }
 
-/// Fewest and most disks of one mirror or parity group.
+/// Most disks of one mirror or parity group.
 const GROUP_DISKS_MAX: usize = 32;
+/// Sizes of a chunk in bytes; powers of two.
+pub const CHUNK_BYTES: RangeInclusive<u32> = 4 << 10..=1 << 20;
 
 impl RaidConfig {
     /// A set with the defaults: chunks of 64 KiB, two groups, initialised in the background, checksums.
@@ -104,28 +111,10 @@ impl RaidConfig {
 
     /// Judges the configuration for so many disks.
     pub(crate) fn shape(&self, disks: usize) -> Result<Shape, RaidError> {
-        if !self.chunk_bytes.is_power_of_two() || !(4 << 10..=1 << 20).contains(&self.chunk_bytes) {
+        if !self.chunk_bytes.is_power_of_two() || !CHUNK_BYTES.contains(&self.chunk_bytes) {
             return Err(RaidError::Chunk(self.chunk_bytes));
         }
-        let (groups, least, code) = match self.level {
-            RaidLevel::Raid0 => (disks, 1, Code::None),
-            RaidLevel::Raid1 => (1, 2, Code::Copies),
-            RaidLevel::Raid10 => (disks / 2, 2, Code::Copies),
-            RaidLevel::Raid5 => (1, 3, Code::Parity(1)),
-            RaidLevel::Raid6 => (1, 4, Code::Parity(2)),
-            RaidLevel::Raid50 => (self.groups, 3, Code::Parity(1)),
-            RaidLevel::Raid60 => (self.groups, 4, Code::Parity(2)),
-        };
-        let wrong = RaidError::Disks { level: self.level, disks, groups, least };
-        if groups == 0 || !disks.is_multiple_of(groups) {
-            return Err(wrong);
-        }
-        let members = disks / groups;
-        let nested = matches!(self.level, RaidLevel::Raid10 | RaidLevel::Raid50 | RaidLevel::Raid60);
-        if !(least..=GROUP_DISKS_MAX).contains(&members) || (nested && groups < 2) {
-            return Err(wrong);
-        }
-        Ok(Shape { groups, members, code })
+        self.level.shape(disks, self.groups)
     }
 }
 
@@ -140,6 +129,52 @@ impl RaidLevel {
         (Self::Raid60, "raid60"),
     ];
 
+    /// All levels.
+    pub const ALL: [Self; 7] =
+        [Self::Raid0, Self::Raid1, Self::Raid5, Self::Raid6, Self::Raid10, Self::Raid50, Self::Raid60];
+
+    /// Groups and members of a set of so many disks; `groups` counts for RAID 50 and 60 only.
+    pub(crate) fn shape(self, disks: usize, groups: usize) -> Result<Shape, RaidError> {
+        let (groups, least, code) = match self {
+            Self::Raid0 => (disks, 1, Code::None),
+            Self::Raid1 => (1, 2, Code::Copies),
+            Self::Raid10 => (disks / 2, 2, Code::Copies),
+            Self::Raid5 => (1, 3, Code::Parity(1)),
+            Self::Raid6 => (1, 4, Code::Parity(2)),
+            Self::Raid50 => (groups, 3, Code::Parity(1)),
+            Self::Raid60 => (groups, 4, Code::Parity(2)),
+        };
+        let wrong = RaidError::Disks { level: self, disks, groups, least };
+        if groups == 0 || !disks.is_multiple_of(groups) {
+            return Err(wrong);
+        }
+        let members = disks / groups;
+        let nested = matches!(self, Self::Raid10 | Self::Raid50 | Self::Raid60);
+        if !(least..=GROUP_DISKS_MAX).contains(&members) || (nested && groups < 2) {
+            return Err(wrong);
+        }
+        Ok(Shape { groups, members, code })
+    }
+
+    /// Why a set of so many disks and spares cannot have this level. `groups` counts for RAID 50 and 60 only.
+    pub fn check(self, disks: usize, groups: usize, spares: usize) -> Result<(), RaidError> {
+        self.shape(disks, groups)?;
+        if self == Self::Raid0 && spares > 0 {
+            return Err(RaidError::SparesOfRaid0);
+        }
+        Ok(())
+    }
+
+    /// Whether it computes parity, and so has a redo journal.
+    pub fn has_parity(self) -> bool {
+        matches!(self, Self::Raid5 | Self::Raid6 | Self::Raid50 | Self::Raid60)
+    }
+
+    /// As people write it: RAID 5.
+    fn title(self) -> String {
+        self.to_string().to_uppercase().replace("RAID", "RAID ")
+    }
+
     /// How many disks may fail, whichever they are, without a loss.
     pub fn tolerance(self, members: usize) -> usize {
         match self {
@@ -148,6 +183,30 @@ impl RaidLevel {
             Self::Raid5 | Self::Raid10 | Self::Raid50 => 1,
             Self::Raid6 | Self::Raid60 => 2,
         }
+    }
+}
+
+/// Why so many disks do not suit a level.
+fn disks_text(level: RaidLevel, disks: usize, groups: usize, least: usize) -> String {
+    let title = level.title();
+    let divided = groups > 0 && disks.is_multiple_of(groups) && disks / groups >= least;
+    match level {
+        RaidLevel::Raid50 | RaidLevel::Raid60 if groups < 2 => {
+            format!("{title} needs at least 2 groups; there are {groups}")
+        }
+        RaidLevel::Raid50 | RaidLevel::Raid60 if divided => {
+            format!("a group of {title} has at most {GROUP_DISKS_MAX} disks; these are {}", disks / groups)
+        }
+        RaidLevel::Raid50 | RaidLevel::Raid60 => {
+            format!("{disks} disks do not divide into {groups} groups of at least {least}, as {title} needs")
+        }
+        RaidLevel::Raid10 => {
+            format!("{title} needs at least 4 disks and an even number; these are {disks}")
+        }
+        _ if disks > GROUP_DISKS_MAX => {
+            format!("{title} has at most {GROUP_DISKS_MAX} disks; these are {disks}")
+        }
+        _ => format!("{title} needs at least {least} disks; these are {disks}"),
     }
 }
 
@@ -177,9 +236,7 @@ pub enum RaidError {
     #[error("a chunk of {}: take a power of two from 4 KiB to 1 MiB", size_text((*.0).into()))]
     Chunk(u32),
     /// The number of disks does not suit the level.
-    #[error(
-        "{disks} disks make no {level} of {groups} groups: each has the same number of disks, {least} to 32"
-    )]
+    #[error("{}", disks_text(*level, *disks, *groups, *least))]
     Disks {
         /// The level.
         level: RaidLevel,
@@ -190,6 +247,9 @@ pub enum RaidError {
         /// Fewest disks of a group.
         least: usize,
     },
+    /// RAID 0 has no redundancy.
+    #[error("RAID 0 has no redundancy from which a spare could be filled")]
+    SparesOfRaid0,
     /// Too small for its place.
     #[error("disk \"{name}\" has {}, at least {} are needed", size_text(*size_bytes), size_text(*least_bytes))]
     TooSmall {

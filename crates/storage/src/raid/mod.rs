@@ -13,7 +13,7 @@ mod set;
 mod status;
 mod striping;
 
-pub use config::{Initialise, JournalUse, RaidConfig, RaidError, RaidLevel};
+pub use config::{CHUNK_BYTES, Initialise, JournalUse, RaidConfig, RaidError, RaidLevel};
 pub use group::ScrubReport;
 pub use label::{Label, MemberLabel, PlaceLabel, label};
 pub use pages::{PageRun, StripedPages};

@@ -1,6 +1,7 @@
 //! What a RAID set says about itself.
 
 use super::RaidLevel;
+use serde::Serialize;
 
 /// A RAID set at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,18 +33,19 @@ pub struct RaidStatus {
 }
 
 /// See [`RaidStatus::state`]. The worst comes last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RaidState {
     /// All redundancy is there.
     Optimal,
     /// It serves, with less redundancy than it should have.
     Degraded,
-    /// It has lost more disks than it bears.
+    /// It has lost more disks than it tolerates.
     Failed,
 }
 
 /// Background work.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RaidTask {
     /// What it is.
     pub kind: TaskKind,
@@ -54,7 +56,8 @@ pub struct RaidTask {
 }
 
 /// See [`RaidTask::kind`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TaskKind {
     /// Parity or copies are made right: for the first time, or where a power cut may have left them torn.
     Initialise,
@@ -87,7 +90,7 @@ pub enum MemberState {
 }
 
 /// Counters since the start; all only grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RaidCounters {
     /// Stripes (or parts of all their chunks) written whole, parity from the new data alone. Copies have none.
     pub full_stripe_writes: u64,

@@ -14,7 +14,7 @@ impl Store for Pool {
     }
 
     fn snapshots(&self, volume: &str) -> Vec<String> {
-        let found = self.status().volumes.into_iter().find(|status| status.name == volume);
+        let found = self.volumes().into_iter().find(|status| status.name == volume);
         let snapshots = found.map(|status| status.snapshots).unwrap_or_default();
         snapshots.into_iter().map(|snapshot| snapshot.name).collect()
     }

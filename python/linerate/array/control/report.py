@@ -95,7 +95,7 @@ class PoolReport(_Report):
     name: str
     size_bytes: int
     used_bytes: int
-    promised_bytes: int
+    provisioned_bytes: int
     warning: bool = False
     """More of it is used than its `warn_at`."""
 

@@ -132,9 +132,9 @@ def _pools(pools: tuple[PoolReport, ...], layout: Layout) -> RenderableType:
         share = pool.used_bytes / pool.size_bytes if pool.size_bytes else 0.0
         style = "bold red" if share >= 1 else "yellow" if pool.warning else "green"
         used = f"{size_text(pool.used_bytes)} of {size_text(pool.size_bytes)} used ({share:.0%})"
-        times = pool.promised_bytes / pool.size_bytes if pool.size_bytes else 0.0
+        times = pool.provisioned_bytes / pool.size_bytes if pool.size_bytes else 0.0
         over = f", {times:.1f} times its size" if times > 1 else ""
-        promised = f"{size_text(pool.promised_bytes)} promised{over}"
+        promised = f"{size_text(pool.provisioned_bytes)} promised{over}"
         warning = Text("nearly full", style="bold yellow") if pool.warning else Text()
         name = Text.assemble(("pool ", "dim"), (pool.name, "bold"))
         bar = Text(layout.bar(share), style=style)
