@@ -87,7 +87,7 @@ fn volumes_are_made_shown_resized_and_deleted_while_it_serves() {
     let cloned = r#"{"verb": "clone", "volume": "v0", "snapshot": "s", "name": "c"}"#;
     assert_eq!(manage(&array, cloned).unwrap()["lun"], 1, "its LUN is free again");
     let volumes = array.report().storage.unwrap().volumes;
-    let shown: Vec<_> = volumes.iter().map(|volume| (&*volume.name, volume.lun)).collect();
+    let shown: Vec<_> = volumes.iter().map(|volume| (&*volume.volume.name, volume.lun)).collect();
     assert_eq!(shown, [("c", Some(1)), ("v0", Some(0))]);
 }
 
@@ -157,7 +157,8 @@ fn an_array_in_files_comes_back_as_it_was() {
     assert_eq!(client.read(0, 65536), bytes);
     assert_eq!(client.reservation_keys(), [0xABC]);
     let volumes = array.report().storage.unwrap().volumes;
-    let found: Vec<_> = volumes.iter().map(|volume| (&*volume.name, volume.lun, volume.size_bytes)).collect();
+    let found: Vec<_> =
+        volumes.iter().map(|volume| (&*volume.volume.name, volume.lun, volume.volume.size_bytes)).collect();
     assert_eq!(found, [("v0", Some(0), 8 << 20), ("w", Some(7), 1 << 20)]);
 }
 

@@ -41,7 +41,7 @@ async fn check(runtime: Runtime, disk: Rc<dyn Disk>) -> Result<(), PoolError> {
     let pool = Pool::open(runtime, config(), disk).await?;
     assert_eq!(pool.setting("key"), Some(Bytes::from("value")));
     let status = pool.status();
-    assert_eq!((status.used_bytes, status.volumes[0].snapshots[0].at_s), (5 * PAGE, 1.5));
+    assert_eq!((status.used_bytes, pool.volumes()[0].snapshots[0].at_s), (5 * PAGE, 1.5));
     let (volume, view) = (pool.volume("v0").unwrap(), pool.view("v0", "s1")?);
     assert_eq!(volume.read(PAGE, BytesMut::zeroed(PAGE as usize)).await?[..], [2; PAGE as usize]);
     assert_eq!(view.read(PAGE, BytesMut::zeroed(PAGE as usize)).await?[..], [1; PAGE as usize]);

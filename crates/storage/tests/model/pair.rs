@@ -143,8 +143,8 @@ impl Array {
 
     /// Checks every point that shows.
     async fn check_points(&self, book: &Book) {
-        let status = self.pool.status();
-        let Some(first) = status.volumes.first() else { return };
+        let volumes = self.pool.volumes();
+        let Some(first) = volumes.first() else { return };
         for snapshot in &first.snapshots {
             let mut all = Vec::new();
             for volume in VOLUMES {

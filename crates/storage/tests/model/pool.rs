@@ -128,8 +128,8 @@ impl World {
     /// A verb that the power cut interrupted has happened, or it has not.
     fn settle_pending(&self) {
         let mut book = self.book.borrow_mut();
-        let status = self.pool.status();
-        let volume = |name: &str| status.volumes.iter().find(|volume| volume.name == name);
+        let volumes = self.pool.volumes();
+        let volume = |name: &str| volumes.iter().find(|volume| volume.name == name);
         let has = |name: &str, snapshot: &str| {
             volume(name).is_some_and(|volume| volume.snapshots.iter().any(|own| own.name == snapshot))
         };
@@ -164,8 +164,7 @@ impl World {
         let book = self.book.borrow();
         let found: BTreeMap<_, _> = self
             .pool
-            .status()
-            .volumes
+            .volumes()
             .into_iter()
             .map(|volume| {
                 let snapshots: BTreeMap<_, _> = volume
