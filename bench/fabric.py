@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from linerate.lab.fabric.spec import FabricSpec, Interface, Nic, Port, Switch, Wire
+from linerate.lab.user.channel import Channel
 
 # The kernel's fabric must see frames, or its shapers charge 64 KiB for one set of headers.
 FRAMES = "from pyroute2.ethtool.ioctl import IoctlEthtool as E; E('p0').set_offload_flag('tcp-segmentation-offload', 0)"
@@ -82,24 +83,12 @@ class UserFabric:
     """The fabric's process."""
 
     def __init__(self, spec: FabricSpec) -> None:
-        command = [sys.executable, "-m", "linerate.lab.fabric"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.ask(spec.model_dump_json())
-
-    def ask(self, line: str) -> dict[str, Any]:
-        """The answer to one line."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        if "error" in answer:
-            raise SystemExit(answer["error"]["message"])
-        return answer
+        self.channel = Channel(spec)
 
     def stats(self) -> dict[str, Any]:
         """Counters so far."""
-        return dict(self.ask('{"stats": {}}')["stats"])
+        counted: dict[str, Any] = self.channel.ask("stats")
+        return counted
 
 
 @contextmanager
@@ -119,7 +108,7 @@ def user(hosts: list[Namespace], rate: int, mtu: int, nic: Nic, napi: bool) -> I
     try:
         yield fabric
     finally:
-        fabric.process.communicate()
+        fabric.channel.close(20.0)
 
 
 @contextmanager

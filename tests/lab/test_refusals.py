@@ -216,7 +216,7 @@ with socket.socket(socket.AF_UNIX) as stranger:
     stranger.connect("\\0" + sys.argv[1])
     print(stranger.makefile().readline())
     try:
-        stranger.sendall(b'{"do": "down"}\\n')
+        stranger.sendall(b'{"id": 1, "method": "down", "params": {}}\\n')
     except OSError:
         pass  # the lab has hung up already
 """

@@ -66,7 +66,7 @@ CRATE_DEV_EDGES = {
 # Python packages from the bottom up: a package imports from lower rows and from itself, never sideways or upwards.
 PYTHON_LAYERS = (
     {"errors", "_core"},
-    {"interrupt", "node", "filename"},
+    {"interrupt", "node", "filename", "rpc"},
     {"workload", "results", "array"},
     {"volumes"},
     {"san"},

@@ -1,8 +1,6 @@
-"""The process behind `EmbeddedArray`: a line of configuration in, a line of portals out; then requests and answers.
+"""The process behind `EmbeddedArray`: it serves the requests of `linerate.rpc` on standard input until that closes.
 
-It serves until its input ends. A line is `{"change": ArrayChange}`, answered with `{"changed": true}`, `{"stats":
-true}`, answered with `{"stats": {...}}`, or `{"manage": command}`, answered with `{"reply": {...}}`; what cannot be
-done is answered with `{"error": ..., "hint": ..., "blame": ...}`.
+`start` takes the configuration and gives the portals. Then `change`, `manage` and `stats` are possible.
 """
 
 from __future__ import annotations
@@ -11,36 +9,50 @@ import json
 import sys
 from typing import Any
 
-from linerate import _core
-from linerate.errors import LinerateError
+from linerate import _core, rpc
+from linerate.errors import UserError
+
+
+class _Service:
+    def __init__(self) -> None:
+        self._array: _core.Array | None = None
+        self.methods: rpc.Methods = {
+            "start": self.start,
+            "change": self.change,
+            "manage": self.manage,
+            "stats": self.stats,
+        }
+
+    def start(self, **config: Any) -> list[tuple[str, int]]:
+        self._array = _core.Array.start(json.dumps(config))
+        return self._array.portals
+
+    def change(self, **change: Any) -> None:
+        self._started().change(json.dumps(change))
+
+    def manage(self, **command: Any) -> dict[str, Any]:
+        reply: dict[str, Any] = json.loads(self._started().manage(json.dumps(command)))
+        return reply
+
+    def stats(self) -> dict[str, Any]:
+        return self._started().stats()
+
+    def stop(self) -> None:
+        if self._array is not None:
+            self._array.stop()
+
+    def _started(self) -> _core.Array:
+        if self._array is None:
+            raise UserError("the array is not started", "send start first")
+        return self._array
 
 
 def main() -> int:
-    """Serves the array that standard input describes until standard input closes."""
-    try:
-        array = _core.Array.start(sys.stdin.readline())
-    except LinerateError as error:
-        sys.stdout.write(json.dumps({"error": error.message, "hint": error.hint}) + "\n")
-        return error.exit_code
-    sys.stdout.write(json.dumps({"portals": array.portals}) + "\n")
-    sys.stdout.flush()
-    for line in sys.stdin:
-        sys.stdout.write(json.dumps(_answer(array, json.loads(line))) + "\n")
-        sys.stdout.flush()
-    array.stop()
+    """Serves until standard input closes."""
+    service = _Service()
+    rpc.serve(service.methods, sys.stdin.buffer, sys.stdout.buffer)
+    service.stop()
     return 0
-
-
-def _answer(array: _core.Array, asked: dict[str, Any]) -> dict[str, Any]:
-    try:
-        if "change" in asked:
-            array.change(json.dumps(asked["change"]))
-            return {"changed": True}
-        if "manage" in asked:
-            return {"reply": json.loads(array.manage(json.dumps(asked["manage"])))}
-        return {"stats": array.stats()}
-    except LinerateError as error:
-        return {"error": error.message, "hint": error.hint, "blame": error.blame}
 
 
 if __name__ == "__main__":

@@ -1,26 +1,31 @@
 """An array in a process of its own, for a demo or a test.
 
-The process is `python -m linerate.array`: it takes its configuration from standard input, prints its portals as one
-JSON line, answers requests line by line and serves until standard input closes. So it ends with whoever started it,
-even if that one is killed, and neither a file nor a command line ever holds a secret.
+The process is `python -m linerate.array`. It takes its configuration and requests from standard input (`linerate.rpc`)
+and serves until that closes. It ends with the process that started it, even if that is killed. No file and no command
+line holds a secret.
 """
 
 from __future__ import annotations
 
 import json
-import select
-import subprocess
 import sys
-import threading
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from linerate import rpc
 from linerate.array.config import ArrayChange, ArrayConfig, Target, Volume
-from linerate.errors import BY_BLAME, HostError, InternalError, UserError
+from linerate.errors import InternalError, LinerateError, UserError
 
 START_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 10.0
+
+_PEER = rpc.Peer(
+    "the embedded array",
+    late_hint="see whether its process still runs",
+    gone_hint="see the message above, and start it again",
+)
 
 DEMO_TARGET = "iqn.2026-11.lab.linerate:demo"
 
@@ -39,8 +44,7 @@ class EmbeddedArray:
     def __init__(self, config: ArrayConfig) -> None:
         self.config = config
         self.portals: tuple[tuple[str, int], ...] = ()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._asking = threading.Lock()
+        self._process: rpc.Process | None = None
 
     @property
     def pid(self) -> int:
@@ -56,76 +60,39 @@ class EmbeddedArray:
 
     def __enter__(self) -> Self:
         """Starts the process and waits for its portals."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "linerate.array"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the load; the array stays until it is told
+        self._process = rpc.Process(
+            _PEER, [sys.executable, "-P", "-m", "linerate.array"], timeout_s=ANSWER_TIMEOUT_S
         )
         try:
-            self._await_portals(self._process)
+            config = json.loads(self.config.seam_json())
+            portals = self._process.ask("start", config, timeout_s=START_TIMEOUT_S)
+        except LinerateError as error:
+            self._stop()
+            raise type(error)(f"the embedded array did not start: {error.message}", error.hint) from error
         except BaseException:
             self._stop()
             raise
+        self.portals = tuple((host, port) for host, port in portals)
         return self
-
-    def _await_portals(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(self.config.seam_json().encode() + b"\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it died at once; the missing answer below says why
-        ready, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
-        line = process.stdout.readline() if ready else b""
-        if not line:
-            process.kill()
-            assert process.stderr is not None
-            said = process.stderr.read().decode(errors="replace").strip()
-            raise HostError(
-                f"the embedded array did not start: {said or 'no answer'}", "see the message above"
-            )
-        answer = json.loads(line)
-        if "portals" not in answer:
-            raise HostError(f"the embedded array did not start: {answer['error']}", answer["hint"])
-        self.portals = tuple((host, port) for host, port in answer["portals"])
 
     def change(self, change: ArrayChange) -> None:
         """Changes access states while the array serves; initiators are told. Raises UserError: then nothing changes."""
-        self._ask({"change": change.model_dump(mode="json")})
+        self._ask("change", change.model_dump(mode="json"))
 
     def manage(self, verb: str, **fields: Any) -> dict[str, Any]:
         """Carries a command out (`linerate.array.control.COMMANDS`) and gives its reply. Raises LinerateError."""
-        reply: dict[str, Any] = self._ask({"manage": {"verb": verb, **fields}})["reply"]
+        reply: dict[str, Any] = self._ask("manage", {"verb": verb, **fields})
         return reply
 
     def stats(self) -> dict[str, Any]:
         """Counters since the start, `by_portal` and `by_session`; see `_core.Array.stats`."""
-        stats: dict[str, Any] = self._ask({"stats": True})["stats"]
+        stats: dict[str, Any] = self._ask("stats")
         return stats
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        process = self._process
-        if process is None:
-            raise UserError("the embedded array does not run", "ask it inside its `with` block")
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with self._asking:
-            try:
-                process.stdin.write(json.dumps(request).encode() + b"\n")
-                process.stdin.flush()
-            except BrokenPipeError:
-                pass  # the missing answer below says so
-            ready, _, _ = select.select([process.stdout], [], [], ANSWER_TIMEOUT_S)
-            line = process.stdout.readline() if ready else b""
-        if not line:
-            raise HostError("the embedded array does not answer", "see whether its process still runs")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise BY_BLAME[answer["blame"]](answer["error"], answer["hint"])
-        return answer
+    def _ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        if self._process is None:
+            raise UserError("the embedded array does not run", "use it inside its `with` block")
+        return self._process.ask(method, params)
 
     def kill(self) -> None:
         """Ends the process without ceremony, as a power cut would."""
@@ -134,20 +101,8 @@ class EmbeddedArray:
 
     def _stop(self) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired as error:
-            process.kill()
-            process.wait()
-            raise InternalError("the embedded array did not stop when told and was killed") from error
-        finally:
-            for pipe in (process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
+        if process is not None and not process.close(STOP_TIMEOUT_S):
+            raise InternalError("the embedded array did not stop and was killed")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,12 +1,10 @@
-"""How a command and a keeper talk: one JSON object per line, over the lab's abstract Unix socket.
+"""The lab's abstract Unix socket, over which a command sends requests (`linerate.rpc`) to the keeper.
 
-A request is `{"do": verb, ...}`, its answer `{"value": ...}` or `{"error": text, "hint": text, "blame": whose}`.
-The other end is known by its credentials, which the kernel vouches for, never by what it says.
+Each side identifies the other by the credentials that the kernel gives for the socket.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
@@ -15,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from linerate.errors import BY_BLAME, HostError, LinerateError, UserError
+from linerate import rpc
+from linerate.errors import HostError, UserError
 from linerate.lab import system
 
-LINE_BYTES_MAX = 1 << 20
 ANSWER_TIMEOUT_S = 30.0
 
 _HOLDER_TIMEOUT_S = 0.5
@@ -87,28 +85,22 @@ def _connect(asking: socket.socket, name: str, timeout_s: float) -> None:
             pause.wait(_LOOK_S)
 
 
-def error_answer(error: LinerateError) -> dict[str, Any]:
-    """An error as an answer."""
-    return {"error": error.message, "hint": error.hint, "blame": error.blame}
-
-
-def value_of(answer: dict[str, Any]) -> Any:
-    """The value of an answer; raises the error that it holds."""
-    if "error" in answer:
-        raise BY_BLAME[answer["blame"]](answer["error"], answer["hint"])
-    return answer["value"]
+class _Client(rpc.Client):
+    def ended(self) -> HostError:
+        return HostError(
+            "the lab has gone: its keeper was killed or has failed, and the kernel has removed everything in it",
+            "bring it up again",
+        )
 
 
 class Connection:
-    """A command's end of the conversation with a keeper."""
+    """A command's requests to the keeper of a lab."""
 
     def __init__(self, name: str) -> None:
         """Connects to the lab of that name. Raises UserError when there is none, or when it is someone else's."""
         self._socket = socket.socket(socket.AF_UNIX)
-        self._asking = threading.Lock()
         try:
             _connect(self._socket, name, ANSWER_TIMEOUT_S)
-            self._socket.settimeout(ANSWER_TIMEOUT_S)
         except ConnectionRefusedError as error:
             self._socket.close()
             raise UserError(f"no lab named {name} is up", _known()) from error
@@ -125,40 +117,22 @@ class Connection:
             raise UserError(f"the lab {name} belongs to user {uid}", "use a lab of your own: linerate lab up")
         self.keeper = system.ProcessEnd.of_peer(self._socket)
         """The keeper itself: its number may be another's by the time that it is to end."""
-        self._input = self._socket.makefile("rb")
+        peer = rpc.Peer(
+            f"the lab's keeper, process {self.keeper_pid},",
+            late_hint=f"try again; kill -9 {self.keeper_pid} removes the lab and everything in it",
+            gone_hint="bring it up again",
+        )
+        fd = self._socket.fileno()
+        self._client = _Client(peer, fd, fd, timeout_s=ANSWER_TIMEOUT_S)
 
-    def ask(self, verb: str, **parameters: Any) -> Any:
-        """One request and its answer. Raises what the keeper answers, and HostError when it has gone.
-
-        Any thread may ask; one waits for the other.
-        """
-        try:
-            with self._asking:
-                self._socket.sendall(json.dumps({"do": verb, **parameters}).encode() + b"\n")
-                line = self._input.readline(LINE_BYTES_MAX)
-        except TimeoutError as error:
-            raise HostError(
-                f"the lab's keeper, process {self.keeper_pid}, has not answered in {ANSWER_TIMEOUT_S:.0f} s",
-                f"try again; kill -9 {self.keeper_pid} removes the lab and everything in it",
-            ) from error
-        except OSError as error:
-            raise _gone() from error
-        if not line.endswith(b"\n"):
-            raise _gone()
-        return value_of(json.loads(line))
+    def ask(self, method: str, **parameters: Any) -> Any:
+        """One request and its answer; see `rpc.Client.ask`."""
+        return self._client.ask(method, parameters)
 
     def close(self) -> None:
         """Hangs up; the lab stays."""
-        self._input.close()
         self._socket.close()
         self.keeper.close()
-
-
-def _gone() -> HostError:
-    return HostError(
-        "the lab has gone: its keeper was killed or has failed, and the kernel has removed everything in it",
-        "bring it up again",
-    )
 
 
 def _known() -> str:

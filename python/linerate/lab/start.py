@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-import select
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 
+from linerate import rpc
 from linerate.errors import HostError, InternalError
-from linerate.lab import protocol, system
+from linerate.lab import system
 from linerate.san import Topology
 
 UP_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
+
+_PEER = rpc.Peer("the lab's keeper", late_hint="try again", gone_hint="see its message above")
 
 _detached: list[subprocess.Popen[bytes]] = []
 """Keepers that this process has started and let go: kept here, else Python would miss their end."""
@@ -38,10 +39,7 @@ def start_keeper(
     }
     keeper = _first_of_namespace([sys.executable, "-P", "-m", "linerate.lab.keeper"])
     try:
-        assert keeper.stdin is not None
-        keeper.stdin.write(json.dumps(order).encode() + b"\n")
-        keeper.stdin.flush()
-        protocol.value_of(_first_answer(keeper))
+        _FirstRequest(keeper).ask("up", order)
         if detached:
             _let_go(keeper)
     except BaseException:
@@ -49,6 +47,22 @@ def start_keeper(
         stop_keeper(keeper)
         raise
     return keeper
+
+
+class _FirstRequest(rpc.Client):
+    """It goes over the pipes of the process, whose standard error is that of this command."""
+
+    def __init__(self, keeper: subprocess.Popen[bytes]) -> None:
+        assert keeper.stdin is not None
+        assert keeper.stdout is not None
+        fds = keeper.stdout.fileno(), keeper.stdin.fileno()
+        super().__init__(_PEER, *fds, timeout_s=UP_TIMEOUT_S)
+        self._keeper = keeper
+
+    def ended(self) -> HostError:
+        self._keeper.kill()
+        status = self._keeper.wait()
+        return HostError(f"{_PEER.name} ended with status {status} before the lab was up", _PEER.gone_hint)
 
 
 def stop_keeper(keeper: subprocess.Popen[bytes]) -> None:
@@ -98,6 +112,7 @@ def _first_of_namespace(command: list[str]) -> subprocess.Popen[bytes]:
                     stdout=subprocess.PIPE,
                     cwd="/",
                     env=_environment(),
+                    bufsize=0,
                     start_new_session=True,  # Ctrl-C is for the command, which then takes the lab down
                 )
             )
@@ -118,21 +133,3 @@ def _environment() -> dict[str, str]:
     """Ours, with module paths that stay right in another working directory."""
     paths = [os.path.abspath(path) for path in sys.path if path]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-
-
-def _first_answer(keeper: subprocess.Popen[bytes]) -> dict[str, object]:
-    assert keeper.stdin is not None
-    assert keeper.stdout is not None
-    ready, _, _ = select.select([keeper.stdout], [], [], UP_TIMEOUT_S)
-    line = keeper.stdout.readline() if ready else b""
-    if not line:
-        keeper.kill()
-        status = keeper.wait()
-        raise HostError(
-            f"the lab's keeper did not answer in {UP_TIMEOUT_S:.0f} s"
-            if not ready
-            else f"the lab's keeper ended with status {status} before the lab was up",
-            "see its message above",
-        )
-    answer: dict[str, object] = json.loads(line)
-    return answer

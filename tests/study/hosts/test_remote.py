@@ -144,7 +144,8 @@ def test_a_killed_holder_leaves_a_journal_that_restores_its_host(folder: Path) -
         + """
 hold = subprocess.Popen([sys.executable, "-m", "linerate.cli", "host", "hold"], text=True,
                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-for line in ('{"id": 1, "open": {"name": "load1", "devices": ["lo"]}}', '{"id": 2, "hold": {"mtu": 9000}}'):
+for line in ('{"id": 1, "method": "open", "params": {"name": "load1", "devices": ["lo"]}}',
+             '{"id": 2, "method": "hold", "params": {"settings": {"mtu": 9000}}}'):
     print(line, file=hold.stdin, flush=True)
     hold.stdout.readline()
 hold.kill()
@@ -162,13 +163,21 @@ print([before, killed, mtu()])
 def test_a_holder_answers_line_by_line_and_puts_everything_back_in_the_end(folder: Path) -> None:
     lines = [
         "no request",
-        '{"id": 1, "hold": {"mtu": 9000}}',
-        '{"id": 2, "open": {"name": "load1", "devices": ["lo"]}}',
-        '{"id": 3, "open": {"name": "load1", "devices": ["lo"]}}',
-        '{"id": 4, "hold": {"mtu": 9000, "toe": true}}',
-        '{"id": 5, "hold": {"mut": 9000}}',
-        '{"id": 6, "restore": true}',
-        '{"id": 7, "hold": {"mtu": 4000}}',
+        *(
+            json.dumps({"id": number, "method": method, "params": params})
+            for number, (method, params) in enumerate(
+                (
+                    ("hold", {"settings": {"mtu": 9000}}),
+                    ("open", {"name": "load1", "devices": ["lo"]}),
+                    ("open", {"name": "load1", "devices": ["lo"]}),
+                    ("hold", {"settings": {"mtu": 9000, "toe": True}}),
+                    ("hold", {"settings": {"mut": 9000}}),
+                    ("restore", {}),
+                    ("hold", {"settings": {"mtu": 4000}}),
+                ),
+                1,
+            )
+        ),
     ]
     body = (
         BY_SSH
@@ -183,11 +192,11 @@ print(json.dumps([before, mtu(), done.returncode, done.stdout]))
     assert (before, code) == (after, 0)
     answers = [json.loads(line) for line in str(out).splitlines()]
     assert [answer["id"] for answer in answers] == [None, 1, 2, 3, 4, 5, 6, 7]
-    assert [answer.get("error", {}).get("blame") for answer in answers] == [
+    assert [answer.get("blame") for answer in answers] == [
         *("user", "user", None, "user", None, "user", None, None)
     ]
-    assert answers[4]["readback"] == {"mtu": 9000}
-    assert "Linux has no TCP offload engine" in answers[4]["refused"]["toe"]
+    assert answers[4]["result"]["readback"] == {"mtu": 9000}
+    assert "Linux has no TCP offload engine" in answers[4]["result"]["refused"]["toe"]
 
 
 def _at(script: str) -> Callable[[], RemoteSettings]:
@@ -203,9 +212,9 @@ def _saying(answer: object) -> str:
     ("script", "error", "words"),
     [
         ("raise SystemExit('Permission denied (publickey).')", HostError, "Permission denied (publickey)."),
-        (_saying({"id": 1, "linerate": "0.0.1"}), UserError, "host load1 has Linerate 0.0.1"),
+        (_saying({"id": 1, "result": {"linerate": "0.0.1"}}), UserError, "host load1 has Linerate 0.0.1"),
         (
-            _saying({"id": 1, "error": {"blame": "host", "message": "locked", "hint": ""}}),
+            _saying({"id": 1, "error": "locked", "hint": "", "blame": "host"}),
             HostError,
             "host load1: locked",
         ),

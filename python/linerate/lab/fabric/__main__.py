@@ -1,14 +1,11 @@
-"""The fabric's process: JSON lines on standard input, one answer per line on standard output.
+"""The fabric's process: it serves the requests of `linerate.rpc` on standard input until that closes.
 
-The first line is a FabricSpec. Once all TAPs exist the answer is `{"ready": {}}`. Then, in any order:
+- `start` takes a FabricSpec as parameters and answers when all TAPs exist,
+- `stats` gives the counters so far,
+- `change` takes a ChangeSpec as parameters and gives the monotonic time in ns at which it took effect. A change that
+  is refused leaves the fabric as it was.
 
-- `{"stats": {}}` is answered by `{"stats": {...}}`, the counters so far,
-- `{"change": ChangeSpec}` by `{"changed": {"monotonic_ns": ...}}`, the instant at which it took effect,
-- `{"stop": {}}`, or the end of the input, ends the process: the TAPs vanish with it.
-
-A request may have a number, `{"id": 7, "stats": {}}`; its answer then has the same. A refusal is answered by
-`{"error": {"blame": ..., "message": ..., "hint": ...}}`; after the first line the fabric goes on as it was. Only the
-data plane is imported here, so that the process is up within a tenth of a second.
+The TAPs end with the process. Only the data plane is imported here: the process is up within a tenth of a second.
 """
 
 from __future__ import annotations
@@ -17,35 +14,47 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
+from linerate import rpc
 from linerate._core import Fabric
-from linerate.errors import LinerateError, UserError
+from linerate.errors import UserError
+
+
+class _Service:
+    def __init__(self) -> None:
+        self._fabric: Fabric | None = None
+        self.methods: rpc.Methods = {"start": self.start, "stats": self.stats, "change": self.change}
+
+    def start(self, **spec: Any) -> None:
+        self._fabric = Fabric.start(json.dumps(spec))
+
+    def stats(self) -> dict[str, Any]:
+        return self._started().stats()
+
+    def change(self, **change: Any) -> int:
+        return self._started().change(json.dumps(change))
+
+    def stop(self) -> None:
+        if self._fabric is not None:
+            self._fabric.stop()
+
+    def _started(self) -> Fabric:
+        if self._fabric is None:
+            raise UserError("the fabric is not started", "send start first")
+        return self._fabric
 
 
 def main() -> int:
     """Serves until the input ends."""
-    first = sys.stdin.readline()
-    if not first:
-        return 0
     _go_first()
+    service = _Service()
     try:
-        fabric = Fabric.start(first)
-    except LinerateError as error:
-        _say(sys.stdout, _refusal(error))
-        return error.exit_code
-    _say(sys.stdout, {"ready": {}})
-    try:
-        for line in sys.stdin:
-            answer = _answer(fabric, line)
-            if answer is None:
-                break
-            _say(sys.stdout, answer)
-    except (KeyboardInterrupt, BrokenPipeError):
-        pass  # whoever asked is gone or going
+        rpc.serve(service.methods, sys.stdin.buffer, sys.stdout.buffer)
+    except KeyboardInterrupt:
+        pass  # as the end of the input
     finally:
-        fabric.stop()
+        service.stop()
     return 0
 
 
@@ -60,56 +69,6 @@ def _go_first() -> None:
     if os.getsid(0) == os.getpid():
         with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as autogroup:
             autogroup.write("-20")
-
-
-def _answer(fabric: Fabric, line: str) -> dict[str, Any] | None:
-    """The answer to one request; None for stop."""
-    number: dict[str, Any] = {}
-    try:
-        message = _parsed(line)
-        if "id" in message:
-            number["id"] = message.pop("id")
-        request, body = _request(message, line)
-        if request == "stop":
-            return None
-        return number | _REQUESTS[request](fabric, body)
-    except LinerateError as error:
-        return number | _refusal(error)
-
-
-def _parsed(line: str) -> dict[str, Any]:
-    try:
-        message = json.loads(line)
-    except ValueError as error:
-        raise UserError(f"not a request: {error}", "send one JSON object per line") from error
-    return message if isinstance(message, dict) else {}
-
-
-def _request(message: dict[str, Any], line: str) -> tuple[str, object]:
-    if len(message) == 1:
-        request, body = next(iter(message.items()))
-        if request in _REQUESTS or request == "stop":
-            return request, body
-    raise UserError(f"not a request: {line.strip()}", "send {stats: {}}, {change: {...}} or {stop: {}}")
-
-
-def _stats(fabric: Fabric, _: object) -> dict[str, Any]:
-    return {"stats": fabric.stats()}
-
-
-def _change(fabric: Fabric, body: object) -> dict[str, Any]:
-    return {"changed": {"monotonic_ns": fabric.change(json.dumps(body))}}
-
-
-_REQUESTS: dict[str, Callable[[Fabric, object], dict[str, Any]]] = {"stats": _stats, "change": _change}
-
-
-def _refusal(error: LinerateError) -> dict[str, Any]:
-    return {"error": {"blame": error.blame, "message": error.message, "hint": error.hint}}
-
-
-def _say(stream: IO[str], message: dict[str, Any]) -> None:
-    print(json.dumps(message), file=stream, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,54 +1,45 @@
-"""The keeper process: one order in, one answer out, then it serves until it is told or its command has gone."""
+"""The keeper process: one request with the topology, one answer, then it serves until `down` or its command's end."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
-import traceback
 from typing import TYPE_CHECKING, Any
 
-from linerate.errors import InternalError, LinerateError
-from linerate.lab import protocol, system
+from linerate import rpc
+from linerate.lab import system
 
 if TYPE_CHECKING:
-    from linerate.lab.keeper.build import Built
     from linerate.lab.keeper.serve import Loop
 
 
 def main() -> int:
     """Builds and keeps the lab that standard input orders."""
-    order = json.loads(sys.stdin.readline())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     system.name_process("linerate-lab")
+    loops: list[Loop] = []
+    request = sys.stdin.buffer.readline()
+    answer = rpc.answer(request, {"up": lambda **order: loops.append(_up(order))})
     try:
-        lab, loop = _up(order)
-        answer: dict[str, Any] = {"value": None}
-    except LinerateError as error:
-        answer = protocol.error_answer(error)
-    except Exception as error:
-        traceback.print_exc()
-        answer = protocol.error_answer(InternalError(f"the lab could not be built: {error}"))
-    try:
-        os.write(sys.stdout.fileno(), json.dumps(answer).encode() + b"\n")
+        os.write(sys.stdout.fileno(), answer)
     except BrokenPipeError:
-        return 1  # the command has gone meanwhile: nobody wants the lab any more
-    if "error" in answer:
+        return 1  # the command has ended: the lab is not needed any more
+    if not loops:
         return 1
-    if not lab.attached:
+    if not loops[0].attached:
         _let_go()
-    loop.run()
+    loops[0].run()
     return 0
 
 
-def _up(order: dict[str, Any]) -> tuple[Built, Loop]:
+def _up(order: dict[str, Any]) -> Loop:
     from linerate.lab.keeper.build import build
     from linerate.lab.keeper.serve import Loop
     from linerate.lab.keeper.service import Service
 
     lab = build(order)
-    return lab, Loop(lab.listener, Service(lab), attached=lab.attached)
+    return Loop(lab.listener, Service(lab), attached=lab.attached)
 
 
 def _let_go() -> None:

@@ -3,19 +3,19 @@ the lab."""
 
 from __future__ import annotations
 
-import json
 import os
 import selectors
 import signal
 import socket
 import sys
 import time
-import traceback
 
-from linerate.errors import InternalError, LinerateError, UserError
-from linerate.lab import protocol, system
+from linerate import rpc
+from linerate.errors import UserError
+from linerate.lab import system
 from linerate.lab.keeper.service import Service
 
+_REQUEST_BYTES_MAX = 1 << 20
 _SEND_TIMEOUT_S = 5.0
 """A command that does not read its answer is hung up on."""
 
@@ -24,6 +24,7 @@ class Loop:
     """Serves until it is told to end, by `down`, by SIGTERM, or, when attached, by its standard input closing."""
 
     def __init__(self, listener: socket.socket, service: Service, *, attached: bool) -> None:
+        self.attached = attached
         self._listener = listener
         self._service = service
         self._selector = selectors.DefaultSelector()
@@ -70,7 +71,7 @@ class Loop:
         _, uid = system.peer_of(connection)
         if uid != os.geteuid():
             refusal = UserError("the lab belongs to another user", "use a lab of your own: linerate lab up")
-            _send(connection, protocol.error_answer(refusal))
+            _send(connection, rpc.error_line(refusal))
             connection.close()
             return
         caller = _Caller(connection, self._service)
@@ -99,23 +100,14 @@ class _Caller:
         self._said += heard
         while b"\n" in self._said:
             line, self._said = self._said.split(b"\n", 1)
-            if not _send(self.connection, self._answer(line)):
+            if not _send(self.connection, rpc.answer(line, self._service.methods)):
                 return False
-        return bool(heard) and len(self._said) < protocol.LINE_BYTES_MAX
-
-    def _answer(self, line: bytes) -> dict[str, object]:
-        try:
-            return {"value": self._service.answer(json.loads(line))}
-        except LinerateError as error:
-            return protocol.error_answer(error)
-        except Exception as error:  # the lab stays, whatever one request met
-            traceback.print_exc()
-            return protocol.error_answer(InternalError(f"{type(error).__name__}: {error}"))
+        return bool(heard) and len(self._said) < _REQUEST_BYTES_MAX
 
 
-def _send(connection: socket.socket, answer: dict[str, object]) -> bool:
+def _send(connection: socket.socket, answer: bytes) -> bool:
     try:
-        connection.sendall(json.dumps(answer).encode() + b"\n")
+        connection.sendall(answer)
     except OSError:
         return False
     return True

@@ -1,15 +1,16 @@
-"""What a command may ask of a lab. Every verb is one method; what it raises becomes the answer."""
+"""The requests that a lab answers; each is one method."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from linerate.errors import HostError, InternalError, UserError
+from linerate import rpc
+from linerate.errors import HostError, UserError
 from linerate.lab import system
 from linerate.lab.keeper import addresses
 from linerate.lab.keeper.build import CONTROL, Built
@@ -31,7 +32,7 @@ class Service:
         self._ended: dict[str, int] = {}
         self.faults = Faults(lab.topology, lab.fabric.trouble, self._readdress)
         self.told_to_end = False
-        self._verbs: Mapping[str, Callable[..., Any]] = {
+        self.methods: rpc.Methods = {
             "about": self.about,
             "state": self.state,
             "change_link": self.change_link,
@@ -48,13 +49,6 @@ class Service:
             "facts": self.facts,
             "down": self.down,
         }
-
-    def answer(self, request: dict[str, Any]) -> Any:
-        """The value that answers a request. Raises LinerateError."""
-        verb = request.pop("do", None)
-        if verb not in self._verbs:
-            raise InternalError(f"a lab cannot {verb}")
-        return self._verbs[verb](**request)
 
     def child_ended(self, pid: int, status: int) -> None:
         """Notes the end of a process that should have lived as long as the lab."""

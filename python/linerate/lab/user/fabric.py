@@ -191,11 +191,11 @@ class UserFabric:
 
     def _stats(self) -> dict[str, Any]:
         assert self._channel is not None
-        stats: dict[str, Any] = self._channel.ask("stats", {}, "stats")
+        stats: dict[str, Any] = self._channel.ask("stats")
         return stats
 
     def _change(self, changes: change.ChangeSpec) -> int:
         """When it took effect, in monotonic ns."""
         assert self._channel is not None
         body = changes.model_dump(mode="json", exclude_unset=True)
-        return int(self._channel.ask("change", body, "changed")["monotonic_ns"])
+        return int(self._channel.ask("change", body))
