@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from linerate.lab.awake import POLLING, kept_awake
+from linerate.lab.cpu_idle import POLLING, kept_awake
 
 from . import cases, raid
 from .cases import Result, Setting

@@ -153,7 +153,7 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
         "host.h2.cpu_s": 1.0,
         "array.a1.cpu_s": 5.0,
         "fabric.cpu_s": 2.5,
-        "keeper.cpu_s": 0.5,
+        "supervisor.cpu_s": 0.5,
         "fabric.lag_ns_max": 300_000.0,
         "fabric.late_turns": 400.0,
         "fabric.late_ns": 0.125e9,

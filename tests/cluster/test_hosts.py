@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from linerate.cluster import ssh_places
+from linerate.cluster import ssh_endpoints
 from linerate.errors import UserError
 from linerate.results import RunDirectory
 
@@ -76,11 +76,11 @@ def test_hosts_by_ssh_make_one_run_and_ctrl_c_keeps_what_they_measured(tmp_path:
 @pytest.mark.parametrize("hosts", [["a", "x@a"], [""], ["-oProxyCommand=sh"], ["a b"], ["root@-x"]])
 def test_a_list_of_hosts_is_checked(hosts: list[str]) -> None:
     with pytest.raises(UserError, match="--hosts"):
-        ssh_places(hosts)
+        ssh_endpoints(hosts)
 
 
 def test_ssh_asks_nothing_hands_nothing_on_and_knows_its_hosts() -> None:
-    (place,) = ssh_places(["root@stor1"])
+    (place,) = ssh_endpoints(["root@stor1"])
     words = list(place.wrap(["true"]))
     assert words[0] == "ssh"
     assert words[-3:] == ["--", "root@stor1", "true"]
@@ -90,7 +90,7 @@ def test_ssh_asks_nothing_hands_nothing_on_and_knows_its_hosts() -> None:
 
 
 def test_a_remote_command_is_quoted_for_the_remote_shell() -> None:
-    (place,) = ssh_places(["root@stor1"], "/opt/line rate/bin/python")
+    (place,) = ssh_endpoints(["root@stor1"], "/opt/line rate/bin/python")
     assert place.name == "stor1"
     assert place.wrap(["/opt/line rate/bin/python", "-m", "x"])[-2:] == (
         "root@stor1",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from linerate.analysis import summarise
-from linerate.cluster import Cluster, Place, divide, local_place
+from linerate.cluster import Cluster, Endpoint, divide, local_endpoint
 from linerate.errors import HostError, LinerateError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, RunEvent, carry_out
@@ -54,7 +54,7 @@ def spools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def cluster(spools: Path) -> Iterator[Cluster]:
     """One for all tests, since each worker takes seconds to load its libraries. h3 is there to be lost."""
-    with Cluster([local_place("h1"), local_place("h2"), local_place("h3")]) as made:
+    with Cluster([local_endpoint("h1"), local_endpoint("h2"), local_endpoint("h3")]) as made:
         yield made
 
 
@@ -137,8 +137,8 @@ def test_a_host_that_dies_degrades_the_result_and_keeps_its_spool(cluster: Clust
 def test_nothing_is_left_when_the_gathering_machine_dies(spools: Path) -> None:
     program = (
         "import signal\n"
-        "from linerate.cluster import Cluster, local_place\n"
-        "cluster = Cluster([local_place('h1')])\n"
+        "from linerate.cluster import Cluster, local_endpoint\n"
+        "cluster = Cluster([local_endpoint('h1')])\n"
         "print(cluster.worker_pids['h1'], flush=True)\n"
         "signal.pause()\n"
     )
@@ -156,7 +156,7 @@ def test_nothing_is_left_when_the_gathering_machine_dies(spools: Path) -> None:
 
 
 def test_a_host_without_linerate_is_named() -> None:
-    broken = Place("h9", lambda _: [sys.executable, "-c", "raise SystemExit('no module named linerate')"])
+    broken = Endpoint("h9", lambda _: [sys.executable, "-c", "raise SystemExit('no module named linerate')"])
     with pytest.raises(HostError, match="host h9: the worker did not start: no module named linerate"):
         Cluster([broken])
 
@@ -169,4 +169,4 @@ def test_an_unreachable_volume_fails_the_step_with_the_host(cluster: Cluster) ->
 
 def test_an_address_that_this_machine_lacks_is_told() -> None:
     with pytest.raises(HostError, match=r"cannot listen on 192\.0\.2\.1: "):
-        Cluster([local_place("h1")], address="192.0.2.1")
+        Cluster([local_endpoint("h1")], address="192.0.2.1")

@@ -45,7 +45,7 @@ def _spec() -> dict[str, object]:
 
 def main() -> None:
     """Builds, loads, tells."""
-    from linerate.cluster import Cluster, lab_places
+    from linerate.cluster import Cluster, lab_endpoints
     from linerate.san import parse_topology
     from linerate.volumes import Consent, clear
     from linerate.workload import RunSpec
@@ -54,7 +54,7 @@ def main() -> None:
         urls = {host: {"v": lab.volume_urls(host)[0].url} for host in ("h1", "h2")}
         address = lab.topology.control_address
         with Cluster(
-            lab_places(lab), address=address, namespace=lab.namespace("control").path, urls=urls
+            lab_endpoints(lab), address=address, namespace=lab.namespace("control").path, urls=urls
         ) as cluster:
             namespaces = {
                 host: os.stat(f"/proc/{pid}/ns/net").st_ino for host, pid in cluster.worker_pids.items()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from linerate.errors import LinerateError
 from linerate.lab import Lab, may_build
-from linerate.lab.awake import kept_awake
+from linerate.lab.cpu_idle import kept_awake
 
 from tests import need
 
@@ -61,7 +61,7 @@ volume = [{{ name = "v1", size = "1m" }}]
 """ + "".join(f"\n[[lan]]\n{stream}\n" for stream in lan)
 
 
-# The keeper's command ends when its standard input does: so a test can hold a lab as long as it likes.
+# The supervisor's command ends when its standard input does: so a test can hold a lab as long as it likes.
 HOLD = """
 import sys
 from linerate.lab import enter

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from linerate.lab import Lab, protocol
-from linerate.lab.awake import DEVICE, POLLING, SLEEPING, kept_awake
+from linerate.lab.cpu_idle import DEVICE, POLLING, SLEEPING, kept_awake
 from linerate.san import parse_fault
 
 from tests.lab.conftest import HOLD, TIMEOUT_S, as_user, end, hold, run, unique, with_rights
@@ -93,13 +93,13 @@ def test_a_detached_lab_stays_until_down(rights: str, topology_file: Path) -> No
     trace.assert_gone()
 
 
-@pytest.mark.parametrize("victim", ["command", "keeper"])
+@pytest.mark.parametrize("victim", ["command", "supervisor"])
 def test_kill_9_leaves_nothing(rights: str, victim: str, topology_file: Path) -> None:
     name = unique(f"kill-{victim}")
     holder = hold(topology_file, name, rights)
     with Lab.look(name) as lab:
         trace = Trace.of(lab)
-        os.kill(holder.pid if victim == "command" else lab.keeper_pid, signal.SIGKILL)
+        os.kill(holder.pid if victim == "command" else lab.supervisor_pid, signal.SIGKILL)
     end(holder)
     trace.assert_gone()
 

@@ -27,13 +27,13 @@ class Trace:
     @classmethod
     def of(cls, lab: Lab) -> Trace:
         """The trace of a lab that is up."""
-        own = os.stat(f"/proc/{lab.keeper_pid}/ns/pid").st_ino
+        own = os.stat(f"/proc/{lab.supervisor_pid}/ns/pid").st_ino
         networks = {os.stat(lab.namespace(node).path).st_ino for node in lab.nodes}
         everyone = _processes()
         inside = {process for process in everyone if _inode(f"/proc/{process[0]}/ns/pid") == own}
         held = {process: _namespaces(process) & (networks | {own}) for process in everyone}
         holders = {process: found for process, found in held.items() if found}
-        assert len(inside) >= 2  # the keeper and an array: else nothing would be proven
+        assert len(inside) >= 2  # the supervisor and an array: else nothing would be proven
         assert inside <= holders.keys()
         return cls(lab.name, frozenset(inside), holders)
 

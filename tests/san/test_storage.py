@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from linerate.array import EmbeddedArray
 from linerate.errors import UserError
-from linerate.lab.keeper.arrays import Arrays, array_config, storage_config
+from linerate.lab.supervisor.arrays import Arrays, array_config, storage_config
 from linerate.san import Storage, parse_topology, tree
 from pydantic import ValidationError
 

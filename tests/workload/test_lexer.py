@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.vdbench.lexer import Line, has_lenient_patterns, parameters, read_lines, unhide
 from linerate.workload.vdbench.tables import is_keyword
 
@@ -18,7 +18,11 @@ MINIMAL = "sd=sd1,lun=/dev/sdb\nwd=wd1,sd=sd1\nrd=rd1,wd=wd1\n"
 
 def scan(text: str, *, lenient: bool = False) -> tuple[list[tuple[int, str, str]], Problems]:
     problems = Problems()
-    lines = [Line(Place("f", n), line.strip()) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    lines = [
+        Line(SourceLocation("f", n), line.strip())
+        for n, line in enumerate(text.split("\n"), 1)
+        if line.strip()
+    ]
     found = parameters(lines, is_keyword, problems, lenient=lenient)
     return [(p.place.line, p.keyword, unhide(p.value)) for p in found], problems
 
@@ -200,7 +204,7 @@ def test_lenient_reading_leaves_comments_alone(comment: str) -> None:
     ],
 )
 def test_automatic_reading_turns_lenient_only_where_strict_drops_parameters(text: str, plain: bool) -> None:
-    assert has_lenient_patterns([Line(Place("f", 1), text)], is_keyword) is plain
+    assert has_lenient_patterns([Line(SourceLocation("f", 1), text)], is_keyword) is plain
 
 
 def test_automatic_reading_takes_a_comment_as_vdbench_does(read: Read) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from linerate.errors import UserError
 from linerate.workload import LunMap, Overrides, StepResult
 from linerate.workload.plan import curve_target_iops
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_file import parse_toml
 from linerate.workload.toml_lines import key_lines
 from linerate.workload.units import parse_size, size_text
@@ -75,14 +75,14 @@ def test_any_parameters_in_a_whole_file_are_a_plan_or_a_user_error(
 @given(st.text(max_size=30), st.sampled_from(Form), st.booleans())
 def test_any_value_is_read_or_noted(text: str, form: Form, lenient: bool) -> None:
     problems = Problems()
-    parameter = Parameter(Place("f", 1), "key", text or "x")
+    parameter = Parameter(SourceLocation("f", 1), "key", text or "x")
     value = read_value(parameter, Keyword("key", "v", "m", form=form), problems, lenient=lenient)
     assert (value is None) == bool(problems.errors)
 
 
 @given(st.integers(1, 500), st.integers(0, 500), st.integers(1, 50))
 def test_a_range_ends_at_its_end_or_before(first: int, more: int, step: int) -> None:
-    parameter = Parameter(Place("f", 1), "key", f"({first}-{first + more},{step})")
+    parameter = Parameter(SourceLocation("f", 1), "key", f"({first}-{first + more},{step})")
     value = read_value(parameter, Keyword("key", "v", "m", form=Form.NUMBERS), Problems(), lenient=False)
     assert value is not None
     assert list(value.numbers) == list(range(first, first + more + 1, step))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.vdbench.lexer import Parameter, hide_quoted
 from linerate.workload.vdbench.tables import Form, Keyword
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE, Value, read_value
 
 
 def value(text: str, form: Form, problems: Problems, *, lenient: bool = False) -> Value | None:
-    parameter = Parameter(Place("f", 1), "key", hide_quoted(text))
+    parameter = Parameter(SourceLocation("f", 1), "key", hide_quoted(text))
     return read_value(parameter, Keyword("key", "value", "", form=form), problems, lenient=lenient)
 
 

@@ -49,7 +49,7 @@ class ServedDisk(_Part):
     raid_set: str | None = None
 
 
-class Record(_Part):
+class ArrayRecord(_Part):
     """What was served."""
 
     format: Literal["linerate.array-served/1"] = SCHEMA
@@ -82,11 +82,11 @@ def places(file: Path) -> tuple[Path, Path]:
     ), state / "linerate" / "served" / f"{whole.stem}-{digest}.json"
 
 
-def load(file: Path) -> Record:
+def load(file: Path) -> ArrayRecord:
     """The record of an array file; an empty one if there is none. Raises UserError for one that cannot be read."""
     for place in sorted(places(file), key=_written_at, reverse=True):
         try:
-            return Record.model_validate_json(place.read_bytes())
+            return ArrayRecord.model_validate_json(place.read_bytes())
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -98,7 +98,7 @@ def load(file: Path) -> Record:
                 f"{place}: not a record of what this array has served, or of a later version",
                 "see that all disks are there (linerate array check), then remove it",
             ) from error
-    return Record()
+    return ArrayRecord()
 
 
 def _written_at(place: Path) -> int:
@@ -109,7 +109,7 @@ def _written_at(place: Path) -> int:
         return 0
 
 
-def save(file: Path, record: Record) -> Path:
+def save(file: Path, record: ArrayRecord) -> Path:
     """Writes the record, whole or not at all, and returns where. Raises OSError if it can be written nowhere."""
     beside, elsewhere = places(file)
     try:
@@ -119,7 +119,7 @@ def save(file: Path, record: Record) -> Path:
         return _replace(elsewhere, record)
 
 
-def _replace(place: Path, record: Record) -> Path:
+def _replace(place: Path, record: ArrayRecord) -> Path:
     draft = place.with_name(f"{place.name}.new")
     with draft.open("w", encoding="ascii") as out:
         out.write(record.model_dump_json(indent=2) + "\n")
@@ -134,7 +134,7 @@ def _replace(place: Path, record: Record) -> Path:
     return place
 
 
-def taken(config: ArrayConfig, storage: Mapping[str, Any]) -> Record:
+def taken(config: ArrayConfig, storage: Mapping[str, Any]) -> ArrayRecord:
     """The record of an array that serves, from its configuration and from what its storage says."""
     disks = {
         disk["name"]: ServedDisk(path=disk["path"], raid_set=disk["raid_set"])
@@ -143,7 +143,7 @@ def taken(config: ArrayConfig, storage: Mapping[str, Any]) -> Record:
     }
     on_files = {disk.raid_set for disk in disks.values()}
     sets = {one["name"]: one for one in storage.get("raid_sets", ()) if one["name"] in on_files}
-    return Record(
+    return ArrayRecord(
         raid_sets={
             name: ServedSet(id=one["id"], generations=tuple(one["generations"])) for name, one in sets.items()
         },
@@ -155,7 +155,7 @@ def taken(config: ArrayConfig, storage: Mapping[str, Any]) -> Record:
     )
 
 
-def check_volumes(config: ArrayConfig, record: Record, create: tuple[str, ...] = ()) -> None:
+def check_volumes(config: ArrayConfig, record: ArrayRecord, create: tuple[str, ...] = ()) -> None:
     """Refuses volumes whose files were there and are not. Raises UserError."""
     for name, path in _file_volumes(config).items():
         if name not in create and path in record.volumes.values() and not Path(path).exists():
@@ -174,7 +174,7 @@ def absence(path: Path) -> str:
     return f"there is no file {path}"
 
 
-def seam_json(config: ArrayConfig, record: Record, create: tuple[str, ...] = ()) -> str:
+def seam_json(config: ArrayConfig, record: ArrayRecord, create: tuple[str, ...] = ()) -> str:
     """The JSON for the data plane with what was served before and what is to be created again; secrets included."""
     seam = json.loads(config.seam_json())
     if "storage" in seam:
@@ -193,7 +193,7 @@ def _file_volumes(config: ArrayConfig) -> dict[str, str]:
     }
 
 
-class Keeper:
+class RecordWriter:
     """Keeps the record of an array up to date while it serves."""
 
     def __init__(
@@ -207,7 +207,7 @@ class Keeper:
         self._config = config
         self._storage = storage
         self._report = report
-        self._saved: Record | None = None
+        self._saved: ArrayRecord | None = None
         self._saved_at = 0.0
         self._is_reported = False
         self._ended = threading.Event()
@@ -242,7 +242,7 @@ class Keeper:
         else:
             self._saved, self._saved_at, self._is_reported = record, now, False
 
-    def _is_same_but_numbers(self, record: Record) -> bool:
+    def _is_same_but_numbers(self, record: ArrayRecord) -> bool:
         if self._saved is None:
             return False
         plain = [

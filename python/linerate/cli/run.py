@@ -119,9 +119,9 @@ class Where:
         elif self.hosts is None:
             yield Here()
         else:
-            from linerate.cluster import Cluster, ssh_places
+            from linerate.cluster import Cluster, ssh_endpoints
 
-            places = ssh_places(self.hosts.split(","), self.python)
+            places = ssh_endpoints(self.hosts.split(","), self.python)
             with Cluster(places, address=self.address) as cluster:
                 yield cluster
 

@@ -22,23 +22,30 @@ from typing import TYPE_CHECKING, Any
 
 from linerate.cluster.clock import Offset, best_offset
 from linerate.cluster.divide import apportion, divide
-from linerate.cluster.hosts import Place, is_ssh_host, lab_places, local_place, ssh_place, ssh_places
+from linerate.cluster.hosts import (
+    Endpoint,
+    is_ssh_host,
+    lab_endpoints,
+    local_endpoint,
+    ssh_endpoint,
+    ssh_endpoints,
+)
 
 if TYPE_CHECKING:
     from linerate.cluster.workers import Cluster
 
 __all__ = [
     "Cluster",
+    "Endpoint",
     "Offset",
-    "Place",
     "apportion",
     "best_offset",
     "divide",
     "is_ssh_host",
-    "lab_places",
-    "local_place",
-    "ssh_place",
-    "ssh_places",
+    "lab_endpoints",
+    "local_endpoint",
+    "ssh_endpoint",
+    "ssh_endpoints",
 ]
 
 

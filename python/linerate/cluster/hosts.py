@@ -27,7 +27,7 @@ _SSH_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f:.%]+\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Endpoint:
     """A host of a cluster."""
 
     name: str
@@ -38,31 +38,31 @@ class Place:
     python: str = sys.executable
 
 
-def local_place(name: str) -> Place:
+def local_endpoint(name: str) -> Endpoint:
     """This machine, in its own namespace: for trying a plan, and for tests."""
-    return Place(name, lambda command: command, "127.0.0.1")
+    return Endpoint(name, lambda command: command, "127.0.0.1")
 
 
-def lab_places(lab: Lab, hosts: Sequence[str] | None = None) -> tuple[Place, ...]:
+def lab_endpoints(lab: Lab, hosts: Sequence[str] | None = None) -> tuple[Endpoint, ...]:
     """Hosts of a lab, all of them if none is named. Workers listen on the lab's control network."""
     known = {host.name: host.control_address for host in lab.topology.hosts}
     for host in hosts or ():
         if host not in known:
             raise UserError(f"{lab.name} has no host {host}", f"its hosts are {', '.join(known)}")
-    return tuple(Place(host, partial(lab.inside, host), known[host]) for host in hosts or known)
+    return tuple(Endpoint(host, partial(lab.inside, host), known[host]) for host in hosts or known)
 
 
-def ssh_places(hosts: Sequence[str], python: str = "python3") -> tuple[Place, ...]:
+def ssh_endpoints(hosts: Sequence[str], python: str = "python3") -> tuple[Endpoint, ...]:
     """Real hosts by SSH, `[user@]host`, without a password; `python` has Linerate installed there."""
     names = [host.rpartition("@")[2] for host in hosts]
     if len(set(names)) < len(names) or not all(is_ssh_host(host) for host in hosts):
         raise UserError(f"--hosts {','.join(hosts)}: not a list of hosts", "write [user@]host,[user@]host")
-    return tuple(ssh_place(name, host, python) for name, host in zip(names, hosts, strict=True))
+    return tuple(ssh_endpoint(name, host, python) for name, host in zip(names, hosts, strict=True))
 
 
-def ssh_place(name: str, host: str, python: str = "python3") -> Place:
+def ssh_endpoint(name: str, host: str, python: str = "python3") -> Endpoint:
     """A real host by SSH, under a name of its own."""
-    return Place(name, partial(_ssh, host), python=python)
+    return Endpoint(name, partial(_ssh, host), python=python)
 
 
 def is_ssh_host(text: str) -> bool:

@@ -23,7 +23,7 @@ from linerate import _core
 from linerate.cluster.agent import TOPIC, LoadAgent
 from linerate.cluster.clock import Offset
 from linerate.cluster.divide import Divided, Volumes, divide, named, unnamed
-from linerate.cluster.hosts import Place
+from linerate.cluster.hosts import Endpoint
 from linerate.cluster.load import Answer, ClusterLoad, ask_all, measured_offset
 from linerate.cluster.worker import CONFIG
 from linerate.errors import HostError, UserError
@@ -42,7 +42,7 @@ _LOOK_S = 0.5
 class _WorkerProcess(ProcessInterface):
     """A worker on its host, as dask starts and closes it."""
 
-    def __init__(self, scheduler: str, name: str, place: Place, log: Path) -> None:
+    def __init__(self, scheduler: str, name: str, place: Endpoint, log: Path) -> None:
         super().__init__(scheduler=scheduler, name=name)  # type: ignore[no-untyped-call]
         self._scheduler = scheduler
         self._place = place
@@ -123,7 +123,7 @@ class Cluster:
 
     def __init__(
         self,
-        places: Sequence[Place],
+        places: Sequence[Endpoint],
         *,
         address: str | None = "127.0.0.1",
         namespace: str | None = None,

@@ -10,9 +10,9 @@ joined by links of the rates that the topology gives them, with real arrays serv
         lab.change_link("h1.p0", mtu=9000)    # settings of links, adapters and switches, read back
         lab.counters()                        # CPU per side, TCP, drops: cumulative, flat, with units
 
-Everything is held by one process per lab, the keeper (`linerate.lab.keeper`). Its namespaces have no names and no
-files; only its descriptors keep them. It is the first process of a process namespace that holds whatever runs in the
-lab. So when the keeper ends, for whatever reason, the kernel ends all of them and removes every namespace and link:
+One process per lab holds everything: the supervisor (`linerate.lab.supervisor`). Its namespaces have no names and no
+files; only its descriptors keep them. It is the first process of a process namespace that holds all programs of the
+lab. When the supervisor ends, for any reason, the kernel ends all of them and removes every namespace and link:
 there is no state to clean up, and nothing that a lab did not make itself can be reached from it. An attached lab ends
 with the command that made it; a detached one (`linerate lab up`) stays until `linerate lab down`. Labs are found by an
 abstract Unix socket, `@linerate-lab/<uid>/<name>`.

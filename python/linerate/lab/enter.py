@@ -56,12 +56,12 @@ def enter() -> bool:
     return True
 
 
-def join(keeper_pid: int) -> None:
+def join(supervisor_pid: int) -> None:
     """Enters the user namespace of a running lab, unless this process is in it already.
 
     Raises HostError as `enter` does.
     """
-    theirs = f"/proc/{keeper_pid}/ns/user"
+    theirs = f"/proc/{supervisor_pid}/ns/user"
     try:
         if system.namespace_of(theirs) == system.namespace_of("/proc/self/ns/user"):
             return
@@ -72,7 +72,7 @@ def join(keeper_pid: int) -> None:
             os.close(fd)
     except OSError as error:
         raise HostError(
-            f"cannot enter the lab of process {keeper_pid}: {error}",
+            f"cannot enter the lab of process {supervisor_pid}: {error}",
             "use the same user as `linerate lab up` did",
         ) from error
 

@@ -1,4 +1,4 @@
-"""Lab: a running virtual SAN as a command sees it. Every call is a question to its keeper."""
+"""Lab: a running virtual SAN as a command sees it. Every call is a question to its supervisor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linerate.errors import HostError, LinerateError, UserError
 from linerate.lab import protocol, system
 from linerate.lab.cpu import NamespaceCpu
 from linerate.lab.enter import enter, join
-from linerate.lab.start import reap_detached, start_keeper, stop_keeper
+from linerate.lab.start import reap_detached, start_supervisor, stop_supervisor
 from linerate.san import Fault, Link, Nic, Node, Path, Storage, Switch, Topology, volume_urls
 
 FabricChoice = Literal["auto", "kernel", "user"]
@@ -53,7 +53,7 @@ class Running:
     name: str
     topology: str
     fabric: Literal["kernel", "user"]
-    keeper_pid: int
+    supervisor_pid: int
     attached: bool
     """It ends with the command that made it."""
 
@@ -62,10 +62,10 @@ class Lab:
     """A virtual SAN that is up. Use it in a `with` block: an attached lab goes down at its end."""
 
     def __init__(
-        self, connection: protocol.Connection, keeper: subprocess.Popen[bytes] | None = None
+        self, connection: protocol.Connection, supervisor: subprocess.Popen[bytes] | None = None
     ) -> None:
         self._connection = connection
-        self._keeper = keeper
+        self._supervisor = supervisor
         about = connection.ask("about")
         self.name: str = about["name"]
         self.fabric: Literal["kernel", "user"] = about["fabric"]
@@ -98,15 +98,15 @@ class Lab:
         """
         enter()
         chosen = protocol.checked_name(name or f"{protocol.name_after(topology.name)}-{system.short_id()}")
-        keeper = start_keeper(chosen, topology, fabric=fabric, needs=tuple(needs), detached=detached)
+        supervisor = start_supervisor(chosen, topology, fabric=fabric, needs=tuple(needs), detached=detached)
         try:
             connection = protocol.Connection(chosen)
-            # The keeper has process numbers of its own: these threads have none there.
+            # The supervisor has process numbers of its own: these threads have none there.
             system.run_in_real_time(connection.ask("about")["receivers"])
-            return cls(connection, keeper)
+            return cls(connection, supervisor)
         except BaseException:
-            keeper.kill()
-            stop_keeper(keeper)
+            supervisor.kill()
+            stop_supervisor(supervisor)
             raise
 
     @classmethod
@@ -117,7 +117,7 @@ class Lab:
         are started.
         """
         lab = cls.look(name)
-        join(lab.keeper_pid)
+        join(lab.supervisor_pid)
         return lab
 
     @classmethod
@@ -135,27 +135,27 @@ class Lab:
 
     def close(self) -> None:
         """Takes an attached lab down; of a detached one only the connection is closed. Twice is once."""
-        if self._keeper is not None and self.attached:
+        if self._supervisor is not None and self.attached:
             self.down()
         self._connection.close()
 
     def down(self) -> None:
         """Takes the lab down and waits until its processes have ended and its namespaces are gone."""
-        keeper = self._connection.keeper
+        supervisor = self._connection.supervisor
         with contextlib.suppress(HostError):  # it has gone before: what was asked for
             self._connection.ask("down")
-        if not keeper.wait(protocol.ANSWER_TIMEOUT_S):
-            keeper.kill()
-            keeper.wait(protocol.ANSWER_TIMEOUT_S)
-        if self._keeper is not None:
-            stop_keeper(self._keeper)
-            self._keeper = None
+        if not supervisor.wait(protocol.ANSWER_TIMEOUT_S):
+            supervisor.kill()
+            supervisor.wait(protocol.ANSWER_TIMEOUT_S)
+        if self._supervisor is not None:
+            stop_supervisor(self._supervisor)
+            self._supervisor = None
         reap_detached()
 
     @property
-    def keeper_pid(self) -> int:
-        """The keeper's process id."""
-        return self._connection.keeper_pid
+    def supervisor_pid(self) -> int:
+        """The supervisor's process id."""
+        return self._connection.supervisor_pid
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class Lab:
         """
         if node not in self._namespaces:
             raise UserError(f"{self.name} has no node {node}", f"its nodes are {', '.join(self.nodes)}")
-        return Namespace(node, f"/proc/{self.keeper_pid}/fd/{self._namespaces[node]}")
+        return Namespace(node, f"/proc/{self.supervisor_pid}/fd/{self._namespaces[node]}")
 
     def inside(self, node: str, command: Sequence[str]) -> tuple[str, ...]:
         """The command line that runs `command` inside a node, for subprocess or any other starter of processes.
@@ -177,7 +177,16 @@ class Lab:
         The command sees the node's interfaces under /sys, and is killed when the lab goes down.
         """
         path = self.namespace(node).path
-        return (sys.executable, "-P", "-m", "linerate.lab.inside", str(self.keeper_pid), path, "--", *command)
+        return (
+            sys.executable,
+            "-P",
+            "-m",
+            "linerate.lab.exec",
+            str(self.supervisor_pid),
+            path,
+            "--",
+            *command,
+        )
 
     def execute(
         self, node: str, command: Sequence[str], *, text: str = "", timeout_s: float | None = None
@@ -337,7 +346,7 @@ class Lab:
         `port.LINK.lost`, `.pauses`, `.switch_pauses`, `.interrupts` and how late it was: `fabric.lag_ns_max` since the
         previous reading, `fabric.late_ns` of its time by more than a millisecond, `fabric.late_turns`,
         `fabric.given_up_ns`.
-        `keeper.cpu_s`; `machine.busy_s`, `machine.idle_s`: all CPUs together. `machine.clock_s`: when, on the
+        `supervisor.cpu_s`; `machine.busy_s`, `machine.idle_s`: all CPUs together. `machine.clock_s`: when, on the
         monotonic clock.
         Raises HostError when an array or the fabric has died.
         """
@@ -401,7 +410,11 @@ def running() -> list[Running]:
             connection.close()
             found.append(
                 Running(
-                    name, about["topology_name"], about["fabric"], connection.keeper_pid, about["attached"]
+                    name,
+                    about["topology_name"],
+                    about["fabric"],
+                    connection.supervisor_pid,
+                    about["attached"],
                 )
             )
     return found

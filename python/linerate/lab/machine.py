@@ -13,8 +13,8 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from linerate.lab import system
 from linerate.lab.enter import enter
-from linerate.lab.keeper.nodes import Node
 from linerate.lab.kernel import receive, shape
+from linerate.lab.supervisor.nodes import Node
 
 _TAP_DEVICE = "/dev/net/tun"
 

@@ -1,4 +1,4 @@
-"""The lab's abstract Unix socket, over which a command sends requests (`linerate.rpc`) to the keeper.
+"""The lab's abstract Unix socket, over which a command sends requests (`linerate.rpc`) to the supervisor.
 
 Each side identifies the other by the credentials that the kernel gives for the socket.
 """
@@ -88,13 +88,13 @@ def _connect(asking: socket.socket, name: str, timeout_s: float) -> None:
 class _Client(rpc.Client):
     def ended(self) -> HostError:
         return HostError(
-            "the lab has gone: its keeper was killed or has failed, and the kernel has removed everything in it",
+            "the lab has gone: its supervisor was killed or has failed, and the kernel has removed everything in it",
             "bring it up again",
         )
 
 
 class Connection:
-    """A command's requests to the keeper of a lab."""
+    """A command's requests to the supervisor of a lab."""
 
     def __init__(self, name: str) -> None:
         """Connects to the lab of that name. Raises UserError when there is none, or when it is someone else's."""
@@ -107,19 +107,21 @@ class Connection:
         except BlockingIOError as error:
             self._socket.close()
             what = f"the lab {name} has taken no command for {ANSWER_TIMEOUT_S:.0f} s"
-            raise HostError(what, "look what holds its keeper (linerate-lab) up, and try again") from error
+            raise HostError(
+                what, "look what holds its supervisor (linerate-lab) up, and try again"
+            ) from error
         except OSError as error:
             self._socket.close()
             raise HostError(f"the lab {name} cannot be reached: {error}", "try again") from error
-        self.keeper_pid, uid = system.peer_of(self._socket)
+        self.supervisor_pid, uid = system.peer_of(self._socket)
         if uid != os.geteuid():
             self._socket.close()
             raise UserError(f"the lab {name} belongs to user {uid}", "use a lab of your own: linerate lab up")
-        self.keeper = system.ProcessEnd.of_peer(self._socket)
-        """The keeper itself: its number may be another's by the time that it is to end."""
+        self.supervisor = system.ProcessEnd.of_peer(self._socket)
+        """The supervisor itself: its number may be another's by the time that it is to end."""
         peer = rpc.Peer(
-            f"the lab's keeper, process {self.keeper_pid},",
-            late_hint=f"try again; kill -9 {self.keeper_pid} removes the lab and everything in it",
+            f"the lab's supervisor, process {self.supervisor_pid},",
+            late_hint=f"try again; kill -9 {self.supervisor_pid} removes the lab and everything in it",
             gone_hint="bring it up again",
         )
         fd = self._socket.fileno()
@@ -132,7 +134,7 @@ class Connection:
     def close(self) -> None:
         """Hangs up; the lab stays."""
         self._socket.close()
-        self.keeper.close()
+        self.supervisor.close()
 
 
 def _known() -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from linerate.array import partners
 from linerate.array.replication.transfer import CutOffError, transfer
 from linerate.errors import LinerateError, UserError
-from linerate.lab.keeper.arrays import POOL
+from linerate.lab.supervisor.arrays import POOL
 from linerate.san import ISCSI_PORT, Array
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Starts a keeper and ends it: the only place where a command and its keeper are parent and child."""
+"""Starts a supervisor and ends it: the only place where a command and its supervisor are parent and child."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from linerate.san import Topology
 UP_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 
-_PEER = rpc.Peer("the lab's keeper", late_hint="try again", gone_hint="see its message above")
+_PEER = rpc.Peer("the lab's supervisor", late_hint="try again", gone_hint="see its message above")
 
 _detached: list[subprocess.Popen[bytes]] = []
-"""Keepers that this process has started and let go: kept here, else Python would miss their end."""
+"""Supervisors that this process has started and let go: kept here, else Python would miss their end."""
 
 
-def start_keeper(
+def start_supervisor(
     name: str, topology: Topology, *, fabric: str, needs: Sequence[str], detached: bool
 ) -> subprocess.Popen[bytes]:
-    """Starts the keeper of a lab and waits until the lab is up.
+    """Starts the supervisor of a lab and waits until the lab is up.
 
-    An attached keeper ends when the pipe to its standard input closes, so also when this process is killed. Raises the
-    error that the keeper met, and HostError when it died of it; then it has gone.
+    An attached supervisor ends when the pipe to its standard input closes, so also when this process is killed. Raises
+    the error of the supervisor, which has then ended, and HostError when it died without one.
     """
     order = {
         "name": name,
@@ -37,60 +37,60 @@ def start_keeper(
         "needs": list(needs),
         "attached": not detached,
     }
-    keeper = _first_of_namespace([sys.executable, "-P", "-m", "linerate.lab.keeper"])
+    supervisor = _first_of_namespace([sys.executable, "-P", "-m", "linerate.lab.supervisor"])
     try:
-        _FirstRequest(keeper).ask("up", order)
+        _FirstRequest(supervisor).ask("up", order)
         if detached:
-            _let_go(keeper)
+            _let_go(supervisor)
     except BaseException:
-        keeper.kill()
-        stop_keeper(keeper)
+        supervisor.kill()
+        stop_supervisor(supervisor)
         raise
-    return keeper
+    return supervisor
 
 
 class _FirstRequest(rpc.Client):
     """It goes over the pipes of the process, whose standard error is that of this command."""
 
-    def __init__(self, keeper: subprocess.Popen[bytes]) -> None:
-        assert keeper.stdin is not None
-        assert keeper.stdout is not None
-        fds = keeper.stdout.fileno(), keeper.stdin.fileno()
+    def __init__(self, supervisor: subprocess.Popen[bytes]) -> None:
+        assert supervisor.stdin is not None
+        assert supervisor.stdout is not None
+        fds = supervisor.stdout.fileno(), supervisor.stdin.fileno()
         super().__init__(_PEER, *fds, timeout_s=UP_TIMEOUT_S)
-        self._keeper = keeper
+        self._supervisor = supervisor
 
     def ended(self) -> HostError:
-        self._keeper.kill()
-        status = self._keeper.wait()
+        self._supervisor.kill()
+        status = self._supervisor.wait()
         return HostError(f"{_PEER.name} ended with status {status} before the lab was up", _PEER.gone_hint)
 
 
-def stop_keeper(keeper: subprocess.Popen[bytes]) -> None:
-    """Waits until a keeper that was told to go has gone, with everything in its namespaces."""
-    assert keeper.stdin is not None
-    assert keeper.stdout is not None
-    keeper.stdin.close()
+def stop_supervisor(supervisor: subprocess.Popen[bytes]) -> None:
+    """Waits until a supervisor that was told to go has gone, with everything in its namespaces."""
+    assert supervisor.stdin is not None
+    assert supervisor.stdout is not None
+    supervisor.stdin.close()
     try:
-        keeper.wait(STOP_TIMEOUT_S)
+        supervisor.wait(STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        keeper.kill()
-        keeper.wait()
-        raise InternalError("the lab's keeper did not end when told and was killed") from error
+        supervisor.kill()
+        supervisor.wait()
+        raise InternalError("the lab's supervisor did not end when told and was killed") from error
     finally:
-        keeper.stdout.close()
+        supervisor.stdout.close()
 
 
-def _let_go(keeper: subprocess.Popen[bytes]) -> None:
-    assert keeper.stdin is not None
-    assert keeper.stdout is not None
-    keeper.stdin.close()
-    keeper.stdout.close()
-    _detached.append(keeper)
+def _let_go(supervisor: subprocess.Popen[bytes]) -> None:
+    assert supervisor.stdin is not None
+    assert supervisor.stdout is not None
+    supervisor.stdin.close()
+    supervisor.stdout.close()
+    _detached.append(supervisor)
 
 
 def reap_detached() -> None:
-    """Takes note of the keepers that have ended since."""
-    _detached[:] = [keeper for keeper in _detached if keeper.poll() is None]
+    """Takes note of the supervisors that have ended since."""
+    _detached[:] = [supervisor for supervisor in _detached if supervisor.poll() is None]
 
 
 def _first_of_namespace(command: list[str]) -> subprocess.Popen[bytes]:

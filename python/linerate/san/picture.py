@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
-from linerate.san.model import Array, Link, Node, Port, Topology
-from linerate.san.words import (
-    array_words,
-    interface_words,
-    lan_words,
-    place_words,
-    port_words,
-    switch_words,
-    trunk_words,
+from linerate.san.labels import (
+    array_labels,
+    interface_labels,
+    lan_labels,
+    place_labels,
+    port_labels,
+    switch_labels,
+    trunk_labels,
 )
+from linerate.san.model import Array, Link, Node, Port, Topology
 
 _MARGIN = 16.0
 _WIDTH = 1000.0
@@ -180,7 +180,7 @@ def picture(topology: Topology, utilisation: Mapping[str, float] | None = None) 
 
 
 def _node_box(node: Node, used: Mapping[str, float]) -> _Box:
-    notes = array_words(node) if isinstance(node, Array) else []
+    notes = array_labels(node) if isinstance(node, Array) else []
     return _Box(node.name, notes, _NODE_WIDTH, sum(_port_height(node, port, used) for port in node.ports))
 
 
@@ -191,10 +191,10 @@ def _port_height(node: Node, port: Port, used: Mapping[str, float]) -> float:
 
 def _words(node: Node, port: Port, used: Mapping[str, float]) -> list[str]:
     """What stands at a link: rate and MTU, then what is particular."""
-    words = port_words(node, port)
+    words = port_labels(node, port)
     if (share := used.get(f"{node.name}.{port.name}")) is not None:
         words.insert(2, f"{share:.0%} used")
-    return words if _shared(port) else [*words, *interface_words(port.interfaces[0])]
+    return words if _shared(port) else [*words, *interface_labels(port.interfaces[0])]
 
 
 def _shared(port: Port) -> bool:
@@ -207,7 +207,7 @@ def _switch_box(topology: Topology, name: str) -> _Box:
 
     ports = max(count(topology.hosts), count(topology.arrays), 1)
     gap = _TRUNK_GAP if topology.trunks else _GAP
-    return _Box(name, switch_words(topology.switch(name)), _SWITCH_WIDTH, 12.0 * ports, gap=gap)
+    return _Box(name, switch_labels(topology.switch(name)), _SWITCH_WIDTH, 12.0 * ports, gap=gap)
 
 
 def _stack_height(column: Sequence[_Box]) -> float:
@@ -233,13 +233,13 @@ def _ends(topology: Topology, drawing: _Drawing, left: list[_Box], right: list[_
             edge = box.x + box.width if is_left else box.x
             ends.append(_End(node, port, edge, y + _ROW / 2, is_left))
             drawing.text(box.x + 10, y + _ROW / 2 + 4, port.name)
-            if place := place_words(node, port):
+            if place := place_labels(node, port):
                 drawing.text(box.x + _PLACE, y + _ROW / 2 + 4, ", ".join(place), "s")
             if not _shared(port):
                 drawing.text(box.x + box.width - 10, y + _ROW / 2 + 4, port.interfaces[0].address, "s e")
             for number, inside in enumerate(port.interfaces if _shared(port) else ()):
                 at = y + _ROW + _INSIDE * number + 8
-                drawing.text(box.x + 20, at, ", ".join([inside.name, *interface_words(inside)]), "s")
+                drawing.text(box.x + 20, at, ", ".join([inside.name, *interface_labels(inside)]), "s")
                 drawing.text(box.x + box.width - 10, at, inside.address, "s e")
             y += _port_height(node, port, drawing.used)
     return ends
@@ -285,7 +285,7 @@ def _draw_trunks(topology: Topology, drawing: _Drawing, switches: Mapping[str, _
         out = x + side
         path = f"M{x:.1f} {top:.1f}C{out:.1f} {top + bend:.1f} {out:.1f} {bottom - bend:.1f} {x:.1f} {bottom:.1f}"
         drawing.curve(path, trunk.name, trunk.link)
-        words = trunk_words(trunk)
+        words = trunk_labels(trunk)
         if trunk.name in drawing.used:
             words.insert(2, f"{drawing.used[trunk.name]:.0%} used")
         at = x + side * 0.75 + 10
@@ -304,5 +304,5 @@ def _draw_lan(topology: Topology, drawing: _Drawing, hosts: Mapping[str, _Box], 
         drawing.shapes.append(f'<path class="arrow" d="{arrow}"/>')
         y = below + _LAN_STEP * (number - 1)
         drawing.lines.append(f'<path class="lan" d="M{_MARGIN:.1f} {y:.1f}h30"/>')
-        text = f"LAN {stream.name}: {stream.source} to {stream.sink}, {lan_words(stream)}"
+        text = f"LAN {stream.name}: {stream.source} to {stream.sink}, {lan_labels(stream)}"
         drawing.text(_MARGIN + 38, y + 4, text, "s")

@@ -47,7 +47,7 @@ from linerate.san.model import (
 )
 from linerate.san.paths import layout
 from linerate.san.storage import Storage, misfits
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text
 
@@ -169,7 +169,7 @@ class _Reader:
                     self._error(key, f"no path leads to {table.name}")
 
     def _error(self, key: Key, what: str, accepted: str = "") -> None:
-        place = Place(self.shown, line_of(self.lines, key))
+        place = SourceLocation(self.shown, line_of(self.lines, key))
         self.problems.error(place, f"{key_text(key)}: {what}", accepted)
 
     def _names(self) -> None:

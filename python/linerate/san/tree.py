@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from linerate.san.model import Array, Node, Port, Topology
-from linerate.san.words import (
-    array_words,
-    interface_words,
-    lan_words,
-    place_words,
-    port_words,
-    switch_words,
-    trunk_words,
+from linerate.san.labels import (
+    array_labels,
+    interface_labels,
+    lan_labels,
+    place_labels,
+    port_labels,
+    switch_labels,
+    trunk_labels,
 )
+from linerate.san.model import Array, Node, Port, Topology
 
 _FORK, _LAST, _DOWN, _GAP = "\u251c\u2500 ", "\u2514\u2500 ", "\u2502  ", "   "
 
@@ -35,15 +35,15 @@ def tree(topology: Topology, utilisation: Mapping[str, float] | None = None) -> 
     used = utilisation or {}
     parts = [_node_part(node, used) for node in topology.hosts]
     parts += [
-        (f"switch {switch.name}  {', '.join(switch_words(switch))}", []) for switch in topology.switches
+        (f"switch {switch.name}  {', '.join(switch_labels(switch))}", []) for switch in topology.switches
     ]
     parts += [
-        (f"trunk {trunk.name}  {trunk.a} - {trunk.b}  {_link(trunk_words(trunk), trunk.name, used)}", [])
+        (f"trunk {trunk.name}  {trunk.a} - {trunk.b}  {_link(trunk_labels(trunk), trunk.name, used)}", [])
         for trunk in topology.trunks
     ]
     parts += [_node_part(node, used) for node in topology.arrays]
     parts += [
-        (f"LAN {stream.name}  {stream.source} -> {stream.sink}  {lan_words(stream)}", [])
+        (f"LAN {stream.name}  {stream.source} -> {stream.sink}  {lan_labels(stream)}", [])
         for stream in topology.lan
     ]
     lines = [topology.name + (f": {topology.description}" if topology.description else "")]
@@ -61,7 +61,7 @@ def tree(topology: Topology, utilisation: Mapping[str, float] | None = None) -> 
 
 def _node_part(node: Node, used: Mapping[str, float]) -> tuple[str, list[_Row]]:
     head = (
-        f"array {node.name}  {', '.join(array_words(node))}, {node.target}"
+        f"array {node.name}  {', '.join(array_labels(node))}, {node.target}"
         if isinstance(node, Array)
         else f"host {node.name}"
     )
@@ -70,15 +70,15 @@ def _node_part(node: Node, used: Mapping[str, float]) -> tuple[str, list[_Row]]:
 
 def _port_rows(node: Node, port: Port, used: Mapping[str, float]) -> list[_Row]:
     name = f"{node.name}.{port.name}"
-    link = _link([*port_words(node, port), *place_words(node, port)], name, used)
+    link = _link([*port_labels(node, port), *place_labels(node, port)], name, used)
     first, *others = port.interfaces
     if first.name == port.name and not others:
-        remark = ", ".join([link, *interface_words(first)])
+        remark = ", ".join([link, *interface_labels(first)])
         return [_Row((port.name, first.address, f"- {port.switch}"), remark)]
     return [
         _Row((port.name, "", f"- {port.switch}"), link),
         *(
-            _Row((f"{port.name}/{inside.name}", inside.address), ", ".join(interface_words(inside)))
+            _Row((f"{port.name}/{inside.name}", inside.address), ", ".join(interface_labels(inside)))
             for inside in port.interfaces
         ),
     ]

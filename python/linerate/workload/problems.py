@@ -15,7 +15,7 @@ _MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLocation:
     """A line of a file; `line` counts from 1, 0 means the file as a whole."""
 
     path: str
@@ -32,13 +32,13 @@ class Problems:
     errors: list[tuple[str, str]] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
 
-    def error(self, place: Place, what: str, accepted: str = "") -> None:
+    def error(self, place: SourceLocation, what: str, accepted: str = "") -> None:
         """Notes that `what` is wrong; `accepted` says what is right."""
         entry = (f"{place}: {what}", accepted)
         if entry not in self.errors:
             self.errors.append(entry)
 
-    def notice(self, place: Place, message: str) -> None:
+    def notice(self, place: SourceLocation, message: str) -> None:
         """Notes something that was read otherwise than its author may expect."""
         entry = Notice(str(place), message)
         if entry not in self.notices:

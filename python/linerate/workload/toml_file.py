@@ -18,7 +18,7 @@ from linerate.errors import UserError
 from linerate.workload.multipath import contradiction, filled_paths
 from linerate.workload.overrides import Overrides, fill_number
 from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, Plan, PlannedRun, Rate, Step
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import Limits, MultipathSpec, PathSpec, RunSpec, SizeMix, StreamSpec, VolumeSpec
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_model import (
@@ -107,7 +107,7 @@ class _Reader:
             yield from self._steps_of(key, run, volumes)
 
     def _error(self, key: Key, what: str, accepted: str = "") -> None:
-        self._problems.error(Place(self._shown, line_of(self._lines, key)), what, accepted)
+        self._problems.error(SourceLocation(self._shown, line_of(self._lines, key)), what, accepted)
 
     def _check_names(self, kind: str, names: Sequence[str]) -> None:
         for name in (name for name, number in Counter(names).items() if number > 1):
@@ -319,7 +319,7 @@ class _Reader:
             loops=tuple((keyword, text) for keyword, _, text in values),
             rate_text=_MAXIMA[spec.shares],
             pause_s=settings.get("pause", 0.0),
-            source=str(Place(self._shown, line_of(self._lines, key))),
+            source=str(SourceLocation(self._shown, line_of(self._lines, key))),
         )
 
     def _at_rates(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from linerate.errors import UserError
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_lines import Key, key_lines, line_of
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -43,7 +43,7 @@ def checked(text: str, shown: str, model: type[Model], kind: str, problems: Prob
                 continue  # only valid elements were counted; the others have errors of their own
             what, accepted = _explain(one["type"], one["msg"], key, model)
             named = f"{key_text(key)}: {what}" if key else what
-            problems.error(Place(shown, line_of(lines, key)), named, accepted)
+            problems.error(SourceLocation(shown, line_of(lines, key)), named, accepted)
         problems.raise_if_any()
         raise
 
@@ -58,7 +58,7 @@ def _parsed(text: str, shown: str, kind: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        place = Place(shown, int(at.group(1)) if at else text.count("\n") + 1)
+        place = SourceLocation(shown, int(at.group(1)) if at else text.count("\n") + 1)
         message = re.sub(r" \(at .*\)$", "", str(error))
         raise UserError(
             f"{place}: {message}", "the file must be TOML: key = value, text in quotes"

@@ -17,7 +17,7 @@ import pytest
 from linerate.array import parse_array_text
 from linerate.array.control import COMMANDS, ControlClient, Service, find, parse_command, running
 from linerate.array.control.api import BODY_BYTES_MAX
-from linerate.array.control.place import Announcement, Place, folder, read_token, token_of
+from linerate.array.control.registration import Announcement, Registration, folder, read_token, token_of
 from linerate.array.control.server import ControlServer
 from linerate.errors import HostError, PeerError, UserError
 
@@ -157,7 +157,8 @@ def test_a_remnant_of_a_killed_array_is_removed(state: Path) -> None:
 
 def test_one_of_several_arrays_is_named(state: Path) -> None:
     places = [
-        Place(name, "http://127.0.0.1:1", 10 + number, "t") for number, name in enumerate(["a", "b", "b"])
+        Registration(name, "http://127.0.0.1:1", 10 + number, "t")
+        for number, name in enumerate(["a", "b", "b"])
     ]
     with Announcement(places[0]), Announcement(places[1]), Announcement(places[2]):
         assert find("a") == places[0]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from linerate.array.control import ControlClient, find, listener
 from linerate.array.control.admission import Admission
-from linerate.array.control.place import short_address
+from linerate.array.control.registration import short_address
 
 from tests.array.serving import fine, serving
 

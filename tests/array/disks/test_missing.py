@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from linerate.array import parse_array_text
 from linerate.array.control import ControlClient, find
-from linerate.array.record import Keeper, Record, ServedDisk, load, places, save
+from linerate.array.record import ArrayRecord, RecordWriter, ServedDisk, load, places, save
 from linerate.errors import UserError
 
 from tests.array.disks.wire import BLOCK, logged_in
@@ -228,10 +228,10 @@ def test_the_newer_of_two_records_counts(tmp_path: Path, state: Path) -> None:
     """Served by hand and later as a service, which may not write beside the file."""
     file = tmp_path / "lab.toml"
     beside, elsewhere = places(file)
-    save(file, Record(disks={"old": ServedDisk(path="/old")}))
+    save(file, ArrayRecord(disks={"old": ServedDisk(path="/old")}))
     os.utime(beside, (1, 1))
     elsewhere.parent.mkdir(parents=True)
-    elsewhere.write_text(Record(disks={"new": ServedDisk(path="/new")}).model_dump_json(), "ascii")
+    elsewhere.write_text(ArrayRecord(disks={"new": ServedDisk(path="/new")}).model_dump_json(), "ascii")
     assert str(elsewhere).startswith(str(state))
     assert list(load(file).disks) == ["new"]
 
@@ -247,14 +247,14 @@ def test_a_record_that_cannot_be_written_is_reported_and_tried_again(tmp_path: P
         .replace('pool = "p0"\n', "")
         .replace('kind = "pool"', 'kind = "memory"')
     )
-    keeper = Keeper(file, parse_array_text(text), dict, report)
+    writer = RecordWriter(file, parse_array_text(text), dict, report)
     blocked = [place.with_name(f"{place.name}.new") for place in places(file)]
     for folder in blocked:
         folder.mkdir(parents=True)
-    keeper.look()
-    keeper.look()
+    writer.look()
+    writer.look()
     assert reported == ["record_not_kept"]
-    assert load(file) == Record()
+    assert load(file) == ArrayRecord()
     blocked[0].rmdir()
-    keeper.look()
+    writer.look()
     assert load(file).volumes.keys() == {"f0"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from linerate.cli import main
-from linerate.cluster import Place
+from linerate.cluster import Endpoint
 from linerate.errors import HostError, LinerateError, UserError
 from linerate.host import HostTarget
 from linerate.results import RunDirectory
@@ -200,7 +200,7 @@ print(json.dumps([before, mtu(), done.returncode, done.stdout]))
 
 
 def _at(script: str) -> Callable[[], RemoteSettings]:
-    place = Place("load1", lambda _: [sys.executable, "-c", script])
+    place = Endpoint("load1", lambda _: [sys.executable, "-c", script])
     return lambda: RemoteSettings(place, HostTarget("load1", ("eth2",)))
 
 
@@ -228,7 +228,7 @@ def test_a_host_that_cannot_be_had_is_named(script: str, error: type[LinerateErr
 
 def test_ssh_that_is_not_installed_is_told() -> None:
     with pytest.raises(HostError, match="host load1: No such file or directory: nowhere/ssh"):
-        RemoteSettings(Place("load1", lambda _: ["nowhere/ssh"]), HostTarget("load1", ("eth2",)))
+        RemoteSettings(Endpoint("load1", lambda _: ["nowhere/ssh"]), HostTarget("load1", ("eth2",)))
 
 
 class _Applier:

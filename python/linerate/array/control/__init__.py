@@ -11,7 +11,7 @@ What needs an HTTP server is imported when one is started (`ControlServer`), not
 
 from linerate.array.control.client import ControlClient
 from linerate.array.control.commands import COMMANDS, Command, parse_command
-from linerate.array.control.place import Place, find, read_token, running
+from linerate.array.control.registration import Registration, find, read_token, running
 from linerate.array.control.report import ArrayReport
 from linerate.array.control.service import Service
 
@@ -20,7 +20,7 @@ __all__ = [
     "ArrayReport",
     "Command",
     "ControlClient",
-    "Place",
+    "Registration",
     "Service",
     "find",
     "parse_command",

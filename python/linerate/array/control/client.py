@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from linerate.array.control.commands import Command
 from linerate.array.control.identity import identity_of
 from linerate.array.control.partnership import RUN_HEADER, Partnership
-from linerate.array.control.place import Place, short_address
+from linerate.array.control.registration import Registration, short_address
 from linerate.array.control.report import ArrayReport
 from linerate.array.partners import Partner
 from linerate.errors import BY_BLAME, PeerError, UserError
@@ -56,7 +56,7 @@ class ControlClient:
         self._connect = lambda: _tcp(host, port, timeout_s, trusting)
 
     @classmethod
-    def at(cls, place: Place) -> ControlClient:
+    def at(cls, place: Registration) -> ControlClient:
         """The client of an array that serves on this machine: by its Unix socket, which is its owner's
         alone."""
         return cls(place.url, owner_socket=place.socket)

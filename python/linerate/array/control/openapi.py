@@ -14,7 +14,7 @@ from linerate.array.control.report import ArrayReport
 from linerate.errors import Blame
 
 
-class Trouble(Frozen):
+class ErrorReply(Frozen):
     """Why something was not done."""
 
     error: str
@@ -32,7 +32,7 @@ def document() -> dict[str, Any]:
         *COMMANDS.values(),
         *sorted(replies, key=lambda reply: reply.__name__),
         ArrayReport,
-        Trouble,
+        ErrorReply,
     ]
     places, schema = models_json_schema(
         [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
@@ -65,7 +65,7 @@ def document() -> dict[str, Any]:
 def _operation(name: str, summary: str, reply: dict[str, Any]) -> dict[str, Any]:
     trouble = {
         "description": "Not done, and why.",
-        "content": _content({"$ref": "#/components/schemas/Trouble"}),
+        "content": _content({"$ref": "#/components/schemas/ErrorReply"}),
     }
     return {
         "operationId": name,

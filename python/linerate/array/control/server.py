@@ -25,7 +25,14 @@ from linerate.array.config import ArrayConfig
 from linerate.array.control.api import owner_app, partner_app
 from linerate.array.control.listener import HEADER_BYTES_MAX, Listener
 from linerate.array.control.partnership import RUN_HEADER, Partnership
-from linerate.array.control.place import SOCKET, Announcement, Place, new_path, owner_socket, token_of
+from linerate.array.control.registration import (
+    SOCKET,
+    Announcement,
+    Registration,
+    new_path,
+    owner_socket,
+    token_of,
+)
 from linerate.array.control.service import Service
 from linerate.errors import HostError, UserError
 
@@ -61,7 +68,7 @@ class ControlServer:
             if self._partnership is not None and control.partner_listen is not None:
                 partners = self._for_partners(self._partnership, control.partner_listen)
                 self.partner_url = stack.enter_context(partners)
-            place = Place(
+            place = Registration(
                 self._config.name,
                 self.url,
                 os.getpid(),

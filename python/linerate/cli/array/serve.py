@@ -81,10 +81,10 @@ def serve(
     with EventLog(log_format, log_level) as log:
         _warn(log, file, config)
         array = _core.Array.start(record.seam_json(config, last, names))
-        keeper = record.Keeper(file, config, lambda: array.stats().get("storage", {}), log.report)
+        writer = record.RecordWriter(file, config, lambda: array.stats().get("storage", {}), log.report)
         stats: dict[str, Any] = {}
         try:
-            with keeper.keeping(), _managed(array, config, partnership, control, log) as served:
+            with writer.keeping(), _managed(array, config, partnership, control, log) as served:
                 _tell_start(config, _places(array), served, json)
                 _report_start(config, _places(array), log)
                 while not ended.wait(0.2):

@@ -125,10 +125,10 @@ def shell(node: _Node, lab: _Name = None) -> None:
 
 def _become(node: str, command: list[str], name: str | None) -> None:
     from linerate.lab import Lab
-    from linerate.lab.inside import run_inside
+    from linerate.lab.exec import run_inside
 
     with Lab.find(name) as lab:
-        code = run_inside(lab.keeper_pid, lab.namespace(node).path, command)
+        code = run_inside(lab.supervisor_pid, lab.namespace(node).path, command)
     raise typer.Exit(code)
 
 

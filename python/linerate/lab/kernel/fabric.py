@@ -11,10 +11,10 @@ from typing import Any, Literal
 from pyroute2.netlink.exceptions import NetlinkError
 
 from linerate.errors import HostError
-from linerate.lab.keeper.counters import traffic_counters
-from linerate.lab.keeper.faults import NO_TROUBLE, Trouble
-from linerate.lab.keeper.nodes import Node
 from linerate.lab.kernel import receive, shape
+from linerate.lab.supervisor.counters import traffic_counters
+from linerate.lab.supervisor.faults import NO_IMPAIRMENT, Impairment
+from linerate.lab.supervisor.nodes import Node
 from linerate.san import Link, Network, Nic, Port, Switch, Topology, Trunk
 from linerate.san import Node as Member
 
@@ -62,7 +62,7 @@ class Cable:
     strands: tuple[Strand, ...]
     near: End
     far: End
-    trouble: Trouble = NO_TROUBLE
+    impairment: Impairment = NO_IMPAIRMENT
 
     @property
     def ends(self) -> tuple[End, End]:
@@ -166,13 +166,13 @@ class KernelFabric:
         if not link.up:
             self._plug_in(cable, up=False)
 
-    def _far_mtu(self, near: str, link: Link, trouble: Trouble = NO_TROUBLE) -> int:
+    def _far_mtu(self, near: str, link: Link, impairment: Impairment = NO_IMPAIRMENT) -> int:
         """Of the switch's end, which receives and sends nothing larger: that is how a link limits packets.
 
         When it receives, the kernel leaves room for a VLAN tag, so from the node 4 bytes more get through.
         """
         mtu = link.mtu if near in self.switches else _SWITCH_MTU
-        return mtu if trouble.mtu is None else min(mtu, trouble.mtu)
+        return mtu if impairment.mtu is None else min(mtu, impairment.mtu)
 
     def _end(self, node: Node, interfaces: list[str]) -> End:
         indices = {interface: node.index(interface) for interface in interfaces}
@@ -243,7 +243,7 @@ class KernelFabric:
             update={
                 "rate_bits_per_s": shape.read_rate(cable.far.node.route, cable.far.line),
                 "mtu": state.get_attr("IFLA_MTU"),
-                "up": cable.link.up if cable.trouble.down else plug["state"] == "up",
+                "up": cable.link.up if cable.impairment.down else plug["state"] == "up",
             }
         )
 
@@ -263,12 +263,12 @@ class KernelFabric:
         self._reshape(name, cable, link)
         for index in cable.near.interfaces.values():
             cable.near.node.route.link("set", index=index, mtu=link.mtu)
-        self._limit(cable, link, cable.trouble)
-        self._plug_in(cable, up=link.up and not cable.trouble.down)
+        self._limit(cable, link, cable.impairment)
+        self._plug_in(cable, up=link.up and not cable.impairment.down)
         cable.link = link
 
-    def _limit(self, cable: Cable, link: Link, trouble: Trouble) -> None:
-        mtu = self._far_mtu(cable.near.node.name, link, trouble)
+    def _limit(self, cable: Cable, link: Link, impairment: Impairment) -> None:
+        mtu = self._far_mtu(cable.near.node.name, link, impairment)
         for index in cable.far.interfaces.values():
             cable.far.node.route.link("set", index=index, mtu=mtu)
 
@@ -276,36 +276,36 @@ class KernelFabric:
         for index in cable.far.interfaces.values():
             cable.far.node.route.link("set", index=index, state="up" if up else "down")
 
-    def trouble(self, links: Mapping[str, Trouble]) -> int:
-        """Gives links their troubles, one right after the other; the time is that of the first."""
-        before = {name: self._cables[name].trouble for name in links}
+    def impairment(self, links: Mapping[str, Impairment]) -> int:
+        """Gives links their impairments, one right after the other; the time is that of the first."""
+        before = {name: self._cables[name].impairment for name in links}
         at_ns = time.monotonic_ns()
         try:
-            for name, trouble in links.items():
-                self._disturb(self._cables[name], trouble)
+            for name, impairment in links.items():
+                self._disturb(self._cables[name], impairment)
         except _REFUSED as error:
-            for name, trouble in before.items():
-                self._disturb(self._cables[name], trouble)
+            for name, impairment in before.items():
+                self._disturb(self._cables[name], impairment)
             raise _refused(", ".join(links), error) from error
         return at_ns
 
-    def _disturb(self, cable: Cable, trouble: Trouble) -> None:
+    def _disturb(self, cable: Cable, impairment: Impairment) -> None:
         """Makes a link as bad as that. All of it happens at the switch's end."""
-        before, cable.trouble = cable.trouble, trouble
-        if trouble.down != before.down:
-            self._plug_in(cable, up=cable.link.up and not trouble.down)
+        before, cable.impairment = cable.impairment, impairment
+        if impairment.down != before.down:
+            self._plug_in(cable, up=cable.link.up and not impairment.down)
         route = cable.far.node.route
         for index in cable.far.interfaces.values():
             for lost, was, way in (
-                (trouble.lost_from, before.lost_from, shape.ARRIVING),
-                (trouble.lost_to, before.lost_to, shape.LEAVING),
+                (impairment.lost_from, before.lost_from, shape.ARRIVING),
+                (impairment.lost_to, before.lost_to, shape.LEAVING),
             ):
                 if lost and not was:
                     shape.lose(route, index, self._hole(cable.far.node), way)
                 elif was and not lost:
                     shape.lose_no_more(route, index, way)
-        if trouble.mtu != before.mtu:
-            self._limit(cable, cable.link, trouble)
+        if impairment.mtu != before.mtu:
+            self._limit(cable, cable.link, impairment)
 
     def _hole(self, switch: Node) -> int:
         """An interface that swallows what is sent to it."""

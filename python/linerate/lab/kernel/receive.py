@@ -14,7 +14,7 @@ from pathlib import Path
 from pyroute2.ethtool.ioctl import IoctlEthtool
 
 from linerate.lab import system
-from linerate.lab.keeper.nodes import Node
+from linerate.lab.supervisor.nodes import Node
 
 TSO = "tcp-segmentation-offload"
 GRO = "generic-receive-offload"

@@ -13,7 +13,7 @@ _PEER = rpc.Peer("the fabric process", late_hint="bring the lab up again", gone_
 
 
 class Channel(rpc.Process):
-    """A fabric process that serves. It ends when its standard input closes, so also with the keeper."""
+    """A fabric process that serves. It ends when its standard input closes, so also with the supervisor."""
 
     def __init__(self, spec: FabricSpec) -> None:
         """Starts the process and waits until its interfaces are there. Raises what it answers."""

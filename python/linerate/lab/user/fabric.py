@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from linerate.lab import system
 from linerate.lab.fabric import change
-from linerate.lab.keeper.faults import NO_TROUBLE, Trouble
-from linerate.lab.keeper.nodes import Node
+from linerate.lab.supervisor.faults import NO_IMPAIRMENT, Impairment
+from linerate.lab.supervisor.nodes import Node
 from linerate.lab.user.channel import Channel
 from linerate.lab.user.counters import each_link_counters, link_counters
 from linerate.lab.user.mapping import (
@@ -31,7 +31,7 @@ _QUEUE_PACKETS = 10_000
 
 
 class UserFabric:
-    """The fabric process as the keeper sees it. If it dies, its interfaces vanish and the lab is of no more use."""
+    """The fabric process as the supervisor sees it. If it dies, its interfaces vanish and the lab is of no more use."""
 
     name: Literal["user"] = "user"
 
@@ -39,7 +39,7 @@ class UserFabric:
         self._topology = topology
         self._nodes = nodes
         self._links = topology.links
-        self._troubles: dict[str, Trouble] = {}
+        self._impairments: dict[str, Impairment] = {}
         self._ports = {
             f"{member.name}.{port.name}": port for member in topology.nodes for port in member.ports
         }
@@ -77,7 +77,7 @@ class UserFabric:
         part = "ports" if name in self._ports else "trunks"
         wire = stats[part][name]["settings"]["wire"]
         link = link_of(wire, self._links[name])
-        if self._trouble(name).down:  # then the wire is down whatever the link would be
+        if self._impairment(name).down:  # then the wire is down whatever the link would be
             link = link.model_copy(update={"up": self._links[name].up})
         if part == "trunks":
             return link
@@ -97,12 +97,12 @@ class UserFabric:
         switches = self._stats()["switches"]
         return {name: switch_of(name, found["settings"]) for name, found in switches.items()}
 
-    def _trouble(self, name: str) -> Trouble:
-        return self._troubles.get(name, NO_TROUBLE)
+    def _impairment(self, name: str) -> Impairment:
+        return self._impairments.get(name, NO_IMPAIRMENT)
 
     def change_link(self, name: str, link: Link) -> Link:
         """Gives a link new values. Raises HostError when the fabric refuses them; it is then as it was."""
-        wire = self._wire(link, self._trouble(name))
+        wire = self._wire(link, self._impairment(name))
         if name in self._ports:
             mtu = {interface.name: link.mtu for interface in self._ports[name].interfaces}
             self._change(change.ChangeSpec(ports={name: change.PortChange(wire=wire, mtu=mtu)}))
@@ -112,24 +112,24 @@ class UserFabric:
         return self._read(name, self._stats())
 
     @staticmethod
-    def _wire(link: Link, trouble: Trouble) -> change.WireChange:
+    def _wire(link: Link, impairment: Impairment) -> change.WireChange:
         values = wire_of(link).model_dump()
-        return change.WireChange(**values | {"up": link.up and not trouble.down})
+        return change.WireChange(**values | {"up": link.up and not impairment.down})
 
-    def trouble(self, links: Mapping[str, Trouble]) -> int:
-        """Gives links their troubles, all at one instant of the fabric, which is the time returned."""
+    def impairment(self, links: Mapping[str, Impairment]) -> int:
+        """Gives links their impairments, all at one instant of the fabric, which is the time returned."""
         ports: dict[str, change.PortChange] = {}
         trunks: dict[str, change.TrunkChange] = {}
-        for name, trouble in links.items():
-            up = change.WireChange(up=self._links[name].up and not trouble.down)
+        for name, impairment in links.items():
+            up = change.WireChange(up=self._links[name].up and not impairment.down)
             if name in self._ports:
-                each = link_change(trouble, self._ports[name].links)
+                each = link_change(impairment, self._ports[name].links)
                 ports[name] = change.PortChange(wire=up, links=each)
             else:
-                each = link_change(trouble, self._trunks[name].links)
+                each = link_change(impairment, self._trunks[name].links)
                 trunks[name] = change.TrunkChange(wire=up, links=each)
         at_ns = self._change(change.ChangeSpec(ports=ports, trunks=trunks))
-        self._troubles.update(links)
+        self._impairments.update(links)
         return at_ns
 
     def change_nic(self, name: str, nic: Nic) -> Nic:

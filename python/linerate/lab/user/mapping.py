@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from linerate.errors import UserError
 from linerate.lab.fabric import change, spec
-from linerate.lab.keeper.faults import Trouble
-from linerate.lab.keeper.nodes import Node
+from linerate.lab.supervisor.faults import Impairment
+from linerate.lab.supervisor.nodes import Node
 from linerate.san import Link, Nic, Port, Schedule, Switch, Topology
 from linerate.san import Node as Member
 
@@ -22,8 +22,10 @@ _PRIORITIES = 8
 
 def fabric_spec(topology: Topology, nodes: Mapping[str, Node]) -> spec.FabricSpec:
     """The whole network; namespaces are named by the descriptors of the calling process."""
-    keeper = os.readlink("/proc/self")  # as whoever mounted /proc sees it, which the fabric process does, too
-    paths = {name: f"/proc/{keeper}/fd/{node.fd}" for name, node in nodes.items()}
+    supervisor = os.readlink(
+        "/proc/self"
+    )  # as whoever mounted /proc sees it, which the fabric process does, too
+    paths = {name: f"/proc/{supervisor}/fd/{node.fd}" for name, node in nodes.items()}
     return spec.FabricSpec(
         switches=tuple(
             spec.Switch(name=switch.name, settings=settings_of(switch, ports_of(topology, switch.name)))
@@ -88,17 +90,17 @@ def link_of(wire: Mapping[str, Any], link: Link) -> Link:
     )
 
 
-def link_change(trouble: Trouble, links: int) -> dict[int, change.LinkChange]:
-    """What a trouble makes of each link of a cable, beside unplugging all of them."""
+def link_change(impairment: Impairment, links: int) -> dict[int, change.LinkChange]:
+    """What a impairment makes of each link of a cable, beside unplugging all of them."""
 
     def one_way(*, lost: bool) -> change.Fault:
-        return change.Fault(loss=float(lost), mtu=trouble.mtu or 0)
+        return change.Fault(loss=float(lost), mtu=impairment.mtu or 0)
 
     return {
         number: change.LinkChange(
-            up=number not in trouble.pulled,
-            outbound=one_way(lost=trouble.lost_from),
-            inbound=one_way(lost=trouble.lost_to),
+            up=number not in impairment.pulled,
+            outbound=one_way(lost=impairment.lost_from),
+            inbound=one_way(lost=impairment.lost_to),
         )
         for number in range(links)
     }

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.lab.keeper.nodes import Node
 from linerate.lab.kernel import receive
+from linerate.lab.supervisor.nodes import Node
 
 _NS = 1e-9
 _TRIES = 5

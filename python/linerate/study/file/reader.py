@@ -23,7 +23,7 @@ from linerate.study.laboratory.settings import check_on, check_setting
 from linerate.study.model import Case, ClaimTest, Repeat, San, SettingValue, Study, Workload
 from linerate.study.plan import Plan, Step
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text
 
@@ -180,7 +180,7 @@ class _Reader:
     def _error(self, key: Key, what: str, accepted: str = "") -> None:
         shown_key = key_text(key)
         self.problems.error(
-            Place(self.shown, line_of(self.lines, key)),
+            SourceLocation(self.shown, line_of(self.lines, key)),
             f"{shown_key}: {what}" if shown_key else what,
             accepted,
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from linerate.host import SetUp
-from linerate.lab.keeper.arrays import array_config
+from linerate.lab.supervisor.arrays import array_config
 from linerate.run import ArrayWatch, Load, SimulatedLoad, VirtualSan
 from linerate.san import Topology
 from linerate.study.laboratory.base import Measured

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from linerate.cluster import Place, ssh_place
+from linerate.cluster import Endpoint, ssh_endpoint
 from linerate.study.laboratory.measure import Placed
 from linerate.study.model import RealHost
 from linerate.workload.url import parse_target
@@ -22,13 +22,13 @@ def reached(host: RealHost) -> str:
     return f"ssh {host.ssh}" if host.ssh else " ".join(host.reach)
 
 
-def place(host: RealHost) -> Place:
+def place(host: RealHost) -> Endpoint:
     """Where its worker runs, and the process that holds its settings."""
     if host.is_here:
-        return Place(host.name, lambda command: command)
+        return Endpoint(host.name, lambda command: command)
     if host.ssh is not None:
-        return ssh_place(host.name, host.ssh, host.python)
-    return Place(host.name, lambda command: (*host.reach, *command), python=host.python)
+        return ssh_endpoint(host.name, host.ssh, host.python)
+    return Endpoint(host.name, lambda command: (*host.reach, *command), python=host.python)
 
 
 def placed_volume(url: str) -> Placed:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from linerate import _core, rpc
-from linerate.cluster import Place
+from linerate.cluster import Endpoint
 from linerate.errors import HostError, UserError
 from linerate.host import HostTarget
 from linerate.study.laboratory.base import SetUp
@@ -20,7 +20,7 @@ _END_TIMEOUT_S = 15.0
 class RemoteSettings:
     """As `HostSettings`, of another host. It puts everything back by itself when this process is gone."""
 
-    def __init__(self, place: Place, target: HostTarget, *, sudo: bool = False) -> None:
+    def __init__(self, place: Endpoint, target: HostTarget, *, sudo: bool = False) -> None:
         """Starts the process there and opens the devices.
 
         Raises HostError when the host cannot be reached, UserError when it has another Linerate.

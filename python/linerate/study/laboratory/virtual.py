@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from linerate.errors import HostError, InternalError, LinerateError, UserError
 from linerate.host import HostSettings, HostTarget, Journal, unproven
 from linerate.lab import Lab
-from linerate.lab.awake import kept_awake
+from linerate.lab.cpu_idle import kept_awake
 from linerate.lab.lan import LanTraffic
 from linerate.lab.replication import Replication
 from linerate.lab.sockets import ArrayWaits

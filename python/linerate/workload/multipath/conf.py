@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from linerate.workload.plan import Notice
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import MultipathPolicy, MultipathSpec
 from linerate.workload.toml_read import read_text
 
@@ -65,7 +65,7 @@ _WORDS = re.compile(r'"((?:[^"]|"")*)"|([^\s"#!]+)|([#!].*)|(")')
 @dataclass(frozen=True, slots=True)
 class _Entry:
     value: str
-    place: Place
+    place: SourceLocation
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class _Section:
     """A section with its own keys and the sections in it."""
 
     name: str
-    place: Place
+    place: SourceLocation
     entries: dict[str, _Entry] = field(default_factory=dict)
     sections: list[_Section] = field(default_factory=list)
 
@@ -93,10 +93,10 @@ def parse_conf(text: str, shown: str) -> tuple[MultipathSpec, tuple[Notice, ...]
 
 
 def _sections(text: str, shown: str, problems: Problems) -> _Section:
-    root = _Section("", Place(shown, 0))
+    root = _Section("", SourceLocation(shown, 0))
     opened = [root]
     for number, line in enumerate(text.splitlines(), 1):
-        place = Place(shown, number)
+        place = SourceLocation(shown, number)
         found = [match for match in _WORDS.finditer(line) if match[3] is None]
         if any(match[4] for match in found):
             problems.error(place, "a quote without its end", 'write "value"')
@@ -145,8 +145,8 @@ def _effective(root: _Section, shown: str, problems: Problems) -> dict[str, _Ent
     absent = [key for key in _DEFAULTS if key not in entries]
     if absent:
         texts = ", ".join(f"{key} {_DEFAULTS[key]}" for key in absent)
-        problems.notice(Place(shown, 0), f"not in the file, so as multipath-tools has it: {texts}")
-    return {key: _Entry(_DEFAULTS[key], Place(shown, 0)) for key in absent} | entries
+        problems.notice(SourceLocation(shown, 0), f"not in the file, so as multipath-tools has it: {texts}")
+    return {key: _Entry(_DEFAULTS[key], SourceLocation(shown, 0)) for key in absent} | entries
 
 
 def _left_out(section: _Section, problems: Problems) -> None:

@@ -19,7 +19,7 @@ from typing import Literal
 from linerate.errors import UserError
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import Plan
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.vdbench.blocks import read_blocks
 from linerate.workload.vdbench.expand import Workload, expand
 from linerate.workload.vdbench.lexer import has_lenient_patterns, parameters, read_lines
@@ -83,7 +83,7 @@ def _load(
         default_wd=read_wd(blocks.defaults[Block.WD], problems),
         rds=[read_rd(rd, problems) for rd in blocks[Block.RD]],
     )
-    where = Place(", ".join(map(str, paths)), 0)
+    where = SourceLocation(", ".join(map(str, paths)), 0)
     for block, form in ((Block.SD, "sd=sd1,lun=/dev/sdb"), (Block.RD, "rd=rd1,wd=wd1,elapsed=30")):
         if not blocks[block] and not problems.errors:
             problems.error(where, f"no {block.value}= in the file", f"write for example {form}")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.vdbench.lexer import Parameter, unhide
 from linerate.workload.vdbench.tables import (
     REFUSED_BLOCKS,
@@ -47,7 +47,7 @@ class Instance:
 
     block: Block
     name: str
-    place: Place
+    place: SourceLocation
     values: dict[str, Value] = field(default_factory=dict)
 
 
@@ -100,7 +100,7 @@ class _BlockReader:
         self._lenient = lenient
 
     def read(self, parameters: Sequence[Parameter]) -> Blocks:
-        place = parameters[0].place if parameters else Place("", 0)
+        place = parameters[0].place if parameters else SourceLocation("", 0)
         defaults = {block: Instance(block, "default", place) for block in Block}
         blocks = Blocks(Instance(Block.GENERAL, "", place), {block: [] for block in Block}, defaults)
         for raw in _cut_into_raw(parameters, self._problems):

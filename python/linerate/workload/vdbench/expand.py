@@ -23,7 +23,7 @@ from typing import Any, Literal, cast
 
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, Rate, Step
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import Limits, RunSpec, SizeMix, StreamSpec
 from linerate.workload.vdbench.settings import General, Loop, Rd, Sd, Seek, Wd, matches
 from linerate.workload.vdbench.streams import StreamContext, make_streams
@@ -202,7 +202,13 @@ class _Expander:
         return _SlicedSets(everything, slices, len(wds))
 
     def _pick(
-        self, place: Place, kind: str, patterns: Sequence[str], known: Sequence[str], *, once: bool = False
+        self,
+        place: SourceLocation,
+        kind: str,
+        patterns: Sequence[str],
+        known: Sequence[str],
+        *,
+        once: bool = False,
     ) -> list[str]:
         """The known names that the patterns mean, in the order of the patterns."""
         picked: list[str] = []

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.errors import UserError
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 
 _HIDDEN = {" ": "\ue000", ",": "\ue001", "=": "\ue002", "-": "\ue003", "\t": "\ue004"}
 _HIDE = str.maketrans(_HIDDEN)
@@ -38,7 +38,7 @@ class Parameter:
     """One `keyword=value`; the keyword in lower case as typed, quoted characters of the value still
     hidden."""
 
-    place: Place
+    place: SourceLocation
     keyword: str
     value: str
 
@@ -52,7 +52,7 @@ class Parameter:
 class Line:
     """A line that is neither comment nor include, substituted and trimmed."""
 
-    place: Place
+    place: SourceLocation
     text: str
 
 
@@ -76,7 +76,7 @@ def read_lines(
     lines = [line for path in paths for line in reader.read(path, str(path), None)]
     for name in substitutions:
         if name not in reader.used:
-            where = Place(", ".join(map(str, paths)), 0)
+            where = SourceLocation(", ".join(map(str, paths)), 0)
             problems.error(
                 where, f"{name}={substitutions[name]} was given, but no ${name} or !{name} is there"
             )
@@ -92,10 +92,10 @@ class _LineReader:
         self._lenient = lenient
         self.used: set[str] = set()
 
-    def read(self, path: Path, shown: str, includer: Place | None) -> list[Line]:
+    def read(self, path: Path, shown: str, includer: SourceLocation | None) -> list[Line]:
         lines: list[Line] = []
         for number, raw in enumerate(_read_text(path, includer).split("\n"), start=1):
-            place = Place(shown, number)
+            place = SourceLocation(shown, number)
             text = self._substitute(raw).strip(_TRIMMED)
             if text.startswith("eof"):
                 break
@@ -118,12 +118,12 @@ class _LineReader:
                     line = line.replace(mark + name, value)
         return line
 
-    def _check_left_over(self, place: Place, text: str) -> None:
+    def _check_left_over(self, place: SourceLocation, text: str) -> None:
         if match := _LEFT_OVER.search(text):
             name = match.group(1)[1:]
             self._problems.error(place, f"{match.group(1)} has no value", f"give one: {name}=VALUE")
 
-    def _include(self, path: Path, place: Place, text: str, *, nested: bool) -> list[Line]:
+    def _include(self, path: Path, place: SourceLocation, text: str, *, nested: bool) -> list[Line]:
         parts = text.split("=")
         if len(parts) != 2 or not parts[1]:
             self._problems.error(place, text, "write include=FILE")
@@ -142,7 +142,7 @@ class _LineReader:
         return self.read(found, str(found), place)
 
 
-def _read_text(path: Path, includer: Place | None) -> str:
+def _read_text(path: Path, includer: SourceLocation | None) -> str:
     shown = f"{includer}: {path}" if includer else str(path)
     try:
         return path.read_bytes().decode("utf-8-sig", "replace").replace("\r\n", "\n")
@@ -235,7 +235,7 @@ class _LenientCut:
             return head + "=" + tail[1:].lstrip()
         return head + tail if head.endswith("=") and not after_comma_only else None
 
-    def _note(self, place: Place, head: str, grown: str) -> None:
+    def _note(self, place: SourceLocation, head: str, grown: str) -> None:
         added = _shorten(unhide(grown[len(head) :].lstrip(",").rstrip(",")))
         if head.endswith(","):
             effect = "would drop it and go on in the next line"
@@ -272,7 +272,7 @@ def _split(text: str) -> list[tuple[int, str]]:
     return pieces
 
 
-def _parameter(place: Place, piece: str, problems: Problems) -> Parameter | None:
+def _parameter(place: SourceLocation, piece: str, problems: Problems) -> Parameter | None:
     shown = _shorten(unhide(piece))
     keyword, equals, value = piece.partition("=")
     if piece.count("(") != piece.count(")"):

@@ -6,7 +6,7 @@ import math
 import socket
 from dataclasses import dataclass
 
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import (
     CURSORS_MAX,
     IO_BYTES_MAX,
@@ -63,7 +63,7 @@ class Sd:
     """A storage definition."""
 
     name: str
-    place: Place
+    place: SourceLocation
     lun: str | None
     size_bytes: int | None
     threads: int
@@ -79,7 +79,7 @@ class Wd:
     """A workload definition."""
 
     name: str
-    place: Place
+    place: SourceLocation
     sd_names: tuple[str, ...] | None
     sizes: Sizes
     read_percent: float
@@ -110,7 +110,7 @@ class Rd:
     """A run definition."""
 
     name: str
-    place: Place
+    place: SourceLocation
     wd_names: tuple[str, ...] | None
     sd_names: tuple[str, ...] | None
     rates: tuple[float, ...]

@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from linerate.workload.problems import Place, Problems
+from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.vdbench.lexer import Parameter, unhide
 from linerate.workload.vdbench.tables import Form, Keyword
 
@@ -34,7 +34,7 @@ _RANGE_FORMS = "(first-last,step), (1-64,d) to double, (64-1,d) to halve"
 class Value:
     """A parameter's value: `numbers` or `texts`, in order, ranges expanded."""
 
-    place: Place
+    place: SourceLocation
     shown: str
     """`keyword=value` as typed, for messages."""
     numbers: tuple[float, ...] = ()

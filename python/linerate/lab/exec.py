@@ -1,4 +1,4 @@
-"""Runs a command inside a node of a lab: `python -m linerate.lab.inside KEEPER_PID NETWORK -- COMMAND...`
+"""Runs a command inside a node of a lab: `python -m linerate.lab.exec SUPERVISOR_PID NETWORK -- COMMAND...`
 
 The command is in the node's network namespace and in the lab's process namespace, so that it ends when the lab goes
 down. It has /sys of the node and /proc of the lab, and its controlling terminal is the caller's: a shell works as
@@ -21,17 +21,17 @@ from linerate.node import mark_lab
 _NOT_FOUND = 127
 
 
-def run_inside(keeper_pid: int, network: str, command: Sequence[str]) -> int:
+def run_inside(supervisor_pid: int, network: str, command: Sequence[str]) -> int:
     """Runs the command to its end and returns its status. The calling process itself moves into the node.
 
     Raises HostError when the lab cannot be entered, UserError when it has gone.
     """
     try:
         network_fd = system.open_namespace(network)
-        processes_fd = system.open_namespace(f"/proc/{keeper_pid}/ns/pid")
+        processes_fd = system.open_namespace(f"/proc/{supervisor_pid}/ns/pid")
     except FileNotFoundError as error:
         raise UserError("the lab has gone", "linerate lab up brings it up again") from error
-    join(keeper_pid)
+    join(supervisor_pid)
     system.setns(processes_fd, system.CLONE_NEWPID)
     system.setns(network_fd, system.CLONE_NEWNET)
     mark_lab()
@@ -67,9 +67,9 @@ def _become(command: Sequence[str]) -> None:
 
 def main() -> int:
     """The command line of the module."""
-    keeper_pid, network, _, *command = sys.argv[1:]
+    supervisor_pid, network, _, *command = sys.argv[1:]
     try:
-        return run_inside(int(keeper_pid), network, command)
+        return run_inside(int(supervisor_pid), network, command)
     except LinerateError as error:
         sys.stderr.write(f"linerate: {error.message}\n  -> {error.hint}\n")
         return error.exit_code

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from linerate.array import ArrayConfig, EmbeddedArray, Portal, PortalGroup
 from linerate.errors import HostError, UserError
-from linerate.lab.keeper.nodes import Node
+from linerate.lab.supervisor.nodes import Node
 from linerate.san import ISCSI_PORT, Array, Storage
 
 POOL = "p0"

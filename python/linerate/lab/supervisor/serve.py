@@ -1,5 +1,4 @@
-"""The loop of a keeper: commands on the lab's socket, signals, flapping links, and the end of the command that holds
-the lab."""
+"""The loop of a supervisor: requests on the lab's socket, signals, flapping links, and the end of its own command."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ import time
 from linerate import rpc
 from linerate.errors import UserError
 from linerate.lab import system
-from linerate.lab.keeper.service import Service
+from linerate.lab.supervisor.service import Service
 
 _REQUEST_BYTES_MAX = 1 << 20
 _SEND_TIMEOUT_S = 5.0

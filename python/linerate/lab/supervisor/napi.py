@@ -14,7 +14,7 @@ from pyroute2.netlink import NLM_F_DUMP, NLM_F_REQUEST, genlmsg
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.generic import GenericNetlinkSocket
 
-from linerate.lab.keeper.nodes import Node
+from linerate.lab.supervisor.nodes import Node
 
 _FAMILY = "netdev"
 _NAPI_GET = 11

@@ -26,7 +26,7 @@ SOCKET = ".socket"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Registration:
     """How to reach an array that serves."""
 
     name: str
@@ -40,7 +40,7 @@ class Place:
     """PEM file to trust, where the URL is https."""
 
     def __repr__(self) -> str:
-        return f"Place({self.name!r}, {self.url!r}, {self.pid})"
+        return f"Registration({self.name!r}, {self.url!r}, {self.pid})"
 
 
 def folder() -> Path:
@@ -87,7 +87,7 @@ def short_address(path: Path) -> Iterator[str]:
 class Announcement:
     """The file of an array that serves, from `with` to its end."""
 
-    def __init__(self, place: Place, path: Path | None = None) -> None:
+    def __init__(self, place: Registration, path: Path | None = None) -> None:
         self._place = place
         self._path = path or new_path()
         self._held: int | None = None
@@ -110,13 +110,13 @@ class Announcement:
             os.close(self._held)
 
 
-def running() -> list[Place]:
+def running() -> list[Registration]:
     """The arrays of this user that serve now, by name."""
     found = [place for path in sorted(folder().glob("*.json")) if (place := _read(path)) is not None]
     return sorted(found, key=lambda place: (place.name, place.pid))
 
 
-def find(name: str | None) -> Place:
+def find(name: str | None) -> Registration:
     """The array of that name; without a name, the only one. Raises UserError."""
     places = running()
     fitting = [place for place in places if name in (None, place.name, str(place.pid))]
@@ -171,7 +171,7 @@ def _new_private_file(path: Path) -> int:
     return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-def _read(path: Path) -> Place | None:
+def _read(path: Path) -> Registration | None:
     """What a file says; None if its array is gone: then the file goes, too."""
     try:
         with path.open("rb") as file:
@@ -180,7 +180,7 @@ def _read(path: Path) -> Place | None:
             if _is_free(file.fileno()):
                 _remove(path)
                 return None
-            return Place(**json.load(file))
+            return Registration(**json.load(file))
     except (OSError, ValueError, TypeError):  # another user's, or about to be written
         return None
 

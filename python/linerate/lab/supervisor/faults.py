@@ -1,7 +1,7 @@
-"""Faults in force, and what they come to: a trouble for each link that one of them hits.
+"""Faults in force, and what they come to: a impairment for each link that one of them hits.
 
 Several may hit one link; it is as bad as all of them together, and healing one leaves the others. The fabric is told
-the troubles of all links that a fault changes in one call, so that a switch or a controller fails at one instant.
+the impairments of all links that a fault changes in one call, so that a switch or a controller fails at one instant.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Impairment:
     """What is wrong with a link, beside its own values."""
 
     down: bool = False
@@ -31,10 +31,10 @@ class Trouble:
     pulled: frozenset[int] = frozenset()
     """Of several links that are one, those that are down, counted from 0."""
 
-    def __or__(self, other: Trouble) -> Trouble:
+    def __or__(self, other: Impairment) -> Impairment:
         """Both at once."""
         limits = [mtu for mtu in (self.mtu, other.mtu) if mtu is not None]
-        return Trouble(
+        return Impairment(
             self.down or other.down,
             self.lost_from or other.lost_from,
             self.lost_to or other.lost_to,
@@ -43,7 +43,7 @@ class Trouble:
         )
 
 
-NO_TROUBLE = Trouble()
+NO_IMPAIRMENT = Impairment()
 
 
 @dataclass(slots=True)
@@ -57,34 +57,37 @@ class _Active:
     down: bool = True
     """The half of its period that a flapping link is in."""
 
-    def trouble(self) -> Trouble:
+    def impairment(self) -> Impairment:
         match self.fault.kind:
             case "controller":
-                return Trouble(lost_from=True, lost_to=True)
+                return Impairment(lost_from=True, lost_to=True)
             case "one_way":
-                return Trouble(lost_from=self.fault.value == "from", lost_to=self.fault.value == "to")
+                return Impairment(lost_from=self.fault.value == "from", lost_to=self.fault.value == "to")
             case "mtu":
-                return Trouble(mtu=int(float(self.fault.value or 0)))
+                return Impairment(mtu=int(float(self.fault.value or 0)))
             case "address":
-                return NO_TROUBLE
+                return NO_IMPAIRMENT
             case _:
                 _, _, number = self.fault.target.partition("/")
                 if number:
-                    return Trouble(pulled=frozenset({int(number) - 1} if self.down else ()))
-                return Trouble(down=self.down)
+                    return Impairment(pulled=frozenset({int(number) - 1} if self.down else ()))
+                return Impairment(down=self.down)
 
     def half_ns(self) -> int:
         return round(float(self.fault.value or 0) * _NS / 2)
 
 
 class Faults:
-    """The faults of one lab. `apply` gives links their troubles and returns when that was, in monotonic ns; `address`
-    takes an interface's address (`a1.p0`) away or gives it back."""
+    """The faults of one lab.
+
+    `apply` gives links their impairments and returns when that was, in monotonic ns. `address` takes an interface's
+    address (`a1.p0`) away or gives it back.
+    """
 
     def __init__(
         self,
         topology: Topology,
-        apply: Callable[[Mapping[str, Trouble]], int],
+        apply: Callable[[Mapping[str, Impairment]], int],
         address: Callable[[str, bool], None],
     ) -> None:
         self._topology = topology
@@ -97,12 +100,12 @@ class Faults:
         """Those in force, the oldest first."""
         return tuple(one.fault for one in self._active.values())
 
-    def trouble(self, link: str) -> Trouble:
+    def impairment(self, link: str) -> Impairment:
         """All that is wrong with a link now."""
-        found = NO_TROUBLE
+        found = NO_IMPAIRMENT
         for one in self._active.values():
             if link in one.links:
-                found |= one.trouble()
+                found |= one.impairment()
         return found
 
     def begin(self, fault: Fault) -> int:
@@ -142,7 +145,7 @@ class Faults:
             assert one.turns_ns is not None
             if one.turns_ns <= now_ns:
                 one.down = not one.down
-                # A keeper that was late for whole periods does not make up for them.
+                # A supervisor that was late for whole periods does not make up for them.
                 one.turns_ns = max(one.turns_ns, now_ns - one.half_ns()) + one.half_ns()
                 try:
                     self._tell(one, over=False)
@@ -155,4 +158,4 @@ class Faults:
             at_ns = time.monotonic_ns()
             self._address(one.fault.target, over)
             return at_ns
-        return self._apply({link: self.trouble(link) for link in one.links})
+        return self._apply({link: self.impairment(link) for link in one.links})

@@ -16,7 +16,7 @@ from typing import Any
 from pyroute2.netlink.exceptions import NetlinkError
 
 from linerate.errors import UserError
-from linerate.lab.keeper.nodes import Node, write_sysctl
+from linerate.lab.supervisor.nodes import Node, write_sysctl
 from linerate.san import PREFIX_LENGTH, Host, Interface, Topology, paths
 from linerate.san import Node as Member
 

@@ -1,4 +1,4 @@
-"""The keeper process: one request with the topology, one answer, then it serves until `down` or its command's end."""
+"""The supervisor process: one request with the topology, then it serves until `down` or its command's end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linerate import rpc
 from linerate.lab import system
 
 if TYPE_CHECKING:
-    from linerate.lab.keeper.serve import Loop
+    from linerate.lab.supervisor.serve import Loop
 
 
 def main() -> int:
@@ -34,16 +34,16 @@ def main() -> int:
 
 
 def _up(order: dict[str, Any]) -> Loop:
-    from linerate.lab.keeper.build import build
-    from linerate.lab.keeper.serve import Loop
-    from linerate.lab.keeper.service import Service
+    from linerate.lab.supervisor.build import build
+    from linerate.lab.supervisor.serve import Loop
+    from linerate.lab.supervisor.service import Service
 
     lab = build(order)
     return Loop(lab.listener, Service(lab), attached=lab.attached)
 
 
 def _let_go() -> None:
-    """A detached keeper holds on to nothing of the terminal that it was started from."""
+    """A detached supervisor holds on to nothing of the terminal that it was started from."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)

@@ -10,7 +10,7 @@ from linerate.workload.units import number_text, size_text
 _USUAL = ArrayPort.model_fields["alua"].default
 
 
-def link_words(link: Link) -> list[str]:
+def link_labels(link: Link) -> list[str]:
     """Rate and MTU; delay, jitter, loss and being down only where there is any."""
     words = [rate_text(link.rate_bits_per_s), f"MTU {link.mtu}"]
     if link.delay_us:
@@ -24,26 +24,26 @@ def link_words(link: Link) -> list[str]:
     return words
 
 
-def trunk_words(trunk: Trunk) -> list[str]:
+def trunk_labels(trunk: Trunk) -> list[str]:
     """As of a link; the number of links where there are several."""
-    words = link_words(trunk.link)
+    words = link_labels(trunk.link)
     if trunk.links > 1:
         words[0] = f"{trunk.links} x {words[0]}"
     return words
 
 
-def port_words(node: Node, port: Port) -> list[str]:
+def port_labels(node: Node, port: Port) -> list[str]:
     """Its link, a team as so many times that; its adapter; its ALUA state where the array's ports differ in it."""
-    words = link_words(port.link)
+    words = link_labels(port.link)
     if port.links > 1:
         words[0] = f"{port.links} x {words[0]}"
-    words += nic_words(port.nic)
+    words += nic_labels(port.nic)
     if isinstance(node, Array) and {one.alua for one in node.ports} != {_USUAL}:
         words.append(_of_array(node, port).alua.replace("active_", "").replace("_", "-"))
     return words
 
 
-def place_words(node: Node, port: Port) -> list[str]:
+def place_labels(node: Node, port: Port) -> list[str]:
     """Controller and portal group of an array's port, each where the array has several."""
     if not isinstance(node, Array):
         return []
@@ -57,19 +57,19 @@ def _of_array(array: Array, port: Port) -> ArrayPort:
     return next(one for one in array.ports if one.name == port.name)
 
 
-def nic_words(nic: Nic) -> list[str]:
+def nic_labels(nic: Nic) -> list[str]:
     """Moderation and RSC where they are on."""
     words = [f"moderation {delay_text(nic.moderation_us)}"] if nic.moderation_us else []
     return [*words, "RSC"] if nic.rsc else words
 
 
-def interface_words(interface: Interface) -> list[str]:
+def interface_labels(interface: Interface) -> list[str]:
     """VLAN and priority where they are not 0."""
     words = [f"VLAN {interface.vlan}"] if interface.vlan else []
     return [*words, f"priority {interface.priority}"] if interface.priority else words
 
 
-def switch_words(switch: Switch) -> list[str]:
+def switch_labels(switch: Switch) -> list[str]:
     """Buffer, flow control, schedule, marking."""
     words = [f"buffer {size_text(switch.buffer_bytes)}"]
     if switch.flow_control == "pause":
@@ -86,7 +86,7 @@ def switch_words(switch: Switch) -> list[str]:
     return words
 
 
-def array_words(array: Array) -> list[str]:
+def array_labels(array: Array) -> list[str]:
     """How many volumes of what size; the disks behind them, and their RAID sets, where there are any."""
     sizes = sorted({volume.size_bytes for volume in array.volumes})
     size = size_text(sizes[0]) if len(sizes) == 1 else f"{size_text(sizes[0])} to {size_text(sizes[-1])}"
@@ -103,7 +103,7 @@ def _storage_words(storage: Storage) -> list[str]:
     return [f"{storage.disks} disks{model}", f"{sets}{storage.raid_level} of {storage.members}{spares}"]
 
 
-def lan_words(stream: LanStream) -> str:
+def lan_labels(stream: LanStream) -> str:
     """Connections and rate."""
     rate = rate_text(stream.rate_bits_per_s) if stream.rate_bits_per_s else "as fast as it goes"
     return f"{stream.connections} connection{'s' if stream.connections > 1 else ''}, {rate}"

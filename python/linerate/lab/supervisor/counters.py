@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linerate.lab.keeper.nodes import Node
+from linerate.lab.supervisor.nodes import Node
 from linerate.san import Topology
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")

@@ -1,4 +1,4 @@
-"""Nodes: the network namespaces of a lab. They have no names; they live as long as the keeper's descriptors do."""
+"""Nodes: the network namespaces of a lab. They have no names; they live as long as the supervisor's descriptors do."""
 
 from __future__ import annotations
 

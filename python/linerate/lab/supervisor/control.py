@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from linerate.lab.keeper.nodes import Node
+from linerate.lab.supervisor.nodes import Node
 from linerate.san import Topology
 
 BRIDGE = "ctl"

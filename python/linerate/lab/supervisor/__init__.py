@@ -1,7 +1,7 @@
-"""The keeper: the process that a lab is. It ends, and the lab is gone.
+"""The supervisor is the process that holds a lab. When it ends, the lab is gone.
 
 Open this file first, then `build`. `__main__` reads its order (name, topology, fabric) from standard input, builds and
-answers with one line; an attached keeper then serves until that input closes, a detached one until it is told `down`.
+answers with one line. An attached supervisor then serves until that input closes, a detached one until `down`.
 
     build      the whole lab from an order, in the order of the steps
     nodes      network namespaces, held open by descriptors, and what is set in every one of them

@@ -12,12 +12,12 @@ from pydantic import BaseModel, ValidationError
 from linerate import rpc
 from linerate.errors import HostError, UserError
 from linerate.lab import system
-from linerate.lab.keeper import addresses
-from linerate.lab.keeper.build import CONTROL, Built
-from linerate.lab.keeper.counters import machine_counters, node_counters
-from linerate.lab.keeper.faults import Faults
-from linerate.lab.keeper.napi import ReceiveThreads
-from linerate.lab.keeper.nodes import DEFAULTS
+from linerate.lab.supervisor import addresses
+from linerate.lab.supervisor.build import CONTROL, Built
+from linerate.lab.supervisor.counters import machine_counters, node_counters
+from linerate.lab.supervisor.faults import Faults
+from linerate.lab.supervisor.napi import ReceiveThreads
+from linerate.lab.supervisor.nodes import DEFAULTS
 from linerate.san import Fault, Link
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -30,7 +30,7 @@ class Service:
         self._lab = lab
         self._receivers = ReceiveThreads({name: node for name, node in lab.nodes.items() if name != CONTROL})
         self._ended: dict[str, int] = {}
-        self.faults = Faults(lab.topology, lab.fabric.trouble, self._readdress)
+        self.faults = Faults(lab.topology, lab.fabric.impairment, self._readdress)
         self.told_to_end = False
         self.methods: rpc.Methods = {
             "about": self.about,
@@ -82,8 +82,8 @@ class Service:
         }
 
     def _in_force(self, name: str, link: Link) -> Link:
-        """A link with what its troubles make of it."""
-        return link.model_copy(update={"up": link.up and not self.faults.trouble(name).down})
+        """A link with what its impairments make of it."""
+        return link.model_copy(update={"up": link.up and not self.faults.impairment(name).down})
 
     def change_link(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes a link. Plugging a cable in that a fault had pulled heals that fault."""
@@ -150,7 +150,7 @@ class Service:
         self._check_alive()
         lab = self._lab
         counted = machine_counters() | node_counters(lab.topology, lab.nodes) | lab.fabric.counters()
-        counted["keeper.cpu_s"] = system.process_cpu_s(os.getpid())
+        counted["supervisor.cpu_s"] = system.process_cpu_s(os.getpid())
         received = {
             name: used + lab.fabric.receive_cpu_s(name) for name, used in self._receivers.cpu_s().items()
         }

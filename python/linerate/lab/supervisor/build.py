@@ -12,12 +12,12 @@ from typing import Any, Literal, Protocol
 
 from linerate.errors import HostError, UserError
 from linerate.lab import protocol, system
-from linerate.lab.keeper.addresses import address_node
-from linerate.lab.keeper.arrays import Arrays
-from linerate.lab.keeper.control import build_control
-from linerate.lab.keeper.faults import Trouble
-from linerate.lab.keeper.nodes import Node
 from linerate.lab.kernel import KernelFabric
+from linerate.lab.supervisor.addresses import address_node
+from linerate.lab.supervisor.arrays import Arrays
+from linerate.lab.supervisor.control import build_control
+from linerate.lab.supervisor.faults import Impairment
+from linerate.lab.supervisor.nodes import Node
 from linerate.san import Link, Nic, Switch, Topology, beyond_kernel
 
 CONTROL = "control"
@@ -54,10 +54,10 @@ class Fabric(Protocol):
         """Called once all interfaces are up."""
 
     def links(self) -> dict[str, Link]:
-        """Links as they are, by name; `up` is whether one would be, without any trouble."""
+        """Links as they are, by name; `up` is whether one would be, without any impairment."""
 
-    def trouble(self, links: Mapping[str, Trouble]) -> int:
-        """Gives links the troubles that they have from now on, and says when that was (monotonic ns).
+    def impairment(self, links: Mapping[str, Impairment]) -> int:
+        """Gives links the impairments that they have from now on, and says when that was (monotonic ns).
 
         Raises HostError for what this fabric cannot do; the links are then as they were.
         """
