@@ -9,3 +9,10 @@ pub(crate) enum Access {
     Unavailable,
     Transitioning,
 }
+
+impl Access {
+    /// The port takes I/O.
+    pub(crate) fn is_active(self) -> bool {
+        matches!(self, Access::Optimized | Access::NonOptimized)
+    }
+}

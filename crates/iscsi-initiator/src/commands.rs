@@ -2,7 +2,7 @@
 //! that came, never by lengths inside them.
 
 use crate::facts::DeviceFacts;
-use crate::multipath::access;
+use crate::paths::access;
 
 /// A command descriptor block, padded with zeros to what a SCSI Command PDU carries.
 pub(crate) type Cdb = [u8; 16];

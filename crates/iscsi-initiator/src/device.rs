@@ -1,107 +1,47 @@
-//! A device: one LUN, reached over paths.
+//! A device: one LUN, what it said about itself, and the tasks that its I/Os become.
 
 use crate::commands::{self, Question, Transfer};
-use crate::event::{Blame, Failure};
-use crate::facts::SessionId;
+use crate::event::Failure;
 use crate::facts::{DeviceFacts, DeviceState};
-use crate::interview::{self, Interview, Problem};
-use crate::multipath::Multipath;
 use crate::options::address::LunAddress;
-use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
-use crate::session::{Answer, Regions};
+use crate::probe::{self, Probe, Problem};
+use crate::request::{IoOp, IoRequest, ReadInto, Regions, SubmitError};
 use crate::task::{Footprint, NewTask, Owner, Payload};
 use linerate_io::Seg;
 use linerate_iscsi_proto::pdu::Lun;
 
-/// How a device's I/O reaches its LUN.
-#[derive(Debug)]
-pub(crate) enum Route {
-    /// Over one session, which keeps its commands while it is being restored and sends them again itself.
-    One(SessionId),
-    /// Over several paths.
-    Many(Box<Multipath>),
-}
-
-/// A LUN, the way to it and what is known about it.
+/// A LUN and what is known about it.
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) address: LunAddress,
     pub(crate) state: DeviceState,
     pub(crate) facts: DeviceFacts,
-    pub(crate) route: Route,
-    questions: &'static [Question],
-    /// With one session: the questions under way, when it is opened and after every new login.
-    interview: Option<Interview>,
     pub(crate) lun: Lun,
+    questions: &'static [Question],
     block_shift: u32,
 }
 
 impl Device {
-    pub(crate) fn new(address: LunAddress, route: Route, questions: &'static [Question]) -> Self {
+    pub(crate) fn new(address: LunAddress, questions: &'static [Question]) -> Self {
         Self {
             facts: DeviceFacts { lun: address.lun, ..DeviceFacts::default() },
             lun: Lun::from_number(address.lun),
-            interview: matches!(route, Route::One(_)).then(|| Interview::new(questions, address.lun)),
             address,
             state: DeviceState::Opening,
-            route,
             questions,
             block_shift: 0,
         }
     }
 
-    /// The next question to the LUN behind the one session; none when all are answered.
-    pub(crate) fn ask(&mut self, device: u32) -> Option<NewTask> {
-        let confirming = self.is_confirming();
-        let owner = if confirming { Owner::Check { device } } else { Owner::Script { device } };
-        self.interview.as_mut()?.ask(self.lun, owner)
+    /// Asks the LUN who it is.
+    pub(crate) fn probe(&self) -> Probe {
+        Probe::new(self.questions, self.address.lun)
     }
 
-    /// Takes in the answer to the question that was asked last.
-    pub(crate) fn hear(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Failure> {
-        let Some(interview) = &mut self.interview else { return Ok(()) };
-        interview.hear(answer, reply).map_err(|problem| self.failure(&problem))
-    }
-
-    /// The session has logged in again: starts to ask anew. False if nobody relies on the old answers.
-    pub(crate) fn start_confirming(&mut self) -> bool {
-        let needed = self.state == DeviceState::Ready && self.questions == Question::DISK;
-        if needed {
-            self.interview = Some(Interview::new(self.questions, self.facts.lun));
-        }
-        needed
-    }
-
-    /// It is being asked again who it is.
-    pub(crate) fn is_confirming(&self) -> bool {
-        self.state == DeviceState::Ready && self.interview.is_some()
-    }
-
-    /// As [`Self::hear`]; whatever is wrong now is the target's doing, for it was right before.
-    pub(crate) fn hear_again(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Failure> {
-        self.hear(answer, reply).map_err(|failure| {
-            self.interview = None;
-            Failure::new(Blame::Peer, format!("after a new login, {}", failure.message))
-        })
-    }
-
-    /// All questions are answered again: is it the same disk? It may have grown.
-    pub(crate) fn confirm(&mut self) -> Result<(), Failure> {
-        let Some(Interview { facts: now, .. }) = self.interview.take() else { return Ok(()) };
-        interview::same_disk(&self.facts, &now)
-            .map_err(|words| self.failure(&Problem::new(Blame::Peer, format!("after a new login {words}"))))
-    }
-
-    /// All questions are answered: is this a disk that I/O can go to?
-    pub(crate) fn settle(&mut self) -> Result<(), Failure> {
-        let Some(Interview { facts, .. }) = self.interview.take() else { return Ok(()) };
-        self.accept(facts)
-    }
-
-    /// Takes these facts for its own, if I/O can go to such a disk.
-    pub(crate) fn accept(&mut self, facts: DeviceFacts) -> Result<(), Failure> {
+    /// Takes these facts for its own, if I/O can go to such a disk. A target that is only asked for its LUNs has no disk.
+    pub(crate) fn accept(&mut self, facts: DeviceFacts) -> Result<(), Problem> {
         if self.questions != Question::TARGET {
-            interview::check_disk(&facts).map_err(|problem| self.failure(&problem))?;
+            probe::check_disk(&facts)?;
             self.block_shift = facts.block_bytes.trailing_zeros();
         }
         self.facts = facts;
@@ -163,7 +103,7 @@ impl Device {
             payload,
             footprint,
             order: 0,
-            displaced: false,
+            requeued: false,
             losses: 0,
         })
     }
@@ -206,7 +146,7 @@ mod tests {
 
     fn disk() -> Device {
         let (address, _) = LunAddress::parse("iscsi://127.0.0.1/iqn.2026-11.lab.linerate:t/0").unwrap();
-        let mut device = Device::new(address, Route::One(SessionId(0)), Question::DISK);
+        let mut device = Device::new(address, Question::DISK);
         let facts = DeviceFacts { block_bytes: 4096, capacity_blocks: 16, ..DeviceFacts::default() };
         device.accept(facts).unwrap();
         device.state = DeviceState::Ready;

@@ -1,33 +1,20 @@
-//! The arena: one thread's sessions and devices.
+//! The initiator: one thread's sessions and devices, and the order in which they are given completions and time.
 
-use crate::commands::Question;
-use crate::device::{Device, Route};
-use crate::event::{Blame, Failure, IoDone, IoError, IoSink};
+use crate::balance::PathCounters;
+use crate::event::{Blame, Failure};
+use crate::event::{IoError, IoSink};
 use crate::facts::{DeviceFacts, DeviceId, DeviceState, SessionFacts, SessionId};
-use crate::interview::Problem;
-use crate::options::address::{LunAddress, PortalAddress};
-use crate::options::credentials::Credentials;
-use crate::options::error::OptionsError;
-use crate::options::session::SessionOptions;
+use crate::options::address::LunAddress;
+use crate::options::{SECOND, nanos};
+use crate::paths::{Multipath, PathContext, PathFacts};
+use crate::probe::Problem;
 use crate::request::{IoRequest, SubmitError};
-use crate::session::{
-    Config, ConnectionCounters, Notice, Random, Regions, Returned, SECOND, Session, State, Turn, nanos,
-};
-use linerate_io::net::NetWatch;
-use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
+use crate::session::{ConnectionCounters, Random, Returned, SessionEvent, State};
+use crate::sessions::Sessions;
+use crate::task::Owner;
+use linerate_io::net::{NetEvent, NetWatch};
+use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo, Wait};
 use std::sync::Arc;
-
-/// Whether a device may ride on a session that another device opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// A session of its own.
-    Own,
-    /// One session per portal, target, credentials and options.
-    Shared,
-}
-
-/// The time between two looks at timeouts, unless paths need a closer watch.
-const TICK_NS: Nanos = 50_000_000;
 
 /// Sessions and devices of one thread. See the crate text for how it is driven:
 ///
@@ -37,28 +24,12 @@ const TICK_NS: Nanos = 50_000_000;
 /// 3. Poll the driver no longer than [`next_deadline`](Self::next_deadline) allows, hand every completion to
 ///    [`handle_completion`](Self::handle_completion), call [`on_time`](Self::on_time), submit, flush, and so on.
 pub struct Initiator {
-    pub(crate) sessions: Vec<Session>,
-    /// Sessions that other devices may share.
-    shared: Vec<SessionId>,
-    pub(crate) devices: Vec<Device>,
-    /// By the index of a stream's handle: the handle and its session.
-    routes: Vec<Option<(Handle, SessionId)>>,
-    /// Sessions with something to send or a buffer to receive into.
-    dirty: Vec<SessionId>,
-    pub(crate) notices: Vec<(SessionId, Notice)>,
-    /// I/Os that paths could not do.
-    pub(crate) returned: Vec<Returned>,
-    regions: Regions,
-    random: Box<Random>,
-    /// The random part of every ISID of this initiator.
-    isid_random: [u8; 3],
-    pub(crate) wake_at: Nanos,
-    /// The longest time between two looks at timeouts.
-    pub(crate) tick_ns: Nanos,
-    /// Tells when links go down and come up.
-    pub(crate) links: Option<NetWatch>,
-    /// `SendTargets` text per session that asked for it.
-    pub(crate) targets: Vec<(SessionId, Vec<u8>)>,
+    pub(crate) sessions: Sessions,
+    pub(crate) devices: Vec<Multipath>,
+    /// Reports when links go down and come up.
+    links: Option<NetWatch>,
+    /// `SendTargets` text of each session that asked for it.
+    targets: Vec<(SessionId, Vec<u8>)>,
 }
 
 impl Initiator {
@@ -69,119 +40,15 @@ impl Initiator {
     }
 
     /// An initiator that takes randomness from `random`: for repeatable simulations.
-    pub fn with_random(mut random: Box<Random>) -> Self {
-        let mut isid_random = [0; 3];
-        random(&mut isid_random);
-        Self {
-            sessions: Vec::new(),
-            shared: Vec::new(),
-            devices: Vec::new(),
-            routes: Vec::new(),
-            dirty: Vec::new(),
-            notices: Vec::new(),
-            returned: Vec::new(),
-            regions: Regions::default(),
-            random,
-            isid_random,
-            wake_at: Nanos::MAX,
-            tick_ns: TICK_NS,
-            links: None,
-            targets: Vec::new(),
-        }
+    pub fn with_random(random: Box<Random>) -> Self {
+        Self { sessions: Sessions::new(random), devices: Vec::new(), links: None, targets: Vec::new() }
     }
 
     /// Attaches a region to `driver`, for segments of reads and writes.
     pub fn attach<D: Driver>(&mut self, driver: &mut D, region: &Arc<Region>) -> RegionId {
         let id = driver.attach(Arc::clone(region));
-        self.regions.insert(id, Arc::clone(region));
+        self.sessions.regions.insert(id, Arc::clone(region));
         id
-    }
-
-    /// Starts to open a LUN: session (new or shared), login, facts. Nothing is waited for.
-    pub fn open<D: Driver>(
-        &mut self,
-        driver: &mut D,
-        address: &LunAddress,
-        options: &SessionOptions,
-        credentials: &Credentials,
-        sharing: Sharing,
-    ) -> Result<DeviceId, OptionsError> {
-        self.open_device(driver, address, options, credentials, sharing, Question::DISK)
-    }
-
-    /// Starts to ask a target for its LUNs; they end up in the facts.
-    pub(crate) fn open_target<D: Driver>(
-        &mut self,
-        driver: &mut D,
-        address: &LunAddress,
-        options: &SessionOptions,
-        credentials: &Credentials,
-    ) -> Result<DeviceId, OptionsError> {
-        self.open_device(driver, address, options, credentials, Sharing::Shared, Question::TARGET)
-    }
-
-    fn open_device<D: Driver>(
-        &mut self,
-        driver: &mut D,
-        address: &LunAddress,
-        options: &SessionOptions,
-        credentials: &Credentials,
-        sharing: Sharing,
-        questions: &'static [Question],
-    ) -> Result<DeviceId, OptionsError> {
-        let config = Config::new(&address.portal, Some(&address.target), options, credentials)?;
-        let device = DeviceId(self.devices.len() as u32);
-        let usable = |id: &&SessionId| {
-            let session = &self.sessions[id.index()];
-            session.config == config && session.state.takes_commands()
-        };
-        if sharing == Sharing::Shared
-            && let Some(&id) = self.shared.iter().find(usable)
-        {
-            self.devices.push(Device::new(address.clone(), Route::One(id), questions));
-            if self.sessions[id.index()].is_logged_in() {
-                self.ask(device);
-            }
-            return Ok(device);
-        }
-        let id = SessionId(self.sessions.len() as u32);
-        if sharing == Sharing::Shared {
-            self.shared.push(id);
-        }
-        self.devices.push(Device::new(address.clone(), Route::One(id), questions));
-        self.start_session(driver, config, None);
-        Ok(device)
-    }
-
-    /// Starts a discovery session; its text is taken with [`take_targets`](Self::take_targets).
-    pub(crate) fn start_discovery<D: Driver>(
-        &mut self,
-        driver: &mut D,
-        portal: &PortalAddress,
-        options: &SessionOptions,
-        credentials: &Credentials,
-    ) -> Result<SessionId, OptionsError> {
-        let config = Config::new(portal, None, options, credentials)?;
-        let id = SessionId(self.sessions.len() as u32);
-        self.start_session(driver, config, None);
-        Ok(id)
-    }
-
-    pub(crate) fn start_session<D: Driver>(
-        &mut self,
-        driver: &mut D,
-        config: Config,
-        path_of: Option<(DeviceId, u16)>,
-    ) {
-        let id = SessionId(self.sessions.len() as u32);
-        let now = driver.now();
-        let [a, b, c] = self.isid_random;
-        let [hi, lo] = (id.0 as u16).to_be_bytes();
-        // RFC 7143 11.12.5: type 10b (random), 24 random bits, 16-bit qualifier.
-        let isid = [0x80, a, b, c, hi, lo];
-        self.sessions.push(Session::new(id, config, isid, path_of, now));
-        self.wake_at = self.wake_at.min(now + self.tick_ns);
-        self.with_session(id, &mut Vec::<IoDone>::new(), |session, turn| session.start(driver, now, turn));
     }
 
     /// Drives `driver` until no device is `Opening`. For the time before the driver has other work: completions that
@@ -195,20 +62,19 @@ impl Initiator {
         for device in late {
             let words =
                 format!("the target did not answer its first commands within {} s", limit_ns / SECOND);
-            let problem = Problem::new(Blame::Peer, words);
-            let reason = self.devices[device.index()].failure(&problem);
-            self.fail_device(device, reason, driver.now(), sink);
+            let failure = self.devices[device.index()].device.failure(&Problem::new(Blame::Peer, words));
+            self.with_device(device, driver.now(), sink, |device, cx| device.fail_device(failure, cx));
         }
         Ok(())
     }
 
     fn opening(&self) -> impl Iterator<Item = DeviceId> + '_ {
         let all = self.devices.iter().enumerate();
-        all.filter(|(_, device)| device.state == DeviceState::Opening).map(|(at, _)| DeviceId(at as u32))
+        all.filter(|(_, paths)| paths.device.state == DeviceState::Opening).map(|(at, _)| DeviceId(at as u32))
     }
 
     fn opening_limit_ns(&self, device: DeviceId) -> Nanos {
-        let options = &self.sessions[self.session_of(device).index()].config.options;
+        let options = &self.sessions[self.session_of(device)].config.options;
         nanos(options.login_timeout_s) + nanos(options.command_timeout_s) + nanos(options.ping_timeout_s)
     }
 
@@ -220,7 +86,7 @@ impl Initiator {
         until: Nanos,
         busy: impl Fn(&Self) -> bool,
     ) -> std::io::Result<()> {
-        self.deliver_notices(driver.now(), sink);
+        self.deliver_events(driver.now(), sink);
         while busy(self) && driver.now() < until {
             self.step(driver, until, sink)?;
         }
@@ -236,7 +102,7 @@ impl Initiator {
     ) -> std::io::Result<()> {
         let mut completions = Vec::new();
         self.flush(driver);
-        let deadline = self.wake_at.min(until);
+        let deadline = self.sessions.wake_at.min(until);
         driver.poll(
             if deadline == Nanos::MAX { Wait::Forever } else { Wait::Until(deadline) },
             &mut completions,
@@ -250,35 +116,32 @@ impl Initiator {
 
     /// Whether a device takes I/O.
     pub fn state(&self, device: DeviceId) -> &DeviceState {
-        &self.devices[device.index()].state
+        &self.devices[device.index()].device.state
     }
 
     /// What the LUN said about itself; zeros until it is ready.
     pub fn facts(&self, device: DeviceId) -> &DeviceFacts {
-        &self.devices[device.index()].facts
+        &self.devices[device.index()].device.facts
     }
 
     /// The address that a device was opened with.
     pub fn address(&self, device: DeviceId) -> &LunAddress {
-        &self.devices[device.index()].address
+        &self.devices[device.index()].device.address
     }
 
     /// The session that a device uses now; with several paths, one of them.
     pub fn session_of(&self, device: DeviceId) -> SessionId {
-        match &self.devices[device.index()].route {
-            Route::One(id) => *id,
-            Route::Many(all) => all.session(),
-        }
+        self.devices[device.index()].session()
     }
 
     /// All sessions.
     pub fn sessions(&self) -> impl Iterator<Item = SessionId> + use<> {
-        (0..self.sessions.len() as u32).map(SessionId)
+        self.sessions.ids()
     }
 
     /// What a session negotiated; none before its first login.
     pub fn session_facts(&self, session: SessionId) -> Option<&SessionFacts> {
-        self.sessions[session.index()].facts.as_ref()
+        self.sessions[session].facts.as_ref()
     }
 
     /// Hands `take` what each connection of a session has carried since the last call, by connection ID.
@@ -287,14 +150,13 @@ impl Initiator {
         session: SessionId,
         take: impl FnMut(u16, ConnectionCounters),
     ) {
-        self.sessions[session.index()].take_connection_counters(take);
+        self.sessions[session].take_connection_counters(take);
     }
 
     /// The kernel's statistics of a session's connection; of several, the sums of what is counted, and the first one's
     /// times and sizes. None while there is no connection.
     pub fn tcp_info<D: Driver>(&self, driver: &D, session: SessionId) -> Option<TcpInfo> {
-        let mut infos =
-            self.sessions[session.index()].streams().filter_map(|stream| driver.tcp_info(stream).ok());
+        let mut infos = self.sessions[session].streams().filter_map(|stream| driver.tcp_info(stream).ok());
         let mut sum = infos.next()?;
         for info in infos {
             sum.retransmits += info.retransmits;
@@ -313,31 +175,12 @@ impl Initiator {
     /// too and sends them afterwards.
     #[inline]
     pub fn submit(&mut self, device: DeviceId, request: &IoRequest) -> Result<(), SubmitError> {
-        let from = &mut self.devices[device.index()];
-        let mut task = from.task(device.0, request, &self.regions)?;
-        let id = match &mut from.route {
-            Route::One(id) => *id,
-            Route::Many(all) => match all.choose(&self.sessions, &mut task) {
-                Some(id) => id,
-                None => return self.submit_disturbed(device, &task),
-            },
-        };
-        self.sessions[id.index()].enqueue(&task).ok_or(SubmitError::Full)?;
-        self.mark(id);
-        Ok(())
+        self.devices[device.index()].submit(request, &mut self.sessions)
     }
 
     /// Sends everything queued, one send per session, and receives again where the last buffer has been used up.
     pub fn flush<D: Driver>(&mut self, driver: &mut D) {
-        if self.dirty.is_empty() {
-            return;
-        }
-        let now = driver.now();
-        for id in self.dirty.drain(..) {
-            let session = &mut self.sessions[id.index()];
-            session.dirty = false;
-            session.flush(driver, &self.regions, now);
-        }
+        self.sessions.flush(driver);
     }
 
     /// Handles a completion of one of this initiator's streams; hands back one that is not its own.
@@ -353,50 +196,50 @@ impl Initiator {
             | Completion::Sent { stream, .. } => *stream,
             _ => return Some(completion),
         };
-        let Some(Some((current, id))) = self.routes.get(stream.index() as usize).copied() else {
-            return Some(completion);
-        };
+        let Some((current, id)) = self.sessions.route_of(stream) else { return Some(completion) };
         // What comes from a stream that was closed here only brings memory back.
-        let at = if current == stream { self.sessions[id.index()].link_of(stream) } else { None };
+        let at = if current == stream { self.sessions[id].link_of(stream) } else { None };
         let Some(at) = at else {
             return (current.generation() < stream.generation()).then_some(completion);
         };
-        self.with_session(id, sink, |session, turn| {
+        self.sessions.with(id, sink, |session, cx| {
             let result = match completion {
                 Completion::Connected { result, .. } => session.connected(driver, at, result),
                 Completion::Received { result, buffer, .. } => {
-                    session.received_from(driver, at, result, buffer, turn)
+                    session.received_from(driver, at, result, buffer, cx)
                 }
                 Completion::Sent { result, outgoing, .. } => session.sent(at, result, outgoing),
                 _ => Ok(()),
             };
             if let Err(reason) = result {
-                session.lose_link(driver, at, &reason, turn);
+                session.lose_link(driver, at, &reason, cx);
             }
         });
-        if !self.notices.is_empty() {
-            self.deliver_notices(driver.now(), sink);
+        if !self.sessions.events.is_empty() {
+            self.deliver_events(driver.now(), sink);
         }
         None
     }
 
     /// Runs what is due: login and command timeouts, pings, new login attempts. Cheap when nothing is due.
     pub fn on_time<D: Driver>(&mut self, driver: &mut D, now: Nanos, sink: &mut impl IoSink) {
-        if now < self.wake_at {
+        if now < self.sessions.wake_at {
             return;
         }
-        self.wake_at = now + self.tick_ns;
-        self.look_at_links(driver, now, sink);
-        for id in self.sessions() {
-            self.with_session(id, sink, |session, turn| session.on_time(driver, now, turn));
+        self.sessions.wake_at = now + self.sessions.tick_ns;
+        self.follow_links(driver, now, sink);
+        for id in self.sessions.ids() {
+            self.sessions.with(id, sink, |session, cx| session.on_time(driver, now, cx));
         }
-        self.deliver_notices(now, sink);
-        self.look_at_paths(now, sink);
+        self.deliver_events(now, sink);
+        for index in 0..self.devices.len() {
+            self.with_device(DeviceId(index as u32), now, sink, Multipath::on_tick);
+        }
     }
 
     /// When [`on_time`](Self::on_time) has something to do next.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        (self.wake_at != Nanos::MAX).then_some(self.wake_at)
+        (self.sessions.wake_at != Nanos::MAX).then_some(self.sessions.wake_at)
     }
 
     /// Logs out every session and waits at most `timeout_ns`; I/Os still in flight end as [`crate::IoError::Closed`].
@@ -406,17 +249,17 @@ impl Initiator {
         timeout_ns: Nanos,
         sink: &mut impl IoSink,
     ) -> std::io::Result<()> {
-        for id in self.sessions() {
-            self.with_session(id, sink, |session, turn| session.close(driver, turn));
+        for id in self.sessions.ids() {
+            self.sessions.with(id, sink, |session, cx| session.close(driver, cx));
         }
-        for index in 0..self.devices.len() {
-            self.fail_waiting(DeviceId(index as u32), IoError::Closed, sink);
+        for device in &mut self.devices {
+            device.fail_waiting(IoError::Closed, sink);
         }
         let until = driver.now() + timeout_ns;
         let result = self.drive_while(driver, sink, until, |this| {
             this.sessions.iter().any(|session| session.state == State::LoggingOut)
         });
-        for session in &mut self.sessions {
+        for session in self.sessions.iter_mut() {
             session.hang_up(driver);
         }
         result
@@ -435,51 +278,130 @@ impl Initiator {
 
     /// Why a session was given up.
     pub(crate) fn failure(&self, session: SessionId) -> Option<&Failure> {
-        self.sessions[session.index()].failure.as_ref()
+        self.sessions[session].failure.as_ref()
     }
 
-    #[inline]
-    pub(crate) fn with_session<S: IoSink>(
+    /// The paths of a device, in the order of its list; empty for one that was opened without paths.
+    pub fn path_facts(&self, device: DeviceId) -> impl Iterator<Item = PathFacts<'_>> {
+        self.devices[device.index()].listed(&self.sessions)
+    }
+
+    /// Hands `take` what each path of a device has carried since the last call, by its place in the list.
+    pub fn take_path_counters(&mut self, device: DeviceId, take: impl FnMut(usize, PathCounters)) {
+        self.devices[device.index()].take_counters(&mut self.sessions, take);
+    }
+
+    /// Takes the better paths of a device that are back into use again: for [`crate::Failback::Manual`].
+    pub fn fail_back(&mut self, device: DeviceId, now: Nanos, sink: &mut impl IoSink) {
+        self.with_device(device, now, sink, Multipath::fail_back);
+    }
+
+    /// The link of a local interface went down or came up: paths that depend on it fail at once, or are tried at once.
+    pub fn link_changed<D: Driver>(
         &mut self,
-        id: SessionId,
-        sink: &mut S,
-        work: impl FnOnce(&mut Session, &mut Turn<'_, S>),
+        driver: &mut D,
+        interface: &str,
+        up: bool,
+        now: Nanos,
+        sink: &mut impl IoSink,
     ) {
-        let session = &mut self.sessions[id.index()];
-        let mut turn = Turn {
-            sink,
-            notices: &mut self.notices,
-            returned: &mut self.returned,
-            regions: &self.regions,
-            random: &mut *self.random,
-            wake_at: self.wake_at,
+        let concerned: Vec<SessionId> =
+            self.devices.iter().flat_map(|device| device.sessions_on(interface)).collect();
+        for id in concerned {
+            self.sessions.with(id, sink, |session, cx| session.link_changed(driver, interface, up, now, cx));
+        }
+        self.deliver_events(now, sink);
+    }
+
+    /// Follows the links of the local interfaces from now on: paths that name an interface fail with its link, and are
+    /// tried again when it is back. `watch` belongs to the network namespace that the sessions leave from.
+    pub fn watch_links(&mut self, watch: NetWatch) {
+        self.links = Some(watch);
+    }
+
+    /// Acts on what the kernel has reported of links since the last tick.
+    fn follow_links<D: Driver>(&mut self, driver: &mut D, now: Nanos, sink: &mut impl IoSink) {
+        let Some(watch) = &mut self.links else { return };
+        let mut changes: Vec<(String, bool)> = Vec::new();
+        let result = watch.take(|event| match event {
+            NetEvent::LinkUp { interface } => changes.push((interface, true)),
+            NetEvent::LinkDown { interface } => changes.push((interface, false)),
+            NetEvent::AddressAdded { .. } | NetEvent::AddressRemoved { .. } => {}
+        });
+        if let Err(error) = result {
+            tracing::warn!(%error, "cannot watch links any more: paths without a link are found by timeout only");
+            self.links = None;
+        }
+        for (interface, up) in changes {
+            self.link_changed(driver, &interface, up, now, sink);
+        }
+    }
+
+    /// Gives the devices what sessions have handed back and reported.
+    #[cold]
+    fn deliver_events(&mut self, now: Nanos, sink: &mut impl IoSink) {
+        for Returned { session, task, progress } in std::mem::take(&mut self.sessions.returned) {
+            let Owner::Io { device, .. } = task.owner else { unreachable!("only I/Os are handed back") };
+            self.with_device(DeviceId(device), now, sink, |device, cx| {
+                device.take_returned(session, task, progress, cx);
+            });
+        }
+        let mut changed: Vec<DeviceId> = Vec::new();
+        while !self.sessions.events.is_empty() {
+            for (session, event) in std::mem::take(&mut self.sessions.events) {
+                self.deliver(session, event, now, sink, &mut changed);
+            }
+        }
+        // After all events: I/O must not fail over to a path that was lost in the same batch.
+        changed.sort_unstable();
+        changed.dedup();
+        for device in changed {
+            self.with_device(device, now, sink, Multipath::settle);
+        }
+    }
+
+    /// Gives an event to the devices that it is for, and notes them.
+    fn deliver(
+        &mut self,
+        session: SessionId,
+        event: SessionEvent,
+        now: Nanos,
+        sink: &mut impl IoSink,
+        changed: &mut Vec<DeviceId>,
+    ) {
+        let only = match &event {
+            SessionEvent::Probed { device, .. }
+            | SessionEvent::AccessPolled { device, .. }
+            | SessionEvent::RetryDone { device, .. } => Some(*device),
+            _ => None,
         };
-        work(session, &mut turn);
-        self.wake_at = turn.wake_at;
-        for stream in session.streams() {
-            route(&mut self.routes, stream, id);
+        match event {
+            SessionEvent::Targets(text) => return self.targets.push((session, text)),
+            SessionEvent::Failed(ref loss) => self.sessions[session].failure = Some(loss.failure.clone()),
+            _ => {}
         }
-        self.mark(id);
+        for at in 0..self.sessions[session].users.len() {
+            let (device, place) = self.sessions[session].users[at];
+            if only.is_none_or(|only| only == device) {
+                changed.push(device);
+                self.with_device(device, now, sink, |device, cx| {
+                    device.on_event(usize::from(place), &event, cx);
+                });
+            }
+        }
     }
 
-    #[inline]
-    pub(crate) fn mark(&mut self, id: SessionId) {
-        let session = &mut self.sessions[id.index()];
-        if !session.dirty {
-            session.dirty = true;
-            self.dirty.push(id);
-        }
+    /// Lets a device work with the sessions.
+    pub(crate) fn with_device<S: IoSink>(
+        &mut self,
+        device: DeviceId,
+        now: Nanos,
+        sink: &mut S,
+        work: impl FnOnce(&mut Multipath, &mut PathContext<'_, S>),
+    ) {
+        let mut cx = PathContext { sessions: &mut self.sessions, now, sink };
+        work(&mut self.devices[device.index()], &mut cx);
     }
-}
-
-/// Notes whose stream it is.
-#[inline]
-fn route(routes: &mut Vec<Option<(Handle, SessionId)>>, stream: Handle, id: SessionId) {
-    let index = stream.index() as usize;
-    if routes.len() <= index {
-        routes.resize(index + 1, None);
-    }
-    routes[index] = Some((stream, id));
 }
 
 impl Default for Initiator {

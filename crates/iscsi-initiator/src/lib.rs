@@ -5,11 +5,13 @@
 //! [`Initiator`] is one thread's set of sessions and devices. It owns no thread and no clock: the thread that owns the
 //! driver hands it completions and asks it to flush. The layers, top down:
 //!
-//! - [`Initiator`]: the arena; routes a completion to its session, gives time to every session.
-//! - `device`: a LUN, and its facts (capacity, block size, names), which it is asked for when it is opened.
-//! - `multipath`: several paths to one LUN: policies, path states, failover and the rule that keeps writes in order.
+//! - [`Initiator`]: routes completions, events and time to the others.
+//! - `paths`: a device and its paths, one or several: path states, failover, and the rule that keeps writes in order.
+//! - `sessions`: the sessions of the thread, and what they have reported.
 //! - `session`: one TCP connection or several, and what RFC 7143 asks of an initiator on them: login, command window,
-//!   tasks, data both ways, pings, and recovery. Its states and what may happen in each are a table in `session/state.rs`.
+//!   tasks, data both ways, pings, and new logins. Its states and their transitions are a table in `session/state.rs`.
+//! - `device`: a LUN and its facts (capacity, block size, names); `probe`: the questions that the facts come from.
+//! - `balance`: which of several paths or connections an I/O takes.
 //! - `tools`: blocking helpers for discovery and tests, built on the same parts.
 //!
 //! # How one read travels
@@ -22,11 +24,10 @@
 //!
 //! # How a lost connection heals
 //!
-//! A session that loses its connection logs in again under its own ISID, which makes the target end the old session
-//! and everything in it before the new one starts (session reinstatement, RFC 7143 6.3.5). Commands that were in
-//! flight are then sent again, oldest first; see `session/recovery.rs` for the rule that keeps writes in order. A
-//! session that is one of several paths hands its commands back instead, and they are sent again over another path at
-//! once; see `multipath/displaced.rs`.
+//! A session that loses its connection hands its commands back and logs in again under its own ISID, which makes the
+//! target end the old session and everything in it before the new one starts (session reinstatement, RFC 7143 6.3.5).
+//! The paths of the device decide where the commands are sent again: over another path at once, or over the same one
+//! after the login. `paths/requeue.rs` has the rule that keeps writes in order.
 
 mod alua;
 mod balance;
@@ -35,26 +36,28 @@ mod device;
 mod event;
 mod facts;
 mod initiator;
-mod interview;
-mod multipath;
-mod opening;
+mod open;
 mod options;
+mod paths;
+mod probe;
 mod request;
 mod sense;
 mod session;
+mod sessions;
 mod task;
 mod tools;
 
 pub use balance::{PathCounters, Policy};
 pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
 pub use facts::{ConnectionFacts, DeviceFacts, DeviceId, DeviceState, PathState, SessionFacts, SessionId};
-pub use initiator::{Initiator, Sharing};
-pub use multipath::PathFacts;
+pub use initiator::Initiator;
+pub use open::Sharing;
 pub use options::address::{AddressError, LunAddress, PortalAddress, Url};
 pub use options::credentials::{Credentials, Secret};
 pub use options::error::OptionsError;
 pub use options::paths::{Failback, MultipathOptions, PATHS_MAX, PathSpec};
 pub use options::session::{ConnectionPolicy, DigestChoice, SessionOptions};
+pub use paths::PathFacts;
 pub use request::{IoOp, IoRequest, ReadInto, SubmitError};
 pub use sense::SenseData;
 pub use session::{ConnectionCounters, Random};

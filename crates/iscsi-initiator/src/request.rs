@@ -1,6 +1,7 @@
 //! One I/O as the caller asks for it.
 
-use linerate_io::Seg;
+use linerate_io::{Region, RegionId, Seg};
+use std::sync::Arc;
 
 /// Where a read's data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,25 @@ pub struct IoRequest {
     pub offset_bytes: u64,
     /// Length in bytes.
     pub len_bytes: u32,
+}
+
+/// Regions that segments may name, for digests and for short reads that are copied.
+#[derive(Debug, Default)]
+pub(crate) struct Regions(Vec<Option<Arc<Region>>>);
+
+impl Regions {
+    pub(crate) fn insert(&mut self, id: RegionId, region: Arc<Region>) {
+        let index = id.index() as usize;
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, || None);
+        }
+        self.0[index] = Some(region);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: RegionId) -> Option<&Arc<Region>> {
+        self.0.get(id.index() as usize)?.as_ref()
+    }
 }
 
 /// An I/O that was not taken; all of these are the caller's to mend.

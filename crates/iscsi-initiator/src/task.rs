@@ -1,5 +1,6 @@
 //! A task as its session is given it: the owner, the command, its data, and the blocks that it touches.
 
+use crate::event::IoError;
 use crate::request::ReadInto;
 use linerate_io::Seg;
 use linerate_iscsi_proto::pdu::Lun;
@@ -9,10 +10,10 @@ use linerate_iscsi_proto::pdu::Lun;
 pub(crate) enum Owner {
     /// The caller's I/O.
     Io { device: u32, slot: u32 },
-    /// The script that learns a device's facts.
-    Script { device: u32 },
-    /// The script that makes sure, after a new login, that a device is the old one.
-    Check { device: u32 },
+    /// The probe that asks a LUN who it is, after every login.
+    Probe { device: u32 },
+    /// A question for the access states of a device's target port groups.
+    AccessPoll { device: u32 },
     /// Our NOP-Out ping.
     Ping,
     /// ABORT TASK of the task with this tag.
@@ -21,6 +22,15 @@ pub(crate) enum Owner {
     Text,
     /// Logout.
     Logout,
+}
+
+/// The end of a command that this initiator sent for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// GOOD.
+    Good,
+    /// Not.
+    Failed(IoError),
 }
 
 /// The data that goes with a task.
@@ -68,7 +78,7 @@ pub(crate) struct NewTask {
     pub(crate) payload: Payload,
     pub(crate) footprint: Footprint,
     pub(crate) order: u64,
-    pub(crate) displaced: bool,
+    pub(crate) requeued: bool,
     pub(crate) losses: u8,
 }
 
@@ -83,7 +93,7 @@ impl NewTask {
             payload: Payload::None,
             footprint: Footprint { start: 0, end: 0, changes: false },
             order: 0,
-            displaced: false,
+            requeued: false,
             losses: 0,
         }
     }

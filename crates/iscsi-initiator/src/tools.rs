@@ -4,7 +4,8 @@
 
 use crate::event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
 use crate::facts::{DeviceFacts, DeviceId, DeviceState, SessionFacts};
-use crate::initiator::{Initiator, Sharing};
+use crate::initiator::Initiator;
+use crate::open::Sharing;
 use crate::options::address::{AddressError, LunAddress, PortalAddress, Url};
 use crate::options::credentials::Credentials;
 use crate::options::error::OptionsError;

@@ -1,7 +1,17 @@
 //! What a user may set: where a LUN is, how its sessions and paths work, and with which credentials.
 
+use linerate_io::Nanos;
+
 pub(crate) mod address;
 pub(crate) mod credentials;
 pub(crate) mod error;
 pub(crate) mod paths;
 pub(crate) mod session;
+
+/// One second on the driver's clock.
+pub(crate) const SECOND: Nanos = 1_000_000_000;
+
+/// Seconds as a user writes them, on the driver's clock.
+pub(crate) fn nanos(seconds: f64) -> Nanos {
+    (seconds * SECOND as f64) as Nanos
+}

@@ -3,8 +3,10 @@
 
 use super::address::PortalAddress;
 use super::error::OptionsError;
+use super::nanos;
 use super::session::CONNECTIONS_MAX;
 use crate::balance::{BalanceOptions, Policy};
+use linerate_io::Nanos;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use std::{borrow::Cow, net::IpAddr};
@@ -85,6 +87,17 @@ impl JsonSchema for Failback {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "anyOf": [{ "enum": ["immediate", "manual"] }, { "type": "number" }] })
+    }
+}
+
+impl Failback {
+    /// How long a better path that is back waits; none = until it is asked for.
+    pub(crate) fn delay_ns(self) -> Option<Nanos> {
+        match self {
+            Failback::Immediate => Some(0),
+            Failback::Manual => None,
+            Failback::Delayed(seconds) => Some(nanos(seconds)),
+        }
     }
 }
 

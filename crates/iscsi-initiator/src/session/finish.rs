@@ -5,11 +5,13 @@
 //! command is sent again, at once or after a pause, until its command timeout is over.
 
 use super::tasks::{Progress, Stage, TaskIndex};
-use super::{Notice, Returned, SECOND, Session, Turn, nanos};
+use super::{Context, Returned, ReturnedFrom, Session, SessionEvent};
 use crate::event::{IoDone, IoError, IoSink};
-use crate::multipath::access;
+use crate::facts::DeviceId;
+use crate::options::{SECOND, nanos};
+use crate::paths::access;
 use crate::sense::SenseData;
-use crate::task::{Owner, Payload};
+use crate::task::{Answer, Owner, Payload};
 use linerate_io::Nanos;
 use linerate_iscsi_proto::pdu::Residual;
 
@@ -24,15 +26,6 @@ pub(super) struct Outcome {
     pub(super) status: u8,
     pub(super) residual: Residual,
     pub(super) sense: Option<SenseData>,
-}
-
-/// The end of a device's question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// GOOD.
-    Good,
-    /// Not.
-    Failed(IoError),
 }
 
 /// What is to be done about an outcome.
@@ -81,18 +74,18 @@ impl Session {
         index: TaskIndex,
         outcome: &Outcome,
         now: Nanos,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) {
         self.over(index);
         match judge(outcome) {
             Verdict::Good => match self.short_by(index, outcome) {
-                0 => self.finish_good(index, now, turn),
-                missing_bytes => self.finish_failed(index, IoError::Short { missing_bytes }, turn),
+                0 => self.finish_good(index, now, cx),
+                missing_bytes => self.finish_failed(index, IoError::Short { missing_bytes }, cx),
             },
-            Verdict::Failed(error) | Verdict::Later(error) if self.refused_here(index, error, turn) => {}
-            Verdict::Failed(error) => self.finish_failed(index, error, turn),
-            Verdict::Again => self.try_again(index, outcome, turn),
-            Verdict::Later(error) => self.try_later(index, error, now, turn),
+            Verdict::Failed(error) | Verdict::Later(error) if self.refused_here(index, error, cx) => {}
+            Verdict::Failed(error) => self.finish_failed(index, error, cx),
+            Verdict::Again => self.try_again(index, outcome, cx),
+            Verdict::Later(error) => self.try_later(index, error, now, cx),
         }
     }
 
@@ -100,7 +93,7 @@ impl Session {
     #[inline]
     pub(super) fn over(&mut self, index: TaskIndex) {
         let task = &self.tasks[index];
-        if matches!(task.owner, Owner::Io { .. } | Owner::Script { .. } | Owner::Check { .. })
+        if matches!(task.owner, Owner::Io { .. } | Owner::Probe { .. } | Owner::AccessPoll { .. })
             && let Some(link) = self.links.get_mut(usize::from(task.link))
         {
             link.in_flight -= 1;
@@ -120,7 +113,7 @@ impl Session {
     }
 
     #[inline]
-    fn finish_good<S: IoSink>(&mut self, index: TaskIndex, now: Nanos, turn: &mut Turn<'_, S>) {
+    fn finish_good<S: IoSink>(&mut self, index: TaskIndex, now: Nanos, cx: &mut Context<'_, S>) {
         let task = &self.tasks[index];
         let owner = task.owner;
         if let Owner::Io { .. } = owner {
@@ -130,16 +123,16 @@ impl Session {
             if let Some(link) = self.links.get_mut(usize::from(task.link)) {
                 link.counters.count(moves, task.len_bytes);
             }
-            self.leave(index, turn);
+            self.leave(index, cx);
         }
         self.tasks.remove(index);
         match owner {
             Owner::Io { device, slot } => {
-                turn.sink.done(IoDone { device: crate::DeviceId(device), slot, result: Ok(()) });
+                cx.sink.done(IoDone { device: DeviceId(device), slot, result: Ok(()) });
             }
-            Owner::Script { device } | Owner::Check { device } => {
+            Owner::Probe { .. } | Owner::AccessPoll { .. } => {
                 let reply = std::mem::take(&mut self.tasks[index].reply);
-                turn.notices.push((self.id, Notice::Answered { device, answer: Answer::Good, reply }));
+                self.answer(owner, Answer::Good, reply, cx);
             }
             Owner::Ping | Owner::Abort { .. } | Owner::Text | Owner::Logout => {}
         }
@@ -151,84 +144,110 @@ impl Session {
         &mut self,
         index: TaskIndex,
         error: IoError,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) {
         let owner = self.tasks[index].owner;
         if let Owner::Io { .. } = owner {
-            self.leave(index, turn);
+            self.leave(index, cx);
         }
         self.tasks.remove(index);
         match owner {
             Owner::Io { device, slot } => {
-                turn.sink.done(IoDone { device: crate::DeviceId(device), slot, result: Err(error) });
+                cx.sink.done(IoDone { device: DeviceId(device), slot, result: Err(error) });
             }
-            Owner::Script { device } | Owner::Check { device } => {
-                let answer = Answer::Failed(error);
-                turn.notices.push((self.id, Notice::Answered { device, answer, reply: Vec::new() }));
+            Owner::Probe { .. } | Owner::AccessPoll { .. } => {
+                self.answer(owner, Answer::Failed(error), Vec::new(), cx);
             }
             Owner::Ping | Owner::Abort { .. } | Owner::Text | Owner::Logout => {}
         }
     }
 
+    /// Reports the end of a command that this initiator sent for itself.
+    #[cold]
+    fn answer<S: IoSink>(&self, owner: Owner, answer: Answer, reply: Vec<u8>, cx: &mut Context<'_, S>) {
+        let event = match owner {
+            Owner::Probe { device } => SessionEvent::Probed { device: DeviceId(device), answer, reply },
+            Owner::AccessPoll { device } => {
+                SessionEvent::AccessPolled { device: DeviceId(device), answer, reply }
+            }
+            other => unreachable!("nothing waits for the answer to {other:?}"),
+        };
+        cx.events.push((self.id, event));
+    }
+
     /// An I/O ends here or is handed back.
     #[inline]
-    fn leave<S: IoSink>(&mut self, index: TaskIndex, turn: &mut Turn<'_, S>) {
+    fn leave<S: IoSink>(&mut self, index: TaskIndex, cx: &mut Context<'_, S>) {
         let task = &self.tasks[index];
         self.meter.end(task.len_bytes);
-        if task.displaced {
-            turn.notices.push((self.id, Notice::DisplacedDone { order: task.order }));
+        if task.requeued
+            && let Owner::Io { device, .. } = task.owner
+        {
+            let event = SessionEvent::RetryDone { device: DeviceId(device), order: task.order };
+            cx.events.push((self.id, event));
         }
     }
 
-    /// Gives an I/O back, for another path to do.
+    /// Gives an I/O back.
     #[cold]
-    pub(super) fn hand_back<S: IoSink>(&mut self, index: TaskIndex, in_flight: bool, turn: &mut Turn<'_, S>) {
+    pub(super) fn hand_back<S: IoSink>(
+        &mut self,
+        index: TaskIndex,
+        progress: ReturnedFrom,
+        cx: &mut Context<'_, S>,
+    ) {
         let task = &self.tasks[index];
         self.meter.end(task.len_bytes);
-        turn.returned.push(Returned { session: self.id, task: task.to_new(), in_flight });
+        cx.returned.push(Returned { session: self.id, task: task.to_new(), progress });
         self.tasks.remove(index);
     }
 
     /// Whether it was not the LUN but this path's port that refused an I/O; then another path does it.
     #[cold]
-    fn refused_here<S: IoSink>(&mut self, index: TaskIndex, error: IoError, turn: &mut Turn<'_, S>) -> bool {
+    fn refused_here<S: IoSink>(&mut self, index: TaskIndex, error: IoError, cx: &mut Context<'_, S>) -> bool {
         let IoError::CheckCondition(sense) = error else { return false };
         let Some(refusal) = access::refusal(sense) else { return false };
         let is_io = matches!(self.tasks[index].owner, Owner::Io { .. });
-        if self.config.path.is_none() || !is_io {
+        if !self.config.retry.fails_over || !is_io {
             return false;
         }
-        self.hand_back(index, false, turn);
-        turn.notices.push((self.id, Notice::Refused(refusal)));
+        self.hand_back(index, ReturnedFrom::Queue, cx);
+        cx.events.push((self.id, SessionEvent::AccessRefused(refusal)));
         true
     }
 
     #[cold]
-    fn try_again<S: IoSink>(&mut self, index: TaskIndex, outcome: &Outcome, turn: &mut Turn<'_, S>) {
-        if self.config.path.is_some() && outcome.sense.is_some_and(access::is_change) {
-            turn.notices.push((self.id, Notice::AccessChanged));
+    fn try_again<S: IoSink>(&mut self, index: TaskIndex, outcome: &Outcome, cx: &mut Context<'_, S>) {
+        if self.config.retry.fails_over && outcome.sense.is_some_and(access::is_change) {
+            cx.events.push((self.id, SessionEvent::AccessChanged));
         }
         let task = &mut self.tasks[index];
         task.refusals = task.refusals.saturating_add(1);
         if task.refusals > ATTENTIONS_MAX {
             let error = IoError::CheckCondition(outcome.sense.unwrap_or_default());
-            return self.finish_failed(index, error, turn);
+            return self.finish_failed(index, error, cx);
         }
         self.requeue(index);
     }
 
     #[cold]
-    fn try_later<S: IoSink>(&mut self, index: TaskIndex, error: IoError, now: Nanos, turn: &mut Turn<'_, S>) {
+    fn try_later<S: IoSink>(
+        &mut self,
+        index: TaskIndex,
+        error: IoError,
+        now: Nanos,
+        cx: &mut Context<'_, S>,
+    ) {
         let timeout = nanos(self.config.options.command_timeout_s);
         let task = &mut self.tasks[index];
         let pause = (PAUSE_NS_MIN << task.refusals.min(16)).min(SECOND);
         if now + pause >= task.first_sent + timeout {
-            return self.finish_failed(index, error, turn);
+            return self.finish_failed(index, error, cx);
         }
         task.refusals = task.refusals.saturating_add(1);
         task.stage = Stage::BackedOff;
         task.due = now + pause;
-        turn.wake_at = turn.wake_at.min(task.due);
+        cx.wake_at = cx.wake_at.min(task.due);
         self.tasks.mark_retried(index);
     }
 
@@ -237,12 +256,12 @@ impl Session {
         self.tasks[index].stage = Stage::Queued;
         self.tasks.mark_retried(index);
         match self.tasks[index].owner {
-            Owner::Check { .. } => self.questions.push_front(index),
+            Owner::Probe { .. } | Owner::AccessPoll { .. } => self.probes.push_front(index),
             _ => self.queue.push_front(index),
         }
     }
 
-    /// The rule that keeps writes in order; see `recovery.rs`.
+    /// Nothing overtakes a command that is sent again; see `recovery.rs`.
     #[cold]
     pub(super) fn must_wait(&self, index: TaskIndex) -> bool {
         let footprint = self.tasks[index].footprint;

@@ -6,7 +6,7 @@
 
 use super::link::Link;
 use super::login::write_request;
-use super::{LossReason, Session, State, Turn};
+use super::{Context, LossReason, Session, State};
 use crate::event::{EventKind, IoSink};
 use crate::facts::ConnectionFacts;
 use linerate_io::{Driver, Nanos};
@@ -37,7 +37,7 @@ impl Session {
     }
 
     /// Opens the further connections.
-    pub(super) fn open_further<D: Driver, S: IoSink>(&mut self, driver: &mut D, turn: &mut Turn<'_, S>) {
+    pub(super) fn open_further<D: Driver, S: IoSink>(&mut self, driver: &mut D, cx: &mut Context<'_, S>) {
         self.joining.due = false;
         let Some(leading) = self.links.first() else { return };
         let (same, count) =
@@ -58,7 +58,7 @@ impl Session {
                 Err(reason) => self.joining.missing = Some(reason.to_string()),
             }
         }
-        self.look_whether_whole(driver.now(), turn);
+        self.look_whether_whole(driver.now(), cx);
     }
 
     /// A further connection stands: asks to join the session.
@@ -80,14 +80,14 @@ impl Session {
         at: usize,
         login: &Established,
         now: Nanos,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) {
         if let Some(link) = self.links.get_mut(at) {
             link.login = None;
             link.established(login);
             link.last_heard = now;
         }
-        self.look_whether_whole(now, turn);
+        self.look_whether_whole(now, cx);
     }
 
     /// A connection cannot be used any more.
@@ -96,15 +96,15 @@ impl Session {
         driver: &mut D,
         at: usize,
         reason: &LossReason,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) {
         let joins = at > 0 && self.links.get(at).is_some_and(|link| !link.is_full());
         if !joins {
-            return self.lose(driver, reason, driver.now(), turn);
+            return self.lose(driver, reason, driver.now(), cx);
         }
         driver.close(self.links.remove(at).stream);
         self.joining.missing = Some(reason.to_string());
-        self.look_whether_whole(driver.now(), turn);
+        self.look_whether_whole(driver.now(), cx);
     }
 
     /// The time for logging in is over: goes on with the connections there are. False if not even the first is there.
@@ -112,7 +112,7 @@ impl Session {
         &mut self,
         driver: &mut D,
         now: Nanos,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> bool {
         if self.state != State::LoggingIn || !self.links.first().is_some_and(Link::is_full) {
             return false;
@@ -121,19 +121,19 @@ impl Session {
             driver.close(link.stream);
             self.joining.missing = Some(format!("{} did not answer within login_timeout_s", link.peer));
         }
-        self.look_whether_whole(now, turn);
+        self.look_whether_whole(now, cx);
         true
     }
 
     /// Begins to work when every connection has joined or failed to.
-    fn look_whether_whole<S: IoSink>(&mut self, now: Nanos, turn: &mut Turn<'_, S>) {
+    fn look_whether_whole<S: IoSink>(&mut self, now: Nanos, cx: &mut Context<'_, S>) {
         if self.state == State::LoggingIn && !self.joining.due && self.links.iter().all(Link::is_full) {
-            self.begin_work(now, turn);
+            self.begin_work(now, cx);
         }
     }
 
     /// Says which connections there are, and how many are missing.
-    pub(super) fn tell_connections<S: IoSink>(&mut self, now: Nanos, turn: &mut Turn<'_, S>) {
+    pub(super) fn emit_connections<S: IoSink>(&mut self, now: Nanos, cx: &mut Context<'_, S>) {
         let facts = |link: &Link| {
             Some(ConnectionFacts { cid: link.cid, peer_addr: link.peer, local_addr: link.local? })
         };
@@ -144,7 +144,7 @@ impl Session {
         }
         if let Some(reason) = self.joining.missing.take() {
             let wanted = self.config.options.connections;
-            self.tell(turn, now, EventKind::FewerConnections { wanted, count, reason });
+            self.emit(cx, now, EventKind::FewerConnections { wanted, count, reason });
         }
     }
 

@@ -1,7 +1,7 @@
 //! From a connected socket to full feature phase. The conversation itself is [`InitiatorLogin`]'s.
 
 use super::link::Link;
-use super::{Input, LossReason, Notice, Session, Turn};
+use super::{Context, Input, LossReason, Session, SessionEvent};
 use crate::event::{EventKind, IoSink};
 use crate::facts::SessionFacts;
 use crate::options::address::PortalAddress;
@@ -49,31 +49,31 @@ impl Session {
         pdu: &LoginResponse,
         data: &[u8],
         now: Nanos,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         let Some(link) = self.links.get_mut(at) else { return Ok(()) };
         let Some(login) = &mut link.login else {
             return Err(LossReason::Protocol("a login response out of turn"));
         };
-        match login.receive(pdu, data, &mut *turn.random)? {
+        match login.receive(pdu, data, &mut *cx.random)? {
             InitiatorStep::Send(request, text) => {
                 write_request(&request, &text, &mut link.login_bytes);
                 Ok(())
             }
             InitiatorStep::Done(established) if at > 0 => {
-                self.joined(at, &established, now, turn);
+                self.joined(at, &established, now, cx);
                 Ok(())
             }
             InitiatorStep::Done(established) => {
                 link.login = None;
                 let ends_old = self.ends_old_session(&established);
-                if self.recovery.detour.is_some() {
-                    return Err(if ends_old { LossReason::Fenced } else { LossReason::OtherGroup });
+                if self.recovery.via.is_some() {
+                    return Err(if ends_old { LossReason::Reinstated } else { LossReason::OtherGroup });
                 }
-                if self.config.path.is_some() && ends_old {
-                    turn.notices.push((self.id, Notice::Fenced));
+                if ends_old {
+                    cx.events.push((self.id, SessionEvent::Reinstated));
                 }
-                self.established(&established, now, turn);
+                self.established(&established, now, cx);
                 Ok(())
             }
             InitiatorStep::Redirected { address, permanent } => {
@@ -90,7 +90,7 @@ impl Session {
         self.facts.as_ref().is_none_or(|old| old.portal_group == login.portal_group_tag)
     }
 
-    fn established<S: IoSink>(&mut self, login: &Established, now: Nanos, turn: &mut Turn<'_, S>) {
+    fn established<S: IoSink>(&mut self, login: &Established, now: Nanos, cx: &mut Context<'_, S>) {
         self.begin_window(login);
         if let Some(Link { peer, local: Some(local_addr), .. }) = self.links.first() {
             self.facts = Some(SessionFacts {
@@ -105,15 +105,15 @@ impl Session {
             });
         }
         if !self.wants_more(login) {
-            self.begin_work(now, turn);
+            self.begin_work(now, cx);
         }
     }
 
     /// Every connection there will be is there.
-    pub(super) fn begin_work<S: IoSink>(&mut self, now: Nanos, turn: &mut Turn<'_, S>) {
+    pub(super) fn begin_work<S: IoSink>(&mut self, now: Nanos, cx: &mut Context<'_, S>) {
         self.step(Input::LoggedIn);
-        self.tell_connections(now, turn);
-        self.restored(now, turn);
+        self.emit_connections(now, cx);
+        self.restored(now, cx);
     }
 
     /// Connects to where the target sent us.
@@ -123,7 +123,7 @@ impl Session {
         to: &PortalAddress,
         permanent: bool,
         now: Nanos,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         self.recovery.redirects += 1;
         if self.recovery.redirects > REDIRECTS_MAX {
@@ -132,7 +132,7 @@ impl Session {
         if permanent {
             self.recovery.moved = Some(to.clone());
         }
-        self.tell(turn, now, EventKind::Redirected { to: to.to_string() });
+        self.emit(cx, now, EventKind::Redirected { to: to.to_string() });
         self.step(Input::Redirected);
         let source = self.source();
         self.connect(driver, to, source)

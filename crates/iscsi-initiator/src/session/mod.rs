@@ -11,7 +11,7 @@
 //! - `finish.rs`: status and sense become results, or another try.
 //! - `recovery.rs`: loss, waiting, logging in again, timeouts and pings.
 //!
-//! A session never calls its owner. What its owner must know goes into the [`Turn`] as a notice or straight to the
+//! A session never calls its owner. What its owner must know goes into the [`Context`] as an event or straight to the
 //! caller's sink.
 
 mod finish;
@@ -32,8 +32,10 @@ use crate::options::address::{AddressError, PortalAddress};
 use crate::options::credentials::Credentials;
 use crate::options::error::OptionsError;
 use crate::options::session::SessionOptions;
-use crate::task::{NewTask, Owner};
-use linerate_io::{Driver, Handle, Nanos, Region, RegionId, SocketOptions};
+use crate::options::{SECOND, nanos};
+use crate::request::Regions;
+use crate::task::{Answer, NewTask, Owner};
+use linerate_io::{Driver, Handle, Nanos, SocketOptions};
 use linerate_iscsi_proto::frame::FrameError;
 use linerate_iscsi_proto::login::{InitiatorConfig, LoginFailure};
 use linerate_iscsi_proto::names::IscsiName;
@@ -44,28 +46,21 @@ use linerate_iscsi_proto::window::{InitiatorWindow, StatusGap};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use tasks::{Stage, TaskIndex, TaskTable};
 
 use link::Link;
 
 pub use link::ConnectionCounters;
 
-pub(crate) use finish::Answer;
-pub(crate) use recovery::Detour;
+pub(crate) use recovery::Via;
 pub(crate) use state::{Input, State};
 
 /// Receive memory of one connection. Small enough to stay in a core's second-level cache, large enough for what arrives
 /// while a batch is being handled.
 const RECEIVE_BYTES: usize = 256 * 1024;
 
-/// One second on the driver's clock.
-pub(crate) const SECOND: Nanos = 1_000_000_000;
-
-/// Seconds as a user writes them, on the driver's clock.
-pub(crate) fn nanos(seconds: f64) -> Nanos {
-    (seconds * SECOND as f64) as Nanos
-}
+/// Longest pause between two login attempts of a device's only session.
+const PAUSE_NS_MAX: Nanos = 3 * SECOND;
 
 /// What does not change over a session's life.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,20 +69,23 @@ pub(crate) struct Config {
     pub(crate) options: SessionOptions,
     /// Names, wishes and secrets; the ISID is the session's.
     pub(crate) login: InitiatorConfig,
-    /// Set if the session is one of a device's paths.
-    pub(crate) path: Option<PathTimes>,
+    pub(crate) retry: RetryRules,
     /// Where further connections go, in turn; empty: where the first one goes.
     pub(crate) connection_portals: Vec<PortalAddress>,
 }
 
-/// What is different for a session that is one of several paths: it hands its I/O back when the connection is lost, and
-/// never stops trying to come back.
+/// What a session does when it has lost its connection. It always hands its I/O back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PathTimes {
-    /// `TCP_USER_TIMEOUT`.
-    pub(crate) user_timeout_ms: u32,
+pub(crate) struct RetryRules {
+    /// The device may have other paths: I/O that this session's target refuses or aborts is handed back too, and the
+    /// session keeps trying from its first login on.
+    pub(crate) fails_over: bool,
     /// Longest pause between two login attempts.
     pub(crate) pause_max_ns: Nanos,
+    /// Time without a login after which the session is given up; none = never.
+    pub(crate) give_up_ns: Option<Nanos>,
+    /// `TCP_USER_TIMEOUT`.
+    pub(crate) user_timeout_ms: Option<u32>,
 }
 
 impl Config {
@@ -111,8 +109,14 @@ impl Config {
             chap: credentials.chap()?,
             join: None,
         };
+        let retry = RetryRules {
+            fails_over: false,
+            pause_max_ns: PAUSE_NS_MAX,
+            give_up_ns: Some(nanos(options.replacement_timeout_s)),
+            user_timeout_ms: None,
+        };
         let (portal, connection_portals) = (portal.clone(), options.connection_portals.clone());
-        Ok(Self { portal, options: options.clone(), login, path: None, connection_portals })
+        Ok(Self { portal, options: options.clone(), login, retry, connection_portals })
     }
 
     pub(crate) fn is_discovery(&self) -> bool {
@@ -124,30 +128,11 @@ impl Config {
     }
 }
 
-/// Regions that segments may name, for digests and for short reads that are copied.
-#[derive(Debug, Default)]
-pub(crate) struct Regions(Vec<Option<Arc<Region>>>);
-
-impl Regions {
-    pub(crate) fn insert(&mut self, id: RegionId, region: Arc<Region>) {
-        let index = id.index() as usize;
-        if self.0.len() <= index {
-            self.0.resize_with(index + 1, || None);
-        }
-        self.0[index] = Some(region);
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, id: RegionId) -> Option<&Arc<Region>> {
-        self.0.get(id.index() as usize)?.as_ref()
-    }
-}
-
 /// What a session needs from its owner while it works, and where it leaves what its owner must know.
-pub(crate) struct Turn<'a, S> {
+pub(crate) struct Context<'a, S> {
     pub(crate) sink: &'a mut S,
-    pub(crate) notices: &'a mut Vec<(SessionId, Notice)>,
-    /// I/Os that a path could not do.
+    pub(crate) events: &'a mut Vec<(SessionId, SessionEvent)>,
+    /// I/Os that the session could not do.
     pub(crate) returned: &'a mut Vec<Returned>,
     pub(crate) regions: &'a Regions,
     pub(crate) random: &'a mut Random,
@@ -158,40 +143,58 @@ pub(crate) struct Turn<'a, S> {
 /// Fills a slice with unpredictable bytes.
 pub type Random = dyn FnMut(&mut [u8]) + Send;
 
-/// An I/O that a path could not do: another one must.
+/// An I/O that a session could not do.
 #[derive(Debug)]
 pub(crate) struct Returned {
     pub(crate) session: SessionId,
     pub(crate) task: NewTask,
-    /// The target may have it and may still run it.
-    pub(crate) in_flight: bool,
+    pub(crate) progress: ReturnedFrom,
 }
 
-/// News of a session for its owner.
+/// How far an I/O had come when its session handed it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReturnedFrom {
+    /// The target does not have it: it was not sent, or it was refused or aborted.
+    Queue,
+    /// The target may have it and may still run it.
+    Flight,
+    /// The same, and its command timeout is over.
+    Abort,
+}
+
+/// A connection that was lost, or an attempt that failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Loss {
+    pub(crate) failure: Failure,
+    /// I/Os that were in flight and have been handed back.
+    pub(crate) in_flight: u32,
+}
+
+/// What a session reports to the paths that use it.
 #[derive(Debug)]
-pub(crate) enum Notice {
-    /// The first login succeeded; of a path, any login.
-    Ready,
-    /// Logged in again: the devices' facts must be confirmed.
-    Restored,
-    /// Given up, with the reason.
-    Failed(Failure),
-    /// A device's question was answered.
-    Answered { device: u32, answer: Answer, reply: Vec<u8> },
+pub(crate) enum SessionEvent {
+    /// Full feature phase has begun.
+    LoggedIn,
+    /// The connection is lost, or an attempt to bring it back has failed; the next one follows.
+    Lost(Loss),
+    /// The session is given up.
+    Failed(Loss),
+    /// A login has ended the target's part of the lost session.
+    Reinstated,
+    /// The target's port does not take I/O, and says why.
+    AccessRefused(Access),
+    /// The access state of the target's port may have changed.
+    AccessChanged,
+    /// The target has aborted an I/O, which was handed back.
+    HandedBack,
+    /// The command of a device's probe has ended.
+    Probed { device: DeviceId, answer: Answer, reply: Vec<u8> },
+    /// A question for a device's access states has ended.
+    AccessPolled { device: DeviceId, answer: Answer, reply: Vec<u8> },
+    /// An I/O that had been lost in flight before has ended.
+    RetryDone { device: DeviceId, order: u64 },
     /// `SendTargets` text is complete.
     Targets(Vec<u8>),
-    /// A path's connection is lost, or an attempt to bring it back has failed.
-    Lost(Failure),
-    /// A login has ended the target's part of the lost session.
-    Fenced,
-    /// A path's port does not take I/O, and says why.
-    Refused(Access),
-    /// The access state of a path may have changed.
-    AccessChanged,
-    /// I/O that this path has aborted must go elsewhere.
-    HandedBack,
-    /// An I/O that was taken from another path has ended.
-    DisplacedDone { order: u64 },
 }
 
 /// One session.
@@ -203,8 +206,8 @@ pub(crate) struct Session {
     pub(crate) facts: Option<SessionFacts>,
     /// Why it was given up.
     pub(crate) failure: Option<Failure>,
-    /// The device and the place in its list, if the session is one of several paths.
-    pub(crate) path_of: Option<(DeviceId, u16)>,
+    /// The paths that use it: the device, and the place in its list.
+    pub(crate) users: Vec<(DeviceId, u16)>,
     /// What it carries.
     pub(crate) meter: Meter,
     /// Part of every login of this session: the same ISID ends the old session at the target.
@@ -218,10 +221,8 @@ pub(crate) struct Session {
     pub(crate) tasks: TaskTable,
     /// Commands that wait to be sent, oldest first.
     queue: VecDeque<TaskIndex>,
-    /// Questions to devices that must be answered before commands are sent again.
-    questions: VecDeque<TaskIndex>,
-    /// The commands wait until the devices are known to be the old ones.
-    pub(crate) held: bool,
+    /// Commands of probes, which are sent before those of I/Os.
+    probes: VecDeque<TaskIndex>,
     recovery: recovery::Recovery,
     /// The `SendTargets` exchange, and the request that asks for the rest of its answer.
     text: Option<InitiatorText>,
@@ -232,13 +233,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// A session that has yet to connect.
-    pub(crate) fn new(
-        id: SessionId,
-        config: Config,
-        isid: [u8; 6],
-        path_of: Option<(DeviceId, u16)>,
-        now: Nanos,
-    ) -> Self {
+    pub(crate) fn new(id: SessionId, config: Config, isid: [u8; 6], now: Nanos) -> Self {
         Self {
             id,
             recovery: recovery::Recovery::new(&config, now),
@@ -248,15 +243,14 @@ impl Session {
             state: State::Connecting,
             facts: None,
             failure: None,
-            path_of,
+            users: Vec::new(),
             meter: Meter::default(),
             isid,
             links: Vec::new(),
             window: InitiatorWindow::CLOSED,
             tasks: TaskTable::default(),
             queue: VecDeque::new(),
-            questions: VecDeque::new(),
-            held: false,
+            probes: VecDeque::new(),
             text: None,
             text_next: None,
             dirty: false,
@@ -274,10 +268,10 @@ impl Session {
         Some(index)
     }
 
-    /// Takes in a question that goes before the commands that wait.
-    pub(crate) fn enqueue_question(&mut self, new: &NewTask) {
+    /// Takes in a probe's command, which goes before the commands that wait.
+    pub(crate) fn enqueue_probe(&mut self, new: &NewTask) {
         if let Some(index) = self.tasks.insert(new) {
-            self.questions.push_back(index);
+            self.probes.push_back(index);
         }
     }
 
@@ -327,7 +321,7 @@ impl Session {
             recv_buffer_bytes: options.recv_buffer_bytes,
             congestion_control: options.congestion_control.clone(),
             bind: source,
-            user_timeout_ms: self.config.path.map(|path| path.user_timeout_ms),
+            user_timeout_ms: self.config.retry.user_timeout_ms,
             ..SocketOptions::default()
         };
         let refused = |error: std::io::Error| match error.kind() {
@@ -340,13 +334,13 @@ impl Session {
     }
 
     /// Puts an event into the caller's log.
-    fn tell<S: IoSink>(&self, turn: &mut Turn<'_, S>, at: Nanos, kind: EventKind) {
-        turn.sink.event(Event { at, session: Some(self.id), device: None, kind });
+    fn emit<S: IoSink>(&self, cx: &mut Context<'_, S>, at: Nanos, kind: EventKind) {
+        cx.sink.event(Event { at, session: Some(self.id), device: None, kind });
     }
 
-    /// In full feature phase, or on its way back there.
-    pub(crate) fn is_logged_in(&self) -> bool {
-        self.recovery.logins > 0
+    /// In full feature phase.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state == State::Ready
     }
 
     fn in_flight(&self) -> bool {
@@ -406,9 +400,12 @@ pub(crate) enum LossReason {
     /// The target is elsewhere: no loss, but the end of this connection.
     #[error("target moved to {to}")]
     Redirected { to: PortalAddress, permanent: bool },
+    /// The session was not restored in time (peer or network).
+    #[error("the session did not come back within replacement_timeout_s")]
+    NotRestored,
     /// No loss: the login over another path's portal has done what it was for.
     #[error("the old session has been ended over another path")]
-    Fenced,
+    Reinstated,
     /// The way over another path led to another portal group, where the old session is not.
     #[error("the login over another path reached another portal group")]
     OtherGroup,

@@ -6,9 +6,10 @@
 
 use super::finish::Outcome;
 use super::tasks::{Progress, TaskIndex};
-use super::{Input, LossReason, Notice, Regions, Session, Turn};
+use super::{Context, Input, LossReason, ReturnedFrom, Session, SessionEvent};
 use crate::event::{EventKind, IoSink};
 use crate::request::ReadInto;
+use crate::request::Regions;
 use crate::task::{Owner, Payload};
 use linerate_io::{Buffer, Driver, Nanos, Region, Seg};
 use linerate_iscsi_proto::frame::Event;
@@ -83,14 +84,14 @@ impl Session {
         at: usize,
         result: io::Result<usize>,
         buffer: Buffer,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         match result {
             Ok(0) => Err(LossReason::Closed { portal: self.portal_now(at) }),
             Ok(received) => {
-                self.received(at, buffer, received, driver, turn)?;
+                self.received(at, buffer, received, driver, cx)?;
                 if self.joining.due {
-                    self.open_further(driver, turn);
+                    self.open_further(driver, cx);
                 }
                 Ok(())
             }
@@ -105,7 +106,7 @@ impl Session {
         buffer: Buffer,
         received: usize,
         driver: &D,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         let Some(link) = self.links.get_mut(at) else { return Ok(()) };
         link.heard = true;
@@ -114,10 +115,10 @@ impl Session {
             let direct = (seg.len as usize).min(len);
             let part = Seg { len: direct as u32, ..seg };
             link.receiver
-                .advance_direct(direct as u32, |crc| super::send::segment_crc(turn.regions, part, crc));
+                .advance_direct(direct as u32, |crc| super::send::segment_crc(cx.regions, part, crc));
             len -= direct;
         }
-        let result = self.parse(at, &buffer.as_slice()[..len], driver, turn);
+        let result = self.parse(at, &buffer.as_slice()[..len], driver, cx);
         if let Some(link) = self.links.get_mut(at) {
             link.buffer = Some(buffer);
         }
@@ -129,7 +130,7 @@ impl Session {
         at: usize,
         bytes: &[u8],
         driver: &D,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         let now = driver.now();
         let mut rest = bytes;
@@ -141,13 +142,13 @@ impl Session {
                 Event::Header { data_len } => {
                     self.header(at)?;
                     if data_len == 0 {
-                        self.complete(at, now, turn)?;
+                        self.complete(at, now, cx)?;
                     }
                 }
                 Event::Data { payload, offset, complete } => {
-                    self.data(at, &rest[payload], offset, turn);
+                    self.data(at, &rest[payload], offset, cx);
                     if complete {
-                        self.complete(at, now, turn)?;
+                        self.complete(at, now, cx)?;
                     }
                 }
             }
@@ -255,16 +256,16 @@ impl Session {
     }
 
     #[inline]
-    fn data<S: IoSink>(&mut self, at: usize, bytes: &[u8], offset: u32, turn: &mut Turn<'_, S>) {
+    fn data<S: IoSink>(&mut self, at: usize, bytes: &[u8], offset: u32, cx: &mut Context<'_, S>) {
         let Some(link) = self.links.get_mut(at) else { return };
         match &link.current {
             Current::Nothing | Current::Read { place: Place::Nowhere, .. } => {}
             Current::Read { place: Place::Shown { device, slot, base }, .. } => {
                 if !bytes.is_empty() {
-                    turn.sink.read_data(crate::DeviceId(*device), *slot, base + offset, bytes);
+                    cx.sink.read_data(crate::DeviceId(*device), *slot, base + offset, bytes);
                 }
             }
-            Current::Read { place: Place::Segment(seg), .. } => copy_in(turn.regions, *seg, offset, bytes),
+            Current::Read { place: Place::Segment(seg), .. } => copy_in(cx.regions, *seg, offset, bytes),
             Current::Read { place: Place::Kept, task, .. } => {
                 self.tasks[*task].reply.extend_from_slice(bytes);
             }
@@ -279,19 +280,19 @@ impl Session {
         &mut self,
         at: usize,
         now: Nanos,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         let Some(link) = self.links.get_mut(at) else { return Ok(()) };
         match std::mem::take(&mut link.current) {
             Current::Nothing | Current::Read { status: None, .. } => Ok(()),
             Current::Read { task, status: Some(status), .. } => {
                 let outcome = Outcome { status: status.status, residual: status.residual, sense: None };
-                self.finish(task, &outcome, now, turn);
+                self.finish(task, &outcome, now, cx);
                 Ok(())
             }
             Current::Whole(response) => {
                 let mut data = std::mem::take(&mut link.scratch);
-                let result = self.whole(at, &response, &data, now, turn);
+                let result = self.whole(at, &response, &data, now, cx);
                 data.clear();
                 if let Some(link) = self.links.get_mut(at) {
                     link.scratch = data;
@@ -308,17 +309,17 @@ impl Session {
         response: &Response,
         data: &[u8],
         now: Nanos,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         match response {
-            Response::Scsi(pdu) => self.scsi_response(at, pdu, data, now, turn),
-            Response::Login(pdu) => self.login_response(at, pdu, data, now, turn),
+            Response::Scsi(pdu) => self.scsi_response(at, pdu, data, now, cx),
+            Response::Login(pdu) => self.login_response(at, pdu, data, now, cx),
             Response::NopIn(pdu) => self.nop_in(at, pdu),
-            Response::TaskManagement(pdu) => self.abort_answered(pdu, turn),
-            Response::Text(pdu) => self.text_response(at, pdu, data, turn),
+            Response::TaskManagement(pdu) => self.abort_answered(pdu, cx),
+            Response::Text(pdu) => self.text_response(at, pdu, data, cx),
             Response::Logout(_) => self.logged_out(),
-            Response::Async(pdu) => self.async_message(pdu, now, turn),
-            Response::Reject(pdu) => self.rejected(pdu, data, turn),
+            Response::Async(pdu) => self.async_message(pdu, now, cx),
+            Response::Reject(pdu) => self.rejected(pdu, data, cx),
             Response::DataIn(_) | Response::R2t(_) => Ok(()),
         }
     }
@@ -329,13 +330,13 @@ impl Session {
         pdu: &ScsiResponse,
         data: &[u8],
         now: Nanos,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         let stranger = LossReason::Protocol("it answered a command that is not in flight");
         let index = self.find_on(at, pdu.itt).ok_or(stranger)?;
         if pdu.response != 0 {
             self.over(index);
-            self.finish_failed(index, crate::IoError::Protocol("target failure"), turn);
+            self.finish_failed(index, crate::IoError::Protocol("target failure"), cx);
             return Ok(());
         }
         // Two bytes of length, then sense data: neither is believed beyond what came.
@@ -345,7 +346,7 @@ impl Session {
         };
         let outcome =
             Outcome { status: pdu.status, residual: pdu.residual, sense: crate::sense::decode(sense) };
-        self.finish(index, &outcome, now, turn);
+        self.finish(index, &outcome, now, cx);
         Ok(())
     }
 
@@ -369,7 +370,7 @@ impl Session {
     fn abort_answered<S: IoSink>(
         &mut self,
         pdu: &TaskManagementResponse,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         let stranger = LossReason::Protocol("it answered a task management request that was not sent");
         let index = self.tasks.find(pdu.itt).ok_or(stranger)?;
@@ -383,15 +384,15 @@ impl Session {
         match pdu.result {
             // It is dead, so another path may try; whatever fails there too is not the path's fault.
             TaskResult::Complete | TaskResult::NoSuchTask
-                if self.config.path.is_some() && self.tasks[victim].is_first_try_of_io() =>
+                if self.config.retry.fails_over && self.tasks[victim].is_first_try_of_io() =>
             {
                 self.tasks[victim].losses += 1;
-                self.hand_back(victim, false, turn);
-                turn.notices.push((self.id, Notice::HandedBack));
+                self.hand_back(victim, ReturnedFrom::Queue, cx);
+                cx.events.push((self.id, SessionEvent::HandedBack));
                 Ok(())
             }
             TaskResult::Complete | TaskResult::NoSuchTask => {
-                self.finish_failed(victim, crate::IoError::Timeout, turn);
+                self.finish_failed(victim, crate::IoError::Timeout, cx);
                 Ok(())
             }
             _ => Err(LossReason::Silence("a command timed out and the target would not abort it")),
@@ -403,7 +404,7 @@ impl Session {
         at: usize,
         pdu: &TextResponse,
         data: &[u8],
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         let stranger = LossReason::Protocol("it sent text that was not asked for");
         let Some((index, exchange)) = self.tasks.find(pdu.itt).zip(self.text.as_mut()) else {
@@ -412,7 +413,7 @@ impl Session {
         match exchange.receive(pdu, data)? {
             TextStep::Done(text) => {
                 self.tasks.remove(index);
-                turn.notices.push((self.id, Notice::Targets(text)));
+                cx.events.push((self.id, SessionEvent::Targets(text)));
             }
             TextStep::Send(next) => {
                 self.text_next = Some(next);
@@ -435,7 +436,7 @@ impl Session {
         &mut self,
         pdu: &AsyncMessage,
         now: Nanos,
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         let words = match pdu.event {
             AsyncEvent::Scsi => "SCSI event",
@@ -446,9 +447,9 @@ impl Session {
             AsyncEvent::TaskTermination => "ended all tasks of a logical unit",
             AsyncEvent::Vendor | AsyncEvent::Other(_) => "vendor specific event",
         };
-        self.tell(turn, now, EventKind::AsyncMessage(words));
+        self.emit(cx, now, EventKind::AsyncMessage(words));
         match pdu.event {
-            AsyncEvent::LogoutRequest => self.logout_asked(now, pdu.parameter3, turn),
+            AsyncEvent::LogoutRequest => self.logout_asked(now, pdu.parameter3, cx),
             AsyncEvent::ConnectionDrop | AsyncEvent::SessionDrop => {
                 self.recovery.wait_s = self.recovery.wait_s.max(pdu.parameter2);
                 return Err(LossReason::Dismissed(words));
@@ -463,7 +464,7 @@ impl Session {
         &mut self,
         pdu: &Reject,
         data: &[u8],
-        turn: &mut Turn<'_, S>,
+        cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         tracing::debug!(session = self.id.0, reason = ?pdu.reason, "rejected");
         let unreadable = LossReason::Protocol("it rejected something that was not sent");
@@ -478,7 +479,7 @@ impl Session {
         };
         if let Some(index) = self.tasks.find(itt) {
             self.over(index);
-            self.finish_failed(index, crate::IoError::Protocol("request rejected"), turn);
+            self.finish_failed(index, crate::IoError::Protocol("request rejected"), cx);
         }
         Ok(())
     }

@@ -6,9 +6,10 @@
 
 use super::link::Link;
 use super::tasks::{Progress, Stage, TaskIndex};
-use super::{LossReason, Regions, Session};
+use super::{LossReason, Session};
 use crate::balance::Load;
 use crate::commands::unmap_list;
+use crate::request::Regions;
 use crate::task::{Owner, Payload};
 use linerate_io::{Driver, Nanos, Outgoing, Seg};
 use linerate_iscsi_proto::digest::Crc32c;
@@ -75,14 +76,11 @@ impl Session {
     /// Gives commands their numbers, and puts each on one of the connections that can send.
     fn send_commands(&mut self, regions: &Regions, now: Nanos) {
         while self.window.can_send()
-            && !self.questions.is_empty()
+            && !self.probes.is_empty()
             && let Some(at) = self.choose_link(0)
-            && let Some(index) = self.questions.pop_front()
+            && let Some(index) = self.probes.pop_front()
         {
             self.send_command(index, at, regions, now);
-        }
-        if self.held {
-            return;
         }
         while let Some(&index) = self.queue.front() {
             if !self.window.can_send() || (self.tasks.retried > 0 && self.must_wait(index)) {
@@ -245,7 +243,9 @@ impl Session {
                 let pdu = LogoutRequest { immediate: true, reason, itt, cid: 0, cmd_sn, exp_stat_sn };
                 push_header(out, framer, |bhs| pdu.emit(bhs));
             }
-            Owner::Io { .. } | Owner::Script { .. } | Owner::Check { .. } => {}
+            Owner::Io { .. } | Owner::Probe { .. } | Owner::AccessPoll { .. } => {
+                unreachable!("commands are not sent by the urgent queue");
+            }
         }
         let task = &mut self.tasks[index];
         task.stage = Stage::Sent;

@@ -56,15 +56,15 @@ pub(crate) struct Task {
     pub(crate) first_sent: Nanos,
     /// Bytes in flight on the session when it was queued, its own included.
     pub(crate) queue_bytes: u64,
-    /// Place in the order of a device with several paths; 0 for other devices.
+    /// Place in the order of its device's I/Os.
     pub(crate) order: u64,
     /// Sent again after its session or the target let it down: newer commands may not overtake it.
     pub(crate) retried: bool,
     /// Answers that asked for another try.
     pub(crate) refusals: u8,
-    /// An I/O that was in flight on another path when that failed.
-    pub(crate) displaced: bool,
-    /// Paths that it has been taken from.
+    /// An I/O that was in flight when a session was lost.
+    pub(crate) requeued: bool,
+    /// Sessions that were lost with it, or have aborted it.
     pub(crate) losses: u8,
     pub(crate) cmd_sn: u32,
     /// When a backed-off task is due.
@@ -87,7 +87,7 @@ impl Task {
             payload: self.payload,
             footprint: self.footprint,
             order: self.order,
-            displaced: self.displaced,
+            requeued: self.requeued,
             losses: self.losses,
         }
     }
@@ -139,7 +139,7 @@ impl TaskTable {
         task.retried = false;
         task.refusals = 0;
         task.order = new.order;
-        task.displaced = new.displaced;
+        task.requeued = new.requeued;
         task.losses = new.losses;
         Some(index)
     }
@@ -160,7 +160,7 @@ impl TaskTable {
             order: 0,
             retried: false,
             refusals: 0,
-            displaced: false,
+            requeued: false,
             losses: 0,
             cmd_sn: 0,
             due: 0,

@@ -42,7 +42,9 @@ struct Job {
     fill: u64,
     /// Place in the order of submission.
     number: u64,
-    /// It was sent for certain: one that was submitted later has ended.
+    /// Jobs from this number on are sent after it: none while it may have to wait for a retry.
+    free_from: u64,
+    /// It was sent for certain: a job that is sent after it has ended.
     sent: bool,
     /// It was sent when its session was lost, so it is sent again and nothing may overtake it.
     retried: bool,
@@ -56,6 +58,14 @@ impl Job {
     fn conflicts(&self, other: &Job) -> bool {
         let overlaps = self.first < other.first + other.blocks && other.first < self.first + self.blocks;
         self.lun == other.lun && overlaps && (self.changes() || other.changes())
+    }
+
+    /// The initiator may hold it back until the older `other` has ended. A flush concerns every block.
+    fn may_wait_for(&self, other: &Job) -> bool {
+        let flush = self.kind == Kind::Sync || other.kind == Kind::Sync;
+        let holds = other.number < self.number && (other.retried || other.free_from == u64::MAX);
+        let wide = flush && self.lun == other.lun && (self.changes() || other.changes());
+        holds && (wide || self.conflicts(other))
     }
 }
 
@@ -243,6 +253,7 @@ impl Pair {
                 job.retried |= lost == Some(self.initiator.session_of(self.devices[job.lun]));
             }
         }
+        self.find_waiting();
     }
 
     /// Submits a job in a free slot, on blocks that no running job conflicts with, unless that one is a retry: then the
@@ -275,7 +286,29 @@ impl Pair {
         let request = IoRequest { slot: slot as u32, op, offset_bytes: job.first * BLOCK, len_bytes };
         self.initiator.submit(self.devices[job.lun], &request).unwrap();
         self.jobs[slot] = Some(job);
+        self.find_waiting();
         true
+    }
+
+    /// Finds the jobs that may have to wait, oldest first: each may wait for one that waits itself.
+    fn find_waiting(&mut self) {
+        let running: Vec<(u64, usize)> = self
+            .jobs
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, job)| Some((job.as_ref()?.number, slot)))
+            .collect();
+        let oldest_first: std::collections::BTreeMap<u64, usize> = running.into_iter().collect();
+        for slot in oldest_first.into_values() {
+            let Some(job) = self.jobs[slot] else { continue };
+            let waits = self.jobs.iter().flatten().any(|other| job.may_wait_for(other));
+            let free_from = match (waits, job.free_from) {
+                (true, _) => u64::MAX,
+                (false, u64::MAX) => self.next_fill,
+                (false, from) => from,
+            };
+            self.jobs[slot] = Some(Job { free_from, ..job });
+        }
     }
 
     fn judge(&mut self, done: IoDone) {
@@ -285,8 +318,9 @@ impl Pair {
         for other in self.jobs.iter_mut().flatten().filter(|other| other.lun == job.lun) {
             let overtaken = other.retried && other.number < job.number && job.conflicts(other);
             assert!(!overtaken, "{job:?} has overtaken {other:?}");
-            other.sent |= other.number < job.number;
+            other.sent |= other.free_from <= job.number && other.number < job.number;
         }
+        self.find_waiting();
         let blocks = job.first as usize..(job.first + job.blocks) as usize;
         if let Err(error) = done.result {
             let passes = matches!(error, IoError::Timeout | IoError::SessionLost);
@@ -356,7 +390,7 @@ impl Pair {
         let fill = self.next_fill;
         self.next_fill += BLOCKS_MAX;
         let lun = self.rng.range(0, self.devices.len() as u64 - 1) as usize;
-        Job { kind, lun, first, blocks, fill, number: fill, sent: false, retried: false }
+        Job { kind, lun, first, blocks, fill, number: fill, free_from: fill, sent: false, retried: false }
     }
 
     /// Keeps random jobs going until `count` have ended.

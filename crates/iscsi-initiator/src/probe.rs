@@ -1,17 +1,16 @@
-//! Asking a LUN who it is, question by question; and whether two sets of answers come from the same disk.
+//! Asks a LUN who it is, command by command; and says whether two sets of answers come from the same disk.
 
 use crate::commands::Question;
 use crate::event::{Blame, IoError};
 use crate::facts::DeviceFacts;
-use crate::session::Answer;
-use crate::task::{Footprint, NewTask, Owner, Payload};
+use crate::task::{Answer, Footprint, NewTask, Owner, Payload};
 use linerate_iscsi_proto::pdu::Lun;
 
-/// A list of questions, and what has been learnt so far.
+/// A list of questions, and what the answers said so far.
 #[derive(Debug)]
-pub(crate) struct Interview {
+pub(crate) struct Probe {
     questions: &'static [Question],
-    next: usize,
+    at: usize,
     pub(crate) facts: DeviceFacts,
 }
 
@@ -30,25 +29,25 @@ impl Problem {
 
 const NO_LUN: &str = "the target has no such LUN; `discover` lists those it has";
 
-impl Interview {
+impl Probe {
     pub(crate) fn new(questions: &'static [Question], lun: u16) -> Self {
-        Self { questions, next: 0, facts: DeviceFacts { lun, ..DeviceFacts::default() } }
+        Self { questions, at: 0, facts: DeviceFacts { lun, ..DeviceFacts::default() } }
     }
 
     /// The next question as a task of `owner`; none when all are answered.
-    pub(crate) fn ask(&mut self, lun: Lun, owner: Owner) -> Option<NewTask> {
-        while self.questions.get(self.next).is_some_and(|question| question.is_answered(&self.facts)) {
-            self.next += 1;
+    pub(crate) fn next(&mut self, lun: Lun, owner: Owner) -> Option<NewTask> {
+        while self.questions.get(self.at).is_some_and(|question| question.is_answered(&self.facts)) {
+            self.at += 1;
         }
-        Some(question_task(*self.questions.get(self.next)?, lun, owner))
+        Some(question_task(*self.questions.get(self.at)?, lun, owner))
     }
 
-    /// Takes in the answer to the question that was asked last.
-    pub(crate) fn hear(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Problem> {
+    /// Takes in the answer to the question that was asked last; it was asked by [`Self::next`].
+    pub(crate) fn on_answer(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Problem> {
         /// LOGICAL UNIT NOT SUPPORTED.
         const NO_SUCH_LUN: u8 = 0x25;
-        let Some(question) = self.questions.get(self.next) else { return Ok(()) };
-        self.next += 1;
+        let Some(question) = self.questions.get(self.at) else { return Ok(()) };
+        self.at += 1;
         match answer {
             Answer::Good => {
                 question.learn(reply, &mut self.facts).map_err(|words| Problem::new(Blame::Peer, words))

@@ -1,20 +1,20 @@
-//! Which paths are usable: the living ones that rank best.
+//! Which paths are usable: the active ones of the best priority.
 use crate::balance::Policy;
 use crate::facts::PathState;
 
-/// A path's place among the others; the least is the best.
+/// A path's priority; the least is the best.
 ///
-/// The array's word comes first (ALUA), then the user's (standby), then what the policy prefers.
+/// The array's access state decides first (ALUA), then the user's choice (standby), then the policy's preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
+pub(crate) struct Priority {
     not_optimized: bool,
     standby: bool,
     preference: u32,
 }
 
-/// What decides about a path's rank.
+/// What a path's priority depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct Rating {
     pub(crate) state: PathState,
     pub(crate) standby: bool,
     pub(crate) weight: u32,
@@ -22,24 +22,24 @@ pub(crate) struct Standing {
     pub(crate) held: bool,
 }
 
-impl Standing {
+impl Rating {
     /// None if no I/O may take the path. `place` is its position in the list.
-    pub(crate) fn rank(self, policy: Policy, place: usize) -> Option<Rank> {
+    pub(crate) fn priority(self, policy: Policy, place: usize) -> Option<Priority> {
         let preference = match policy {
             Policy::FailoverOnly => place as u32,
             Policy::WeightedPaths => self.weight,
             _ => 0,
         };
         let not_optimized = self.state != PathState::ActiveOptimized;
-        self.state.is_active().then_some(Rank { not_optimized, standby: self.standby, preference })
+        self.state.is_active().then_some(Priority { not_optimized, standby: self.standby, preference })
     }
 }
 
-/// The best rank of the paths that are not held; of all if there are no others.
-pub(crate) fn best(policy: Policy, paths: &(impl Iterator<Item = Standing> + Clone)) -> Option<Rank> {
+/// The best priority of the paths that are not held; of all if there are no others.
+pub(crate) fn best(policy: Policy, paths: &(impl Iterator<Item = Rating> + Clone)) -> Option<Priority> {
     let of = |held: bool| {
         let paths = paths.clone().enumerate().filter(move |(_, path)| path.held == held);
-        paths.filter_map(move |(place, path)| path.rank(policy, place)).min()
+        paths.filter_map(move |(place, path)| path.priority(policy, place)).min()
     };
     of(false).or_else(|| of(true))
 }
@@ -49,9 +49,10 @@ mod tests {
     use super::*;
 
     fn usable(policy: Policy, paths: &[(PathState, bool, u32, bool)]) -> Vec<usize> {
-        let standing = |&(state, standby, weight, held): &_| Standing { state, standby, weight, held };
-        let best = best(policy, &paths.iter().map(standing));
-        let at_best = |place: &usize| best.is_some() && standing(&paths[*place]).rank(policy, *place) == best;
+        let rating = |&(state, standby, weight, held): &_| Rating { state, standby, weight, held };
+        let best = best(policy, &paths.iter().map(rating));
+        let at_best =
+            |place: &usize| best.is_some() && rating(&paths[*place]).priority(policy, *place) == best;
         (0..paths.len()).filter(at_best).collect()
     }
 

@@ -61,6 +61,18 @@ const TRANSITIONS: &[(&[PathState], PathInput, PathState)] = &[
     (LOGGED_IN, PathInput::GaveUp, PathState::Refused),
 ];
 
+impl From<Access> for PathState {
+    fn from(access: Access) -> Self {
+        match access {
+            Access::Optimized => PathState::ActiveOptimized,
+            Access::NonOptimized => PathState::ActiveNonOptimized,
+            Access::Standby => PathState::Standby,
+            Access::Unavailable => PathState::Unavailable,
+            Access::Transitioning => PathState::Transitioning,
+        }
+    }
+}
+
 impl PathState {
     /// The state after `input`; none if the input means nothing here.
     pub(crate) fn after(self, input: PathInput) -> Option<PathState> {

@@ -1,0 +1,164 @@
+//! Opening devices, over one session or over several paths.
+
+use crate::commands::Question;
+use crate::device::Device;
+use crate::facts::{DeviceId, SessionId};
+use crate::initiator::Initiator;
+use crate::options::address::{LunAddress, PortalAddress};
+use crate::options::credentials::Credentials;
+use crate::options::error::OptionsError;
+use crate::options::nanos;
+use crate::options::paths::{MultipathOptions, PathSpec};
+use crate::options::session::SessionOptions;
+use crate::paths::Multipath;
+use crate::session::{Config, RetryRules};
+use linerate_io::{Driver, Nanos};
+
+/// Ticks within one `path_timeout_s`, so that lateness is seen in time.
+const TICKS_PER_TIMEOUT: Nanos = 20;
+
+/// Whether a device may use a session that another device opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// A session of its own.
+    Own,
+    /// One session per portal, target, credentials and options.
+    Shared,
+}
+
+impl Initiator {
+    /// Starts to open a LUN: session (new or shared), login, facts. It does not wait.
+    pub fn open<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        address: &LunAddress,
+        options: &SessionOptions,
+        credentials: &Credentials,
+        sharing: Sharing,
+    ) -> Result<DeviceId, OptionsError> {
+        let config = Config::new(&address.portal, Some(&address.target), options, credentials)?;
+        let session = match sharing {
+            Sharing::Own => self.sessions.start(driver, config),
+            Sharing::Shared => self.sessions.share(driver, config),
+        };
+        Ok(self.add_device(driver, address, Question::DISK, session, options))
+    }
+
+    /// Starts to ask a target for its LUNs, which become part of the facts.
+    pub(crate) fn open_target<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        address: &LunAddress,
+        options: &SessionOptions,
+        credentials: &Credentials,
+    ) -> Result<DeviceId, OptionsError> {
+        let config = Config::new(&address.portal, Some(&address.target), options, credentials)?;
+        let session = self.sessions.share(driver, config);
+        Ok(self.add_device(driver, address, Question::TARGET, session, options))
+    }
+
+    fn add_device<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        address: &LunAddress,
+        questions: &'static [Question],
+        session: SessionId,
+        options: &SessionOptions,
+    ) -> DeviceId {
+        let id = self.next_device();
+        let device = Device::new(address.clone(), questions);
+        self.devices.push(Multipath::over_session(id, device, session, options));
+        self.sessions[session].users.push((id, 0));
+        if self.sessions[session].is_ready() {
+            self.with_device(id, driver.now(), &mut Vec::new(), |device, cx| device.on_logged_in(0, cx));
+        }
+        id
+    }
+
+    /// Starts to open a LUN over several paths, each with sessions of its own. It does not wait. The device is ready when
+    /// every path has been tried and one of them can carry I/O.
+    pub fn open_paths<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        address: &LunAddress,
+        paths: &[PathSpec],
+        multipath: &MultipathOptions,
+        options: &SessionOptions,
+        credentials: &Credentials,
+    ) -> Result<DeviceId, OptionsError> {
+        multipath.check(paths)?;
+        let lone = [PathSpec::named("path")];
+        let paths = if paths.is_empty() { &lone[..] } else { paths };
+        let mut configs = Vec::new();
+        for spec in paths {
+            configs.push((spec, path_config(address, spec, multipath, options, credentials)?));
+        }
+        self.sessions.tick_ns =
+            self.sessions.tick_ns.min(nanos(multipath.path_timeout_s) / TICKS_PER_TIMEOUT);
+        let id = self.next_device();
+        let mut list = Vec::new();
+        for (spec, config) in configs {
+            for number in 1..=spec.sessions {
+                let name =
+                    if spec.sessions > 1 { format!("{}#{number}", spec.name) } else { spec.name.clone() };
+                let session = self.sessions.start(driver, config.clone());
+                self.sessions[session].users.push((id, list.len() as u16));
+                list.push((name, session, spec));
+            }
+        }
+        let device = Device::new(address.clone(), Question::PATH);
+        let now = driver.now();
+        self.devices.push(Multipath::over_paths(id, device, list.into_iter(), multipath, options, now));
+        Ok(id)
+    }
+
+    /// Starts a discovery session; its text is taken with [`take_targets`](Self::take_targets).
+    pub(crate) fn start_discovery<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        portal: &PortalAddress,
+        options: &SessionOptions,
+        credentials: &Credentials,
+    ) -> Result<SessionId, OptionsError> {
+        let config = Config::new(portal, None, options, credentials)?;
+        Ok(self.sessions.start(driver, config))
+    }
+
+    fn next_device(&self) -> DeviceId {
+        DeviceId(self.devices.len() as u32)
+    }
+}
+
+/// What the sessions of a path have in common.
+fn path_config(
+    address: &LunAddress,
+    spec: &PathSpec,
+    multipath: &MultipathOptions,
+    options: &SessionOptions,
+    credentials: &Credentials,
+) -> Result<Config, OptionsError> {
+    let portal = spec.portal.as_ref().unwrap_or(&address.portal);
+    let own = path_options(options, multipath, spec);
+    let retry = RetryRules {
+        fails_over: true,
+        pause_max_ns: nanos(multipath.checker_interval_s),
+        give_up_ns: None,
+        user_timeout_ms: Some((multipath.path_timeout_s * 1000.0).ceil() as u32),
+    };
+    Ok(Config { retry, ..Config::new(portal, Some(&address.target), &own, credentials)? })
+}
+
+/// The session options of a path. Silence is found within `path_timeout_s`: a ping leaves after a third of it and is
+/// waited for half of it; the rest is for the ticks in between.
+fn path_options(options: &SessionOptions, multipath: &MultipathOptions, spec: &PathSpec) -> SessionOptions {
+    let timeout_s = multipath.path_timeout_s;
+    SessionOptions {
+        connections: if spec.connections > 1 { spec.connections } else { options.connections },
+        source_address: spec.source_address.or(options.source_address),
+        ping_interval_s: timeout_s * 0.33,
+        ping_timeout_s: timeout_s * 0.5,
+        // An attempt into a dead path must end soon, or it outlasts the path's return.
+        login_timeout_s: options.login_timeout_s.min(3.0 * timeout_s),
+        ..options.clone()
+    }
+}
