@@ -13,7 +13,7 @@ from linerate.array import ArrayConfig, example_text
 
 from tests.cli.conftest import linerate
 
-VERBS = ("run", "demo", "array", "discover", "report", "check", "compare", "schema")
+VERBS = ("run", "demo", "array", "discover", "report", "check", "compare", "settings", "schema")
 
 
 def test_help_names_every_verb() -> None:

@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linerate.errors import UserError
-from linerate.host import MAX, Choice, Number, Setting, Switch, Value, catalogue, named, parse_settings
+from linerate.host import HostSetting, catalogue, named, parse_settings
+from linerate.setting import MAX, Choice, Number, OnOff, Value
 from linerate.workload import SessionOptions
 
 EVERY = list(catalogue().values())
 
 
-def _values(setting: Setting) -> st.SearchStrategy[Value]:
+def _values(setting: HostSetting) -> st.SearchStrategy[Value]:
     match setting.kind:
-        case Switch():
+        case OnOff():
             return st.booleans()
         case Choice(options=options):
             return st.sampled_from(options)
@@ -23,7 +24,7 @@ def _values(setting: Setting) -> st.SearchStrategy[Value]:
 
 
 @pytest.mark.parametrize("setting", EVERY, ids=lambda setting: setting.name)
-def test_a_value_survives_being_written_and_read(setting: Setting) -> None:
+def test_a_value_survives_being_written_and_read(setting: HostSetting) -> None:
     @settings(deadline=None)
     @given(_values(setting))
     def survives(value: Value) -> None:
@@ -34,7 +35,7 @@ def test_a_value_survives_being_written_and_read(setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("setting", EVERY, ids=lambda setting: setting.name)
-def test_an_entry_says_everything(setting: Setting) -> None:
+def test_an_entry_says_everything(setting: HostSetting) -> None:
     assert setting.doc.endswith(".")
     assert len(setting.doc) > 60, "what it does to whom"
     assert setting.default

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import HostError, UserError
-from linerate.host import HostTarget, Journal, Value, apply, read, read_journal, restore
+from linerate.host import HostTarget, Journal, apply, read, read_journal, restore
 from linerate.host.linux.adapter import LinkNumber
 from linerate.host.linux.kernel import Kernel
+from linerate.setting import Value
 
 from tests.host.conftest import Namespace, may_make_namespaces
 from tests.host.test_namespace import EVERYWHERE

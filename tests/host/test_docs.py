@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from linerate.host import Setting, catalogue, unproven
+from linerate.host import HostSetting, catalogue, unproven
 
 from tests.host.test_namespace import EVERYWHERE, NOT_HERE, ONLY_ROOT
 from tests.host.test_session import AT_LOGIN
@@ -14,7 +14,7 @@ QUEUES = ("rss", "rss_queues")
 """Shown by a test of their own."""
 
 
-def _read_back(setting: Setting) -> str:
+def _read_back(setting: HostSetting) -> str:
     if setting.where == "session":
         return "login" if setting.name in AT_LOGIN else "run"
     if setting.name in EVERYWHERE or setting.name in QUEUES:

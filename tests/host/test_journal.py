@@ -16,7 +16,6 @@ from linerate.errors import HostError, UserError
 from linerate.host import (
     HostTarget,
     Journal,
-    Value,
     apply,
     default_journal,
     find_namespace,
@@ -27,6 +26,7 @@ from linerate.host import (
 )
 from linerate.host.linux.adapter import LinkNumber
 from linerate.host.linux.kernel import Kernel
+from linerate.setting import Value
 
 from tests import need
 from tests.host.conftest import Namespace, may_make_namespaces

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import HostError
-from linerate.host import HostTarget, Journal, Value, apply, catalogue, plan, read, restore
+from linerate.host import HostTarget, Journal, apply, catalogue, plan, read, restore
 from linerate.host.linux.kernel import Kernel
 from linerate.host.target import inside
+from linerate.setting import Value
 
 from tests.host.conftest import Namespace, may_make_namespaces
 

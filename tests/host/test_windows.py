@@ -5,15 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from linerate.host import (
-    Switch,
-    Value,
-    apply_script,
-    catalogue,
-    parse_settings,
-    undo_script,
-    windows_refusals,
-)
+from linerate.host import apply_script, catalogue, parse_settings, undo_script, windows_refusals
+from linerate.setting import OnOff, Value
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
@@ -108,5 +101,5 @@ def test_what_windows_lacks_is_said_in_a_comment() -> None:
 
 def test_switches_reach_windows_as_numbers() -> None:
     for setting in catalogue().values():
-        if isinstance(setting.kind, Switch) and setting.windows:
+        if isinstance(setting.kind, OnOff) and setting.windows:
             assert setting.windows.apply(True) != setting.windows.apply(False), setting.name

@@ -17,7 +17,7 @@ from linerate.run import Execution, LocalLoad, Outcome, RunEvent, carry_out
 from linerate.run.events import IntervalMeasured
 from linerate.san import Fault, load_topology
 from linerate.study.laboratory.fault_timeline import FaultTimeline
-from linerate.study.laboratory.faults import parse_faults
+from linerate.study.laboratory.faults import faults_of
 from linerate.study.model import Workload
 from linerate.volumes import Cleared, Consent
 from linerate.workload import Plan, PlannedRun, RunSpec, StreamSpec, VolumeSpec
@@ -90,7 +90,7 @@ def run(
     folder: Path, lab: PaperLab, faults: str, tell: Callable[[RunEvent], None] = unheard
 ) -> tuple[Outcome, list[dict[str, Any]]]:
     plan = Plan("here", [Step(PlannedRun(spec=SPEC, name="here", label="here"))])
-    beside = FaultTimeline(cast("Lab", lab), parse_faults(faults), WORKLOAD)
+    beside = FaultTimeline(cast("Lab", lab), faults_of({"faults": faults}), WORKLOAD)
     source = WorkloadSource(name="here", format="study")
     place = folder / f"run-{time.monotonic_ns()}"
     execution = Execution(plan, source, place, Consent.nothing(), loader=Loads(Started), beside=beside)
@@ -143,4 +143,4 @@ def test_a_fault_that_the_lab_refuses_fails_the_run_and_heals_the_others(tmp_pat
 
 def test_a_fault_of_another_san_is_refused_before_the_run() -> None:
     with pytest.raises(UserError, match=r"has no link h9\.p0"):
-        FaultTimeline(cast("Lab", PaperLab()), parse_faults("cable h9.p0 at 1s"), WORKLOAD)
+        FaultTimeline(cast("Lab", PaperLab()), faults_of({"faults": "cable h9.p0 at 1s"}), WORKLOAD)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from linerate.errors import UserError
 from linerate.san import load_topology
-from linerate.study import parse_study
+from linerate.settings import applied_by, catalogue
+from linerate.study import Study, parse_study
 from linerate.study.laboratory.faults import check_faults, faults_of
-from linerate.study.laboratory.multipath import MULTIPATH, multipathed, path_specs, paths_of
-from linerate.study.laboratory.settings import applied_by, check_setting
+from linerate.study.laboratory.multipath import path_specs, paths_of
+from linerate.study.laboratory.settings import check_setting, loaded
 from linerate.workload import VolumeSpec
 
 from tests.study.conftest import TEXT
@@ -53,7 +54,7 @@ def test_faults_of_the_baseline_are_those_of_every_case_that_names_none() -> Non
         ("h1.p0 -> a1.p0", "h1.p7 -> a1.p0", "case[3]: under seqread: "),
         ("h1.p0 -> a1.p0", "h1.p0 to a1.p0", "multipath.paths"),
         ("h1.p1 -> a1.p1", "h1.p0 -> a1.p0", "given twice"),
-        ("least_blocks", "fastest", "multipath.policy: 'fastest' cannot be used"),
+        ("least_blocks", "fastest", "multipath.policy: 'fastest' is not one of failover_only"),
         ('"sw2"', '"sw9"', "has no switch sw9"),
         ('at = "1.5s"', 'at = "9s"', "the measured time ends after 2 s"),
         ("cable =", "cables =", "cables"),
@@ -87,8 +88,9 @@ def test_values_that_a_multipath_setting_cannot_take_are_refused(name: str, valu
         check_setting(f"multipath.{name}", value)
 
 
-def test_multipath_settings_are_the_loads() -> None:
-    assert {applied_by(name) for name in (*MULTIPATH, "faults")} == {"load"}
+def test_settings_of_paths_and_faults_have_their_own_appliers() -> None:
+    assert {applied_by(name) for name in catalogue() if name.startswith("multipath.")} == {"multipath"}
+    assert applied_by("faults") == "faults"
 
 
 def test_a_layout_gives_every_volume_its_paths() -> None:
@@ -115,7 +117,7 @@ def test_one_path_of_which_nothing_is_asked_needs_no_multipath() -> None:
     assert len(path_specs(alone, {"multipath.sessions": 4})) == 1
 
 
-def test_options_reach_the_volume_and_its_paths() -> None:
+def test_options_reach_the_volume_and_its_paths(study: Study) -> None:
     settings = {
         "multipath.paths": "one-to-one",
         "multipath.policy": "round_robin",
@@ -127,7 +129,10 @@ def test_options_reach_the_volume_and_its_paths() -> None:
         "multipath.no_path_queue": "forever",
     }
     paths = path_specs(paths_of(FOUR, "h1", settings)["a1.v1"], settings)
-    volume = multipathed(VolumeSpec(name="v1", url="null:1m", paths=paths), settings)
+    spec = study.workload("seqread").spec
+    assert spec is not None
+    one = VolumeSpec(name="v1", url="null:1m", paths=paths)
+    (volume,) = loaded(spec.model_copy(update={"volumes": (one,)}), settings).volumes
     assert [(path.sessions, path.connections) for path in volume.paths] == [(2, 3), (2, 3)]
     options = volume.multipath
     assert (options.policy, options.bytes_per_path, options.failback) == ("round_robin", 1 << 20, 5.0)

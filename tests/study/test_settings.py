@@ -6,15 +6,15 @@ import pytest
 from linerate.errors import UserError
 from linerate.host import catalogue
 from linerate.san import Storage, Topology, load_topology
+from linerate.settings import applied_by, is_of_topology
 from linerate.study import Study
 from linerate.study.laboratory.settings import (
-    applied_by,
     beyond_kernel_settings,
     changed_topology,
     check_on,
     check_setting,
     loaded,
-    network_values,
+    topology_values,
 )
 from linerate.workload.spec import OpenArrival
 
@@ -24,12 +24,12 @@ CHECKED = {"toe": "on", "isoe": "on", "rss_profile": "numa", "mtu": 9000, "delay
 @pytest.mark.parametrize(("name", "value"), CHECKED.items())
 def test_settings_of_the_catalogue_are_known(name: str, value: str | int) -> None:
     check_setting(name, value)
-    assert applied_by(name) in ("host", "network")
+    assert applied_by(name) in ("host", "fabric")
 
 
-def test_every_setting_of_the_catalogue_has_a_hand() -> None:
+def test_every_host_setting_has_an_applier() -> None:
     appliers = {name: applied_by(name) for name in catalogue()}
-    assert {name for name, applier in appliers.items() if applier == "network"} == {
+    assert {name for name, applier in appliers.items() if applier == "fabric"} == {
         "mtu", "flow_control", "interrupt_moderation_us", "rx_ring_frames", "tx_ring_frames", "rsc",
     }  # fmt: skip
     assert appliers["nagle"] == appliers["header_digest"] == appliers["outstanding"] == "load"
@@ -44,16 +44,19 @@ def test_every_setting_of_the_catalogue_has_a_hand() -> None:
         ("interrupt_moderation_us", "adaptive", "write a time"),
         ("switch.schedule", "ets", "switch.schedule"),
         ("switch.schedule", "wrr 1:2", "switch.schedule"),
-        ("switch.flow_control", "on", "none, pause or pfc"),
+        ("switch.flow_control", "on", "none, pause, pfc"),
         ("link.delay", "far", "link.delay"),
-        ("link.colour", "red", "with a dot there is"),
+        ("link.colour", "red", "there is no setting"),
         ("load.session", "many", "load.session"),
         ("load.volumes", 0, "load.volumes"),
-        ("load.rate", "slow", "I/Os per second"),
+        ("load.rate", "slow", "100000000 I/Os per second"),
         ("array.replication", "sometimes", "write on or off"),
         ("load.lan", "much", "write on or off"),
         ("array.disk_size", "large", 'for example "600g"'),
-        ("array.disks", "many", "a number of disks"),
+        ("array.disks", "many", "1 to 1024 disks"),
+        ("array.raid_level", "raid3", "raid0, raid1"),
+        ("array.disk_model", "floppy", "sas_10k_2_5"),
+        ("array.sector_bytes", 520, "512, 4096"),
         ("array.chunk", "large", 'for example "64k"'),
         ("jumbo", 9000, "there is no setting"),
     ],
@@ -100,15 +103,16 @@ def with_disks() -> Topology:
 
 def test_settings_of_the_array_change_its_disks() -> None:
     asked = {
-        "array.raid_level": "raid6", "array.spares": 1, "array.chunk": "256k", "array.disk_model": "nvme",
+        "array.raid_level": "raid6", "array.spares": 1, "array.chunk": "256k", "array.disk_model": "nvme_ssd",
         "array.sector_bytes": 4096, "array.initialise": "background", "array.disks": 13, "array.disk_size": "6g",
     }  # fmt: skip
     for name, value in asked.items():
         check_setting(name, value)
-        assert applied_by(name) == "network"
+        assert applied_by(name) == "array"
+        assert is_of_topology(name)
     storage = changed_topology(with_disks(), asked).arrays[0].storage
     assert storage == Storage(
-        disks=13, raid_level="raid6", spares=1, chunk_bytes=256 << 10, model="nvme", sector_bytes=4096,
+        disks=13, raid_level="raid6", spares=1, chunk_bytes=256 << 10, model="nvme_ssd", sector_bytes=4096,
         initialise="background", disk_bytes=6 << 30,
     )  # fmt: skip
     assert not beyond_kernel_settings(with_disks(), asked)
@@ -117,7 +121,6 @@ def test_settings_of_the_array_change_its_disks() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"array.raid_level": "raid3"}, "'raid0', 'raid1'"),
         ({"array.raid_level": "raid10", "array.spares": 1}, "even number; these are 13"),
         ({"array.disks": 4, "array.spares": 0}, "do not divide into 2 groups of at least 3"),
     ],
@@ -152,7 +155,7 @@ def test_only_what_the_kernel_lacks_asks_for_the_user_fabric() -> None:
 
 def test_values_are_shown_as_the_network_has_them() -> None:
     asked = {"mtu": "9000", "rx_ring_frames": "max", "flow_control": "on", "link.delay": "1ms", "lso": "on"}
-    assert network_values(asked) == {
+    assert topology_values(asked) == {
         "mtu": 9000, "rx_ring_frames": 4096, "flow_control": "pause", "link.delay": "1ms",
     }  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import check, compare, demo, discover, report, run, schema
+from linerate.cli import check, compare, demo, discover, report, run, schema, settings
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.lab import verbs as lab
@@ -40,6 +40,7 @@ app.command("discover")(discover.discover)
 app.command("report")(report.report)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
+app.command("settings")(settings.settings)
 app.command("schema")(schema.schema)
 
 

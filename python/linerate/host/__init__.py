@@ -18,43 +18,27 @@ from linerate.host.journal_index import default_journal, known_journals, state_f
 from linerate.host.namespace import find_namespace, namespace_cookie
 from linerate.host.plan import HostPlan, Step, plan
 from linerate.host.session import with_session_settings
-from linerate.host.setting import (
-    MAX,
-    Catalogue,
-    Choice,
-    Names,
-    Number,
-    Scope,
-    Setting,
-    Switch,
-    Value,
-    Where,
-)
+from linerate.host.setting import Catalogue, HostSetting, Names, Scope, Where
 from linerate.host.target import HostTarget, inside
 from linerate.host.undo import Restored, restore
 from linerate.host.windows.script import apply_script, undo_script, windows_refusals
 
 __all__ = [
-    "MAX",
     "Applied",
     "Catalogue",
     "Change",
-    "Choice",
     "HostPlan",
+    "HostSetting",
     "HostSettings",
     "HostTarget",
     "Journal",
     "Names",
-    "Number",
     "Refusal",
     "Restored",
     "Scope",
     "SetUp",
-    "Setting",
     "Shown",
     "Step",
-    "Switch",
-    "Value",
     "Where",
     "apply",
     "apply_script",

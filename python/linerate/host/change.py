@@ -17,8 +17,9 @@ from linerate.host.device_setting import DeviceSetting, Refusal, device_settings
 from linerate.host.journal import Change, Journal
 from linerate.host.linux.knob import Reading
 from linerate.host.namespace import namespace_cookie
-from linerate.host.setting import MAX, Number, Setting, UnavailableError, Value
+from linerate.host.setting import HostSetting, UnavailableError
 from linerate.host.target import HostTarget, inside
+from linerate.setting import MAX, Number, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Applied:
 class Shown:
     """A setting as a host has it: its value and where that comes from, or None and why."""
 
-    setting: Setting
+    setting: HostSetting
     device: str
     value: Value | None
     source: str

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from linerate.errors import HostError
 from linerate.host.linux.knob import Knob, Reading, State
-from linerate.host.setting import Setting, UnavailableError, Value
+from linerate.host.setting import HostSetting, UnavailableError
 from linerate.host.target import HostTarget
+from linerate.setting import Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel
@@ -32,7 +33,7 @@ class Refusal:
 class DeviceSetting:
     """A setting on a device. Every method raises UnavailableError if the device does not have it."""
 
-    setting: Setting
+    setting: HostSetting
     device: str
     kernel: Kernel
 
@@ -67,7 +68,7 @@ class DeviceSetting:
 
 
 def device_settings(
-    settings: Sequence[Setting], target: HostTarget, kernel: Kernel
+    settings: Sequence[HostSetting], target: HostTarget, kernel: Kernel
 ) -> Iterator[DeviceSetting]:
     """Each setting, on each of the target's devices if it is a port's."""
     for setting in settings:

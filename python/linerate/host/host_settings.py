@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from linerate.errors import HostError
 from linerate.host.change import apply, read
 from linerate.host.journal import Journal
-from linerate.host.setting import Value
 from linerate.host.target import HostTarget
 from linerate.host.undo import restore
+from linerate.setting import Value
 
 Settings = Mapping[str, Value]
 

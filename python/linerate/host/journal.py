@@ -28,8 +28,8 @@ from pydantic import TypeAdapter
 from linerate.errors import HostError, UserError
 from linerate.host.journal_index import forget, remember
 from linerate.host.linux.knob import State
-from linerate.host.setting import Value
 from linerate.host.target import HostTarget, open_namespace
+from linerate.setting import Value
 
 SCHEMA = "linerate.host-journal/1"
 

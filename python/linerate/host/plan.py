@@ -9,15 +9,16 @@ from functools import partial
 from linerate.host.catalogue import named, parse_settings
 from linerate.host.change import prepared
 from linerate.host.device_setting import Refusal, device_settings, kernel_of
-from linerate.host.setting import Setting, Switch, Value
+from linerate.host.setting import HostSetting
 from linerate.host.target import HostTarget, inside
+from linerate.setting import OnOff, Value
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One setting of one device: what it stands at, what it will be, the commands for it and against it."""
 
-    setting: Setting
+    setting: HostSetting
     device: str
     before: Value
     value: Value
@@ -76,9 +77,9 @@ def _steps(target: HostTarget, wanted: Mapping[str, Value]) -> tuple[list[Step],
     return steps, refused
 
 
-def _record(setting: Setting, value: Value) -> list[str]:
+def _record(setting: HostSetting, value: Value) -> list[str]:
     """open-iscsi keeps a session's settings in records of its own; they hold at the next login."""
     name = setting.names.open_iscsi
-    text = ("Yes" if value else "No") if isinstance(setting.kind, Switch) else str(value)
+    text = ("Yes" if value else "No") if isinstance(setting.kind, OnOff) else str(value)
     text = {"none": "None", "crc32c": "CRC32C", "offer": "CRC32C,None"}.get(text, text)
     return [f"iscsiadm -m node -o update -n '{name}' -v {text}"] if name else []

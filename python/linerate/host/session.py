@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from linerate.host.setting import Value
+from linerate.setting import Value
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
 from linerate.workload.spec import SessionOptions
 

@@ -20,6 +20,7 @@ from typing import Any
 from linerate.errors import LinerateError, UserError
 from linerate.filename import slug
 from linerate.interrupt import heard, undisturbed
+from linerate.settings import FAULTS
 from linerate.study.directory import JOURNAL, RUNS, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import (
@@ -35,7 +36,6 @@ from linerate.study.journal import (
     disk_error,
 )
 from linerate.study.laboratory import Laboratory, Measured, SetUp
-from linerate.study.laboratory.faults import FAULTS
 from linerate.study.model import San, Workload
 from linerate.study.plan import Step
 from linerate.study.repeat import missing, wanted

@@ -10,8 +10,8 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from linerate.host import Value
 from linerate.san import Topology
+from linerate.setting import Value
 from linerate.workload.spec import Frozen, RunSpec
 
 SettingValue = Value

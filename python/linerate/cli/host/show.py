@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from linerate.host import Applied, Refusal, Setting, Shown
+    from linerate.host import Applied, HostSetting, Refusal, Shown
 
 _GROUPS = {
     "nic": "adapter and driver",
@@ -60,11 +60,11 @@ def overview(found: Sequence[Shown]) -> str:
     return "\n".join(lines[1:])
 
 
-def _settings(found: Sequence[Shown], where: str) -> list[Setting]:
+def _settings(found: Sequence[Shown], where: str) -> list[HostSetting]:
     return list({one.setting.name: one.setting for one in found if one.setting.where == where}.values())
 
 
-def _rows(setting: Setting, found: Sequence[Shown]) -> Iterator[tuple[str, str, str, str]]:
+def _rows(setting: HostSetting, found: Sequence[Shown]) -> Iterator[tuple[str, str, str, str]]:
     """Name, value, usual value and source; one row where all ports agree."""
     mine = [one for one in found if one.setting.name == setting.name]
     usual = f"usually {setting.default}"
@@ -96,7 +96,7 @@ def explanations(found: Sequence[Shown]) -> str:
     return "\n\n".join("\n".join(_explanation(setting, found)) for setting in settings.values())
 
 
-def _explanation(setting: Setting, found: Iterable[Shown]) -> Iterator[str]:
+def _explanation(setting: HostSetting, found: Iterable[Shown]) -> Iterator[str]:
     yield f"{setting.name}: {setting.title}"
     yield from textwrap.wrap(setting.doc, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield f"  accepts            {setting.range_text}; usually {setting.default}"

@@ -14,7 +14,8 @@ from linerate.cli.host.show import joined, show_applied
 from linerate.errors import HostError, UserError
 
 if TYPE_CHECKING:
-    from linerate.host import HostTarget, Value
+    from linerate.host import HostTarget
+    from linerate.setting import Value
 
 app = typer.Typer(help="Show and change this host's settings.", no_args_is_help=True)
 

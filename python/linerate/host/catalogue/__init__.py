@@ -14,7 +14,8 @@ from types import MappingProxyType
 
 from linerate.errors import UserError
 from linerate.host.catalogue import nic, session, stack
-from linerate.host.setting import Catalogue, Setting, Value
+from linerate.host.setting import Catalogue, HostSetting
+from linerate.setting import Value
 
 __all__ = ["catalogue", "named", "parse_settings", "unproven"]
 
@@ -26,7 +27,7 @@ def catalogue() -> Catalogue:
     return MappingProxyType({setting.name: setting for setting in entries})
 
 
-def named(name: str) -> Setting:
+def named(name: str) -> HostSetting:
     """The setting of that name. Raises UserError with the nearest name, also by the names of other systems."""
     try:
         return catalogue()[name]
@@ -62,19 +63,15 @@ def unproven(names: Iterable[str]) -> dict[str, str]:
 def _nearest(name: str) -> str:
     """A hint that names the setting that was probably meant."""
     wanted = name.strip().lower().replace("-", "_").replace(" ", "_")
-    known = {_plain(alias): setting for setting in catalogue().values() for alias in _aliases(setting)}
+    known = {
+        _plain(alias): setting
+        for setting in catalogue().values()
+        for alias in (setting.name, setting.title, *setting.names.all)
+    }
     close = difflib.get_close_matches(_plain(wanted), known, n=1, cutoff=0.6)
     if close:
         return f"did you mean {known[close[0]].name}?"
     return "`linerate host show` lists every setting"
-
-
-def _aliases(setting: Setting) -> Iterable[str]:
-    names = setting.names
-    yield setting.name
-    yield setting.title
-    for text in (names.windows, names.published, names.open_iscsi, names.linux):
-        yield from text.split(", ")
 
 
 def _plain(name: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from linerate.host.linux.adapter import Checksum, FeatureSwitch, LinkNumber, Pause, Ring
 from linerate.host.linux.queues import Moderation, Queues, Scaling
-from linerate.host.setting import Choice, Names, Number, Setting, Switch
+from linerate.host.setting import HostSetting, Names
 from linerate.host.windows.knob import AdvancedProperty, Offload, RssProfile
+from linerate.setting import Choice, Number, OnOff
 
 _ETHERNET_HEADER_BYTES = 14
 _SEGMENTATION = (
@@ -25,7 +26,7 @@ _PROFILES = (
 _COALESCING = ("rx-gro", "rx-lro", "rx-gro-hw")
 
 SETTINGS = (
-    Setting(
+    HostSetting(
         name="mtu",
         title="Jumbo frames",
         where="nic",
@@ -45,7 +46,7 @@ SETTINGS = (
         must carry them too, or large packets vanish. A small loss costs more, because each lost frame is
         larger.""",
     ),
-    Setting(
+    HostSetting(
         name="checksum_offload",
         title="Checksum offload",
         where="nic",
@@ -67,12 +68,12 @@ SETTINGS = (
         checksum from the adapter. One study saw unstable connections with it off, which is a fault of that
         adapter and not of the setting.""",
     ),
-    Setting(
+    HostSetting(
         name="lso",
         title="Large send offload",
         where="nic",
         scope="port",
-        kind=Switch(),
+        kind=OnOff(),
         default="on",
         linux=FeatureSwitch(_SEGMENTATION, shown=_SEGMENTATION[:1]),
         windows=AdvancedProperty(("*LsoV2IPv4", "*LsoV2IPv6"), switch=True),
@@ -85,7 +86,7 @@ SETTINGS = (
         CPU; a receiver notices bursts of frames at line rate. Off turns hardware (TSO) and device-level
         software segmentation (GSO) off; Linux's TCP still builds large packets inside: see gso_max_segments.""",
     ),
-    Setting(
+    HostSetting(
         name="gso_max_segments",
         title="Largest burst of the TCP stack",
         where="nic",
@@ -98,12 +99,12 @@ SETTINGS = (
         the socket down: what a host without any segmentation offload pays in CPU. Other systems have no such
         setting.""",
     ),
-    Setting(
+    HostSetting(
         name="rsc",
         title="Receive segment coalescing",
         where="nic",
         scope="port",
-        kind=Switch(),
+        kind=OnOff(),
         default="on",
         linux=FeatureSwitch(_COALESCING, shown=_COALESCING),
         windows=Offload("ReceiveSegmentCoalescing", AdvancedProperty(("*RscIPv4", "*RscIPv6"), switch=True)),
@@ -116,7 +117,7 @@ SETTINGS = (
         the receiver's CPU on large reads and can add latency to small I/O, since the driver must wait and see
         what follows.""",
     ),
-    Setting(
+    HostSetting(
         name="interrupt_moderation_us",
         title="Interrupt moderation",
         where="nic",
@@ -139,7 +140,7 @@ SETTINGS = (
         throughput of deep queues stays. off interrupts at once; adaptive lets the driver choose. Windows
         knows on and off only: any time means on.""",
     ),
-    Setting(
+    HostSetting(
         name="rx_ring_frames",
         title="Receive buffers",
         where="nic",
@@ -152,7 +153,7 @@ SETTINGS = (
         doc="""Frames that the adapter can hold until the host fetches them. A larger ring survives a busy CPU
         or a burst that a small one drops, which TCP answers with retransmits; it costs memory and cache.""",
     ),
-    Setting(
+    HostSetting(
         name="tx_ring_frames",
         title="Transmit buffers",
         where="nic",
@@ -165,7 +166,7 @@ SETTINGS = (
         doc="""Frames that the host may queue at the adapter. Where a ring is full the stack waits or drops
         locally, before the wire; Linux's byte queue limits and small-queue rule usually act first.""",
     ),
-    Setting(
+    HostSetting(
         name="flow_control",
         title="Flow control",
         where="nic",
@@ -183,12 +184,12 @@ SETTINGS = (
         port then stops its senders in place of dropping, so arrays retransmit nothing; the price is that a
         paused link also holds back traffic for ports that are not congested. The switch must take part.""",
     ),
-    Setting(
+    HostSetting(
         name="rss",
         title="Receive side scaling",
         where="nic",
         scope="port",
-        kind=Switch(),
+        kind=OnOff(),
         default="on",
         linux=Scaling(),
         windows=Offload("ReceiveSideScaling", AdvancedProperty(("*RSS",), switch=True)),
@@ -205,7 +206,7 @@ SETTINGS = (
         receive work of all sessions on one CPU, which a fast port fills. On gives each CPU a queue, as far as
         the adapter has them.""",
     ),
-    Setting(
+    HostSetting(
         name="rss_queues",
         title="RSS queues",
         where="nic",
@@ -226,7 +227,7 @@ SETTINGS = (
         doc="""How many receive queues, and so at most how many CPUs, share the receive work of the port. More
         queues than sessions or CPUs only cost interrupts.""",
     ),
-    Setting(
+    HostSetting(
         name="rss_profile",
         title="RSS load balancing profile",
         where="nic",
@@ -239,12 +240,12 @@ SETTINGS = (
         doc="""Which CPUs Windows gives to the receive queues: those closest to the adapter, or round robin
         over NUMA nodes. It matters on hosts with several sockets.""",
     ),
-    Setting(
+    HostSetting(
         name="toe",
         title="TCP offload engine",
         where="nic",
         scope="port",
-        kind=Switch(),
+        kind=OnOff(),
         default="off",
         absent="Linux has no TCP offload engine; it needs a Windows host and an adapter that has one",
         windows=Offload(
@@ -258,12 +259,12 @@ SETTINGS = (
         doc="""The adapter runs the whole TCP connection. It lowers the host's CPU use and, in one study, the
         array's retransmits. Windows up to Server 2012 R2 only, and only with such an adapter.""",
     ),
-    Setting(
+    HostSetting(
         name="isoe",
         title="iSCSI offload engine",
         where="nic",
         scope="port",
-        kind=Switch(),
+        kind=OnOff(),
         default="off",
         absent="an iSCSI offload engine is an adapter of its own that its vendor's tool sets up",
         names=Names(published="iSOE mode"),

@@ -5,8 +5,9 @@ The keys of `SessionOptions` (linerate.workload) are used as names where they sa
 
 from __future__ import annotations
 
-from linerate.host.setting import Choice, Names, Number, Setting, Switch
+from linerate.host.setting import HostSetting, Names
 from linerate.host.windows.knob import Initiator, InterfaceValue
+from linerate.setting import Choice, Number, OnOff
 
 _RECORD = "node.session.iscsi."
 _CONNECTION = "node.conn[0].iscsi."
@@ -14,12 +15,12 @@ _LENGTH_MOST = (1 << 24) - 1
 _AGREED = "it is asked for at login; what was agreed is listed with the sessions of each run"
 
 SETTINGS = (
-    Setting(
+    HostSetting(
         name="nagle",
         title="Nagle's algorithm",
         where="session",
         scope="session",
-        kind=Switch(),
+        kind=OnOff(),
         default="off",
         windows=InterfaceValue("TcpNoDelay"),
         names=Names(
@@ -32,7 +33,7 @@ SETTINGS = (
         turn it off; Windows leaves it on. Together with the other side's delayed ACK it can stall small
         commands for 40 ms and more; jumbo frames make more commands small. A sustained deep queue hides it.""",
     ),
-    Setting(
+    HostSetting(
         name="header_digest",
         title="Header digest",
         where="session",
@@ -43,7 +44,7 @@ SETTINGS = (
         unproven=_AGREED,
         doc="""CRC32C over each PDU header: finds what TCP's checksum misses, for a little CPU on both sides.""",
     ),
-    Setting(
+    HostSetting(
         name="data_digest",
         title="Data digest",
         where="session",
@@ -54,12 +55,12 @@ SETTINGS = (
         unproven=_AGREED,
         doc="""CRC32C over all data: CPU on both sides in proportion to throughput.""",
     ),
-    Setting(
+    HostSetting(
         name="immediate_data",
         title="Immediate data",
         where="session",
         scope="session",
-        kind=Switch(),
+        kind=OnOff(),
         default="on",
         windows=Initiator("ImmediateData"),
         names=Names(windows="ImmediateData", open_iscsi=f"{_RECORD}ImmediateData"),
@@ -67,12 +68,12 @@ SETTINGS = (
         doc="""The first write data travels inside the command. Off makes even a small write wait for the
         array's R2T: one more round trip.""",
     ),
-    Setting(
+    HostSetting(
         name="initial_r2t",
         title="Initial R2T",
         where="session",
         scope="session",
-        kind=Switch(),
+        kind=OnOff(),
         default="off",
         windows=Initiator("InitialR2T"),
         names=Names(windows="InitialR2T", open_iscsi=f"{_RECORD}InitialR2T"),
@@ -80,7 +81,7 @@ SETTINGS = (
         doc="""Write data beyond the command waits for the array's R2T. On costs writes a round trip; it lets
         the array decide when its buffers fill.""",
     ),
-    Setting(
+    HostSetting(
         name="first_burst_bytes",
         title="First burst",
         where="session",
@@ -93,7 +94,7 @@ SETTINGS = (
         doc="""The most write data that a command sends without being asked. Writes up to this size need no
         R2T.""",
     ),
-    Setting(
+    HostSetting(
         name="max_burst_bytes",
         title="Largest burst",
         where="session",
@@ -106,7 +107,7 @@ SETTINGS = (
         doc="""The most data of one R2T or one read sequence. Small bursts cost large writes a round trip
         each.""",
     ),
-    Setting(
+    HostSetting(
         name="max_recv_data_segment_bytes",
         title="Largest data segment",
         where="session",
@@ -119,7 +120,7 @@ SETTINGS = (
         doc="""The most data in one PDU that this side accepts: larger ones mean fewer headers for large
         reads.""",
     ),
-    Setting(
+    HostSetting(
         name="max_outstanding_r2t",
         title="R2Ts per command",
         where="session",
@@ -131,7 +132,7 @@ SETTINGS = (
         doc="""How many R2Ts the array may have open for one command; more hide the round trip of large
         writes.""",
     ),
-    Setting(
+    HostSetting(
         name="recv_buffer_bytes",
         title="Socket receive buffer",
         where="session",
@@ -143,7 +144,7 @@ SETTINGS = (
         doc="""A receive buffer of fixed size, which ends auto-tuning for the session. The kernel caps it at
         rmem_max.""",
     ),
-    Setting(
+    HostSetting(
         name="send_buffer_bytes",
         title="Socket send buffer",
         where="session",
@@ -155,7 +156,7 @@ SETTINGS = (
         doc="""A send buffer of fixed size, which ends auto-tuning for the session. The kernel caps it at
         wmem_max.""",
     ),
-    Setting(
+    HostSetting(
         name="sessions_per_volume",
         title="Sessions per volume",
         where="session",
@@ -170,7 +171,7 @@ SETTINGS = (
         path limits one, and spread receive work over queues; a shallow switch buffer suffers from each of
         them.""",
     ),
-    Setting(
+    HostSetting(
         name="connections",
         title="Connections per session",
         where="session",
@@ -183,7 +184,7 @@ SETTINGS = (
         sessions do, but share one command window, keep its order, and end together when one of them is lost.
         Few initiators offer it: the one of Linux does not.""",
     ),
-    Setting(
+    HostSetting(
         name="outstanding",
         title="Outstanding I/Os per volume",
         where="session",

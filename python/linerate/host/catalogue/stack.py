@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from linerate.host.linux.routes import CongestionControl, DelayedAck
 from linerate.host.linux.sysctl import SysctlChoice, SysctlNumber, SysctlSwitch
-from linerate.host.setting import Choice, Names, Number, Setting, Switch
+from linerate.host.setting import HostSetting, Names
 from linerate.host.windows.knob import TcpSetting
+from linerate.setting import Choice, Number, OnOff
 
 _PROVIDERS = (("cubic", "CUBIC"), ("dctcp", "DCTCP"), ("reno", "NewReno"), ("bbr", "BBR2"))
 
 SETTINGS = (
-    Setting(
+    HostSetting(
         name="receive_window_autotuning",
         title="Receive-window auto-tuning",
         where="stack",
         scope="host",
-        kind=Switch(),
+        kind=OnOff(),
         default="on",
         linux=SysctlSwitch("net.ipv4.tcp_moderate_rcvbuf"),
         windows=TcpSetting("AutoTuningLevelLocal", ((True, "Normal"), (False, "Disabled"))),
@@ -29,12 +30,12 @@ SETTINGS = (
         trip: nothing to see on a short fast path with many sessions, a large loss with delay or few sessions.
         Windows' level disabled also stops window scaling: see window_scaling.""",
     ),
-    Setting(
+    HostSetting(
         name="window_scaling",
         title="Window scaling",
         where="stack",
         scope="host",
-        kind=Switch(),
+        kind=OnOff(),
         default="on",
         linux=SysctlSwitch("net.ipv4.tcp_window_scaling"),
         names=Names(linux="net.ipv4.tcp_window_scaling", windows="part of AutoTuningLevelLocal"),
@@ -42,7 +43,7 @@ SETTINGS = (
         doc="""RFC 7323: windows above 64 KiB. Off holds every session of this host to 64 KiB in flight in
         both directions, as very old stacks did. It is agreed at connect time, so sessions must log in again.""",
     ),
-    Setting(
+    HostSetting(
         name="receive_buffer_default_bytes",
         title="Receive buffer at connect",
         where="stack",
@@ -58,7 +59,7 @@ SETTINGS = (
         doc="""The receive buffer that a new connection starts with; its first window is about half of it.
         With auto-tuning off it stays.""",
     ),
-    Setting(
+    HostSetting(
         name="receive_buffer_max_bytes",
         title="Largest receive buffer",
         where="stack",
@@ -71,7 +72,7 @@ SETTINGS = (
         doc="""How far auto-tuning may grow a receive buffer. It must hold the product of line rate and round
         trip, twice over, or a single session cannot fill a long line.""",
     ),
-    Setting(
+    HostSetting(
         name="send_buffer_max_bytes",
         title="Largest send buffer",
         where="stack",
@@ -83,12 +84,12 @@ SETTINGS = (
         unproven="it is a limit; how large a connection's buffer became is not read",
         doc="""How far the kernel may grow a send buffer: the most unacknowledged write data of one session.""",
     ),
-    Setting(
+    HostSetting(
         name="delayed_ack",
         title="Delayed ACK",
         where="route",
         scope="port",
-        kind=Switch(),
+        kind=OnOff(),
         default="on",
         linux=DelayedAck(),
         windows=TcpSetting("DelayedAckFrequency", ((True, "2"), (False, "1"))),
@@ -102,7 +103,7 @@ SETTINGS = (
         command or short last segment can stall for the whole delay. Off acknowledges at once; Linux says so
         per route, and each unicast route of the SAN's ports is marked.""",
     ),
-    Setting(
+    HostSetting(
         name="congestion_control",
         title="Congestion control",
         where="stack",
@@ -120,9 +121,9 @@ SETTINGS = (
         governed by the array's. Where a namespace may not choose a default, the routes of the SAN's ports
         carry the choice. It holds for connections made afterwards.""",
     ),
-    Setting(
+    HostSetting(
         name="ecn",
-        title="Explicit congestion notification",
+        title="Congestion notification (ECN)",
         where="stack",
         scope="host",
         kind=Choice(("off", "passive", "on")),
@@ -135,12 +136,12 @@ SETTINGS = (
         for it, passive agrees when asked, off does neither. It does nothing unless switches mark. It holds
         for connections made afterwards.""",
     ),
-    Setting(
+    HostSetting(
         name="selective_ack",
         title="Selective acknowledgement",
         where="stack",
         scope="host",
-        kind=Switch(),
+        kind=OnOff(),
         default="on",
         linux=SysctlSwitch("net.ipv4.tcp_sack"),
         names=Names(linux="net.ipv4.tcp_sack"),
@@ -148,7 +149,7 @@ SETTINGS = (
         doc="""RFC 2018: the receiver names what arrived beyond a loss, so that only the loss is sent again.
         Off shows what old stacks make of a burst of drops.""",
     ),
-    Setting(
+    HostSetting(
         name="rto_min_us",
         title="Shortest retransmission timeout",
         where="stack",

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linerate.host.setting import UnavailableError, Value
+from linerate.host.setting import UnavailableError
+from linerate.setting import Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linerate.host.linux.knob import Knob, Reading, State
-from linerate.host.setting import UnavailableError, Value
+from linerate.host.setting import UnavailableError
+from linerate.setting import Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel

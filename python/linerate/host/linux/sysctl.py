@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linerate.host.linux.knob import Knob, Reading, State
-from linerate.host.setting import Value
+from linerate.setting import Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from linerate.host.setting import MAX, UnavailableError, Value
+from linerate.host.setting import UnavailableError
+from linerate.setting import MAX, Value
 
 Lines = list[str]
 PROFILE = "DatacenterCustom"

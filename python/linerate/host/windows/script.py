@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from linerate.host.catalogue import named
 from linerate.host.device_setting import Refusal
-from linerate.host.setting import Setting, UnavailableError, Value
+from linerate.host.setting import HostSetting, UnavailableError
 from linerate.host.windows.knob import PROFILE, Initiator, InterfaceValue, Lines, TcpSetting, WindowsKnob
+from linerate.setting import Value
 
-Settings = Sequence[tuple[Setting, WindowsKnob]]
+Settings = Sequence[tuple[HostSetting, WindowsKnob]]
 
 _SAVED_FILE = "linerate-saved.xml"
 _ISCSI_PORT = 3260
@@ -98,7 +99,7 @@ def windows_refusals(values: Mapping[str, Value]) -> list[Refusal]:
     return refused
 
 
-def _available(values: Mapping[str, Value]) -> list[tuple[Setting, WindowsKnob]]:
+def _available(values: Mapping[str, Value]) -> list[tuple[HostSetting, WindowsKnob]]:
     refused = {refusal.setting for refusal in windows_refusals(values)}
     settings = [named(name) for name in values if name not in refused]
     return [(setting, setting.windows) for setting in settings if setting.windows is not None]

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from linerate.analysis.verdict import Effect, Judgement, Observation, judge
 from linerate.errors import UserError
-from linerate.host import catalogue
 from linerate.report import figures
 from linerate.report.study import words
 from linerate.report.study.model import Recommendation, WorkloadPart
+from linerate.settings import catalogue
 from linerate.study import Case, SettingValue
 
 _TOGETHER_MAX = 3
@@ -91,7 +91,7 @@ def recommend(
 
 
 def default_of(name: str) -> str:
-    """What a setting usually stands at, empty for one that the catalogue does not know."""
+    """The usual value of a setting; empty for one that the catalogue does not have."""
     setting = catalogue().get(name)
     return setting.default if setting else ""
 

@@ -50,7 +50,7 @@ def _flat(value: Any) -> Any:
 
 _SETTINGS_SCHEMA = {
     "type": "object",
-    "description": "setting = value; `linerate host show` lists the settings",
+    "description": "setting = value; `linerate settings` lists the settings",
 }
 SettingsField = Annotated[dict[str, SettingValue], BeforeValidator(_flat), WithJsonSchema(_SETTINGS_SCHEMA)]
 Levels = Annotated[tuple[SettingValue, ...], Field(min_length=2)]

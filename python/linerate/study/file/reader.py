@@ -15,10 +15,10 @@ from typing import Any
 from linerate.analysis.verdict import find_metric, shipped_claims
 from linerate.errors import UserError
 from linerate.san import Topology, load_topology, volume_urls
+from linerate.settings import FAULTS, faults_text
 from linerate.study.file.factors import combinations
 from linerate.study.file.hosts import real_host, unfit_hosts
 from linerate.study.file.model import CaseTable, ClaimTable, SanTable, StudyFile, WorkloadTable
-from linerate.study.laboratory.faults import FAULTS, faults_text
 from linerate.study.laboratory.settings import check_on, check_setting
 from linerate.study.model import Case, ClaimTest, Repeat, San, SettingValue, Study, Workload
 from linerate.study.plan import Plan, Step

@@ -21,13 +21,11 @@ from linerate.cluster import apportion
 from linerate.errors import HostError, InternalError, UserError
 from linerate.host import HostSettings, HostTarget, Journal, catalogue, unproven
 from linerate.run import Here, Load
+from linerate.settings import applied_by, is_of_topology
 from linerate.study.laboratory.base import Measured, SetUp
-from linerate.study.laboratory.faults import FAULTS
 from linerate.study.laboratory.measure import Run, measure, placed
-from linerate.study.laboratory.multipath import PREFIX
 from linerate.study.laboratory.places import owners, place, placed_volume, reached
 from linerate.study.laboratory.remote import RemoteSettings
-from linerate.study.laboratory.settings import applied_by
 from linerate.study.model import RealHost, San, Settings, Study, Workload
 from linerate.volumes import Cleared, Consent, Look, written
 from linerate.workload import RunSpec
@@ -263,14 +261,14 @@ def _kernel(applier: _HostApplier) -> str:
 
 
 def _not_here(name: str) -> str:
-    """Why a setting cannot be had on hosts that exist; empty: it can, for all that is known here."""
-    if name == FAULTS or name.startswith(PREFIX):
+    """Why hosts that exist cannot have a setting; empty if nothing here forbids it."""
+    if applied_by(name) in ("faults", "multipath"):
         return "only a virtual SAN has the paths and faults that it needs"
-    if name not in catalogue() and applied_by(name) == "network":
-        return "it is not a host's to change"
+    if name not in catalogue() and is_of_topology(name):
+        return "a host cannot change it"
     return ""
 
 
 def _is_of_host(name: str) -> bool:
-    """On a host that exists the catalogue's adapter settings are the adapter's own."""
+    """On a host that exists, adapter settings belong to the adapter."""
     return name in catalogue() and applied_by(name) != "load"

@@ -18,6 +18,7 @@ from linerate.lab.replication import Replication
 from linerate.lab.sockets import ArrayWaits
 from linerate.run import VirtualSan, watch
 from linerate.san import Host, Link, Nic, Storage, Switch, Topology
+from linerate.settings import REPLICATION, applied_by, is_of_topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.fault_timeline import FaultTimeline
 from linerate.study.laboratory.faults import faults_of
@@ -26,13 +27,11 @@ from linerate.study.laboratory.modelled import ModelledSan
 from linerate.study.laboratory.multipath import path_specs, paths_of
 from linerate.study.laboratory.precondition import precondition
 from linerate.study.laboratory.settings import (
-    REPLICATION,
-    applied_by,
     beyond_kernel_settings,
     changed_topology,
     has_lan,
-    network_values,
     replicates,
+    topology_values,
 )
 from linerate.study.model import San, Settings, SettingValue, Workload
 from linerate.volumes import Consent
@@ -61,8 +60,8 @@ class VirtualLaboratory:
         every = list(cases)
         needs = {name for case in every for name in beyond_kernel_settings(san.topology, case)}
         up = self._up = _Up(san, san.topology, needs, self._folder / JOURNAL)
-        # What the network is told, it does: the lab is that network.
-        others = {name for case in every for name in case if applied_by(name) != "network"}
+        # The lab is the network: what it was set to is in force.
+        others = {name for case in every for name in case if not is_of_topology(name)}
         return {**up.facts(), "unproven": unproven(sorted(others))}
 
     def apply(self, settings: Settings) -> SetUp:
@@ -128,9 +127,7 @@ class _Up:
         """Moves the lab from the last case to this one."""
         refused = self._unfit(settings)
         wanted = {name: value for name, value in settings.items() if name not in refused}
-        refused |= self._move(
-            {name: value for name, value in wanted.items() if applied_by(name) == "network"}
-        )
+        refused |= self._move({name: value for name, value in wanted.items() if is_of_topology(name)})
         mine = {name: value for name, value in wanted.items() if applied_by(name) == "host"}
         readback: dict[str, SettingValue | None] = {}
         for host in self._hosts:
@@ -140,7 +137,7 @@ class _Up:
         if replicates(wanted) and (why := Replication(self._lab).refusal()):
             refused[REPLICATION] = why
         self._settings = {name: value for name, value in wanted.items() if name not in refused}
-        return SetUp({**self._settings, **network_values(self._settings), **readback}, refused)
+        return SetUp({**self._settings, **topology_values(self._settings), **readback}, refused)
 
     def _unfit(self, settings: Settings) -> dict[str, str]:
         """What the fabric could be given, and would then carry something else than a wire does."""

@@ -1,0 +1,68 @@
+"""Settings of the load itself. Settings of its iSCSI sessions have their entries in the catalogue of hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linerate.setting import Choice, Number, OnOff
+from linerate.settings.san_setting import AS_LOADED, ModelField, SanSetting
+from linerate.workload.spec import OpenArrival
+
+LAN = "load.lan"
+
+
+def _constant_rate(iops: Any) -> OpenArrival:
+    return OpenArrival(process="deterministic", rate_iops=iops)
+
+
+SETTINGS = (
+    SanSetting(
+        name="load.session",
+        title="Session sharing",
+        applier="load",
+        kind=Choice(("own", "shared")),
+        default="own",
+        field=ModelField("volume", "session"),
+        doc="""own gives each volume its own iSCSI session. shared gives all volumes of a target and worker one
+        session, so they share one command window and one connection.""",
+    ),
+    SanSetting(
+        name="load.volumes",
+        title="Volumes in use",
+        applier="load",
+        kind=Number("volumes", 1, 65_536),
+        default=AS_LOADED,
+        field=ModelField("run", "volumes"),
+        doc="""How many of the workload's volumes are used: the first ones. Outstanding I/Os are per volume, so
+        fewer volumes also mean fewer I/Os in flight.""",
+    ),
+    SanSetting(
+        name="load.workers",
+        title="Workers",
+        applier="load",
+        kind=Number("workers", 1, 1024),
+        default=AS_LOADED,
+        field=ModelField("run", "workers"),
+        doc="""How many threads of the load generator send I/O. More workers use more CPUs of the host; one
+        session is always served by one worker.""",
+    ),
+    SanSetting(
+        name="load.rate",
+        title="I/O rate",
+        applier="load",
+        kind=Number("I/Os per second", 1, 100_000_000),
+        default=AS_LOADED,
+        field=ModelField("run", "arrival", _constant_rate),
+        doc="""The I/O rate over all volumes. I/Os are due at fixed times, also if the SAN is late, so a slow
+        SAN shows as long response times.""",
+    ),
+    SanSetting(
+        name=LAN,
+        title="LAN traffic",
+        applier="load",
+        kind=OnOff(),
+        default="on",
+        doc="""off: the LAN streams of the workload do not run. A pair of cases with and without them shows
+        what LAN traffic costs storage traffic on the same links.""",
+    ),
+)
