@@ -1,7 +1,7 @@
 # One verb each; every verb first sets up what it needs, and does nothing that is done already.
 # Needed beforehand: Python >= 3.11 with venv, cargo, make, and a C linker. Root is not needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-rust test-python lint bench fuzz fuzz-smoke sim mutants pins clean
+.PHONY: help demo dev test test-rust test-python lint bench fuzz fuzz-smoke sim mutants docs pins clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -71,6 +71,9 @@ sim: ## initiator, array and its disks under a virtual clock, RUNS seeds of each
 
 mutants: dev ## take each guard of the array away once: some seed of its models must fail (an hour; ARGS=WORD for some)
 	$(BIN)/python -m tests.mutants $(ARGS)
+
+docs: dev ## write the tables of settings in docs from the catalogue
+	$(BIN)/python -m tests.settings.tables
 
 PIN := uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
        --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build

@@ -43,7 +43,7 @@ SETTINGS = (
         ),
         doc="""The largest IP packet of the port. Jumbo frames (9000) carry six times the data per header:
         about 5 % more payload on a full line and far fewer packets for both CPUs. Switches and array ports
-        must carry them too, or large packets vanish. A small loss costs more, because each lost frame is
+        must carry them too, or large packets are lost. A small loss costs more, because each lost frame is
         larger.""",
     ),
     HostSetting(
@@ -63,8 +63,8 @@ SETTINGS = (
             windows="*TCPChecksumOffloadIPv4, *TCPChecksumOffloadIPv6",
             published="TCP/UDP Checksum Offload, TCP Checksum Offload",
         ),
-        doc="""Who computes TCP checksums: the adapter, or the host's CPU while it copies. Without it a host
-        pays with CPU time; large send offload goes with it, because a segment that the adapter cuts needs a
+        doc="""Whether the adapter or the host's CPU computes TCP checksums. Without offload it costs the
+        host CPU time; large send offload goes with it, because a segment that the adapter cuts needs a
         checksum from the adapter. One study saw unstable connections with it off, which is a fault of that
         adapter and not of the setting.""",
     ),
@@ -132,8 +132,8 @@ SETTINGS = (
             published="Interrupt Moderation",
         ),
         unproven=(
-            "how long interrupts are really held back is not told: a driver may round the time or "
-            "keep to its own, and NAPI's deferral does nothing on a device that does not poll"
+            "the real delay of interrupts cannot be read: a driver may round the time or use its own, "
+            "and NAPI's deferral has no effect on a device that does not poll"
         ),
         doc="""How long the adapter may hold back an interrupt to gather more frames. It costs up to this time
         per direction in the response time of small I/O at low depth, and saves CPU at high packet rates;
@@ -177,8 +177,8 @@ SETTINGS = (
         windows=AdvancedProperty(("*FlowControl",), words=(("on", 3), ("rx", 2), ("tx", 1), ("off", 0))),
         names=Names(linux="ethtool -A rx tx", windows="*FlowControl", published="Flow control"),
         unproven=(
-            "the other end must agree: where pause frames are negotiated the port only offers them, "
-            "and the outcome is not told"
+            "the other end must agree: a port that negotiates pause frames only offers them, and the "
+            "result cannot be read"
         ),
         doc="""Pause frames of IEEE 802.3x: rx obeys them, tx sends them, on does both. A congested switch
         port then stops its senders in place of dropping, so arrays retransmit nothing; the price is that a
@@ -199,8 +199,7 @@ SETTINGS = (
             published="Receive Side Scaling",
         ),
         unproven=(
-            "the number of queues is read; which of them the flows reach is up to the adapter's hash "
-            "and table"
+            "the number of queues can be read; the adapter's hash and table decide which queue a flow uses"
         ),
         doc="""Received frames are spread by flow over several queues and so over several CPUs. Off puts the
         receive work of all sessions on one CPU, which a fast port fills. On gives each CPU a queue, as far as
@@ -221,8 +220,7 @@ SETTINGS = (
             published="Number of RSS queues, Maximum Number of RSS Queues",
         ),
         unproven=(
-            "the number of queues is read; which of them the flows reach is up to the adapter's hash "
-            "and table"
+            "the number of queues can be read; the adapter's hash and table decide which queue a flow uses"
         ),
         doc="""How many receive queues, and so at most how many CPUs, share the receive work of the port. More
         queues than sessions or CPUs only cost interrupts.""",

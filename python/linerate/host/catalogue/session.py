@@ -12,7 +12,7 @@ from linerate.setting import Choice, Number, OnOff
 _RECORD = "node.session.iscsi."
 _CONNECTION = "node.conn[0].iscsi."
 _LENGTH_MOST = (1 << 24) - 1
-_AGREED = "it is asked for at login; what was agreed is listed with the sessions of each run"
+_AGREED = "it is negotiated at login; the sessions of each run have the negotiated values"
 
 SETTINGS = (
     HostSetting(
@@ -42,7 +42,8 @@ SETTINGS = (
         default="none",
         names=Names(windows="Connect-IscsiTarget -IsHeaderDigest", open_iscsi=f"{_CONNECTION}HeaderDigest"),
         unproven=_AGREED,
-        doc="""CRC32C over each PDU header: finds what TCP's checksum misses, for a little CPU on both sides.""",
+        doc="""CRC32C over each PDU header. It finds errors that TCP's checksum misses, and costs a little CPU
+        time on both sides.""",
     ),
     HostSetting(
         name="data_digest",
@@ -53,7 +54,7 @@ SETTINGS = (
         default="none",
         names=Names(windows="Connect-IscsiTarget -IsDataDigest", open_iscsi=f"{_CONNECTION}DataDigest"),
         unproven=_AGREED,
-        doc="""CRC32C over all data: CPU on both sides in proportion to throughput.""",
+        doc="""CRC32C over all data. It costs CPU time on both sides in proportion to throughput.""",
     ),
     HostSetting(
         name="immediate_data",
@@ -128,7 +129,7 @@ SETTINGS = (
         kind=Number("R2Ts", 1, 65_535),
         default="1",
         names=Names(open_iscsi=f"{_RECORD}MaxOutstandingR2T"),
-        unproven="the array may grant fewer, Linerate's own grants one; how many it grants is not told",
+        unproven="the array may grant fewer (Linerate's own grants one), and the number it grants cannot be read",
         doc="""How many R2Ts the array may have open for one command; more hide the round trip of large
         writes.""",
     ),

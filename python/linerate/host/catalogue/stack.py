@@ -39,7 +39,7 @@ SETTINGS = (
         default="on",
         linux=SysctlSwitch("net.ipv4.tcp_window_scaling"),
         names=Names(linux="net.ipv4.tcp_window_scaling", windows="part of AutoTuningLevelLocal"),
-        unproven="it is this host's offer; what both ends agreed on is not read",
+        unproven="only this host's offer is read, not what both ends agreed on",
         doc="""RFC 7323: windows above 64 KiB. Off holds every session of this host to 64 KiB in flight in
         both directions, as very old stacks did. It is agreed at connect time, so sessions must log in again.""",
     ),
@@ -53,8 +53,8 @@ SETTINGS = (
         linux=SysctlNumber("net.ipv4.tcp_rmem", 1),
         names=Names(linux="net.ipv4.tcp_rmem (second value)"),
         unproven=(
-            "a session with a buffer size of its own does not take it; what each got is listed with the "
-            "sessions of each run"
+            "a session with its own buffer size does not use it; the sessions of each run have their "
+            "real sizes"
         ),
         doc="""The receive buffer that a new connection starts with; its first window is about half of it.
         With auto-tuning off it stays.""",
@@ -68,9 +68,9 @@ SETTINGS = (
         default="6291456",
         linux=SysctlNumber("net.ipv4.tcp_rmem", 2),
         names=Names(linux="net.ipv4.tcp_rmem (third value)"),
-        unproven="it is a limit; how large a connection's buffer became is not read",
-        doc="""How far auto-tuning may grow a receive buffer. It must hold the product of line rate and round
-        trip, twice over, or a single session cannot fill a long line.""",
+        unproven="only the limit is read, not the size of a connection's buffer",
+        doc="""The largest receive buffer of auto-tuning. It must be twice the product of line rate and round
+        trip, or a single session cannot fill a long line.""",
     ),
     HostSetting(
         name="send_buffer_max_bytes",
@@ -81,8 +81,8 @@ SETTINGS = (
         default="4194304",
         linux=SysctlNumber("net.ipv4.tcp_wmem", 2),
         names=Names(linux="net.ipv4.tcp_wmem (third value)"),
-        unproven="it is a limit; how large a connection's buffer became is not read",
-        doc="""How far the kernel may grow a send buffer: the most unacknowledged write data of one session.""",
+        unproven="only the limit is read, not the size of a connection's buffer",
+        doc="""The largest send buffer of the kernel: the most unacknowledged write data of one session.""",
     ),
     HostSetting(
         name="delayed_ack",
@@ -131,7 +131,7 @@ SETTINGS = (
         linux=SysctlChoice("net.ipv4.tcp_ecn", (("off", "0"), ("on", "1"), ("passive", "2"))),
         windows=TcpSetting("EcnCapability", (("on", "Enabled"), ("off", "Disabled"))),
         names=Names(linux="net.ipv4.tcp_ecn", windows="EcnCapability", published="ECN Capability"),
-        unproven="it is this host's offer; that the other end agrees and a switch marks is not read",
+        unproven="only this host's offer is read, not whether the other end agrees and switches mark",
         doc="""RFC 3168: a switch marks packets in place of dropping them, and the sender slows down. on asks
         for it, passive agrees when asked, off does neither. It does nothing unless switches mark. It holds
         for connections made afterwards.""",
@@ -145,9 +145,9 @@ SETTINGS = (
         default="on",
         linux=SysctlSwitch("net.ipv4.tcp_sack"),
         names=Names(linux="net.ipv4.tcp_sack"),
-        unproven="it is this host's offer; what both ends agreed on is not read",
-        doc="""RFC 2018: the receiver names what arrived beyond a loss, so that only the loss is sent again.
-        Off shows what old stacks make of a burst of drops.""",
+        unproven="only this host's offer is read, not what both ends agreed on",
+        doc="""RFC 2018: the receiver reports which data arrived after a loss, so only lost data are sent again.
+        Off shows how old stacks react to a burst of drops.""",
     ),
     HostSetting(
         name="rto_min_us",
@@ -159,8 +159,9 @@ SETTINGS = (
         linux=SysctlNumber("net.ipv4.tcp_rto_min_us"),
         windows=TcpSetting("MinRtoMs", scale=0.001, shown="MinRto"),
         names=Names(linux="net.ipv4.tcp_rto_min_us", windows="MinRto"),
-        unproven="a value on a route goes before it, and no connection's own is read",
-        doc="""How long a sender waits at least before it takes silence for loss. A lost last segment stalls a
-        command for this long; values below the receiver's delayed ACK send again what had arrived.""",
+        unproven="a value on a route replaces it, and the value of a connection cannot be read",
+        doc="""The shortest time that a sender waits for an acknowledgement before it sends again. A lost last
+        segment delays a command by this time. Values below the receiver's delayed ACK cause needless
+        retransmits.""",
     ),
 )
