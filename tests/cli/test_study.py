@@ -104,6 +104,43 @@ def test_a_plan_is_shown_with_its_duration_and_starts_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["depth.toml"]
 
 
+RAID_10 = """
+[[switch]]
+name = "sw1"
+
+[[host]]
+name = "h1"
+port = [{ name = "p0", switch = "sw1" }]
+
+[[array]]
+name = "a1"
+port = [{ name = "p0", switch = "sw1" }]
+storage = { disks = 4, disk_size = "1g", sets = 1, raid_level = "raid10" }
+volume = [{ name = "v1", size = "64m" }]
+"""
+
+
+def test_a_case_whose_disks_form_no_raid_set_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "r10.toml").write_text(RAID_10)
+    (tmp_path / "load.vdb").write_text(
+        "sd=sd1,lun=/dev/x\nwd=wd1,sd=sd1,xfersize=4k,rdpct=100\nrd=rd1,wd=wd1,iorate=max,elapsed=2,interval=1\n"
+    )
+    san = STUDY[STUDY.index("[[san]]") : STUDY.index("[[workload]]")]
+    text = STUDY.replace(san, '[[san]]\ntopology = "r10.toml"\n\n').replace('run = "1m-seq-read"\n', "")
+    text = text.replace("dlink.toml", "load.vdb").replace("outstanding = 8", "array.disks = 2")
+    (tmp_path / "disks.toml").write_text(text)
+    line = 1 + text.split("\n").index("[[case]]")
+    for words in (("--dry-run",), ("--output", "out")):
+        done = linerate("run", "disks.toml", *words, cwd=tmp_path)
+        assert done.returncode == 2
+        assert (
+            f"disks.toml:{line}: case[0]: under read: the disks of a1: RAID 10 needs at least 4"
+            in done.stderr
+        )
+        assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 # Longest by the plan, in minutes; of nic-tuning a third is not applicable on a virtual SAN.
 QUICK_MIN = {
     "nic-tuning": 25,

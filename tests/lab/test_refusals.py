@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
-from linerate.errors import HostError, UserError
+from linerate.errors import HostError, LinerateError, UserError
 from linerate.lab import Lab, Running, protocol
 from linerate.lab import lab as lab_module
 
@@ -50,6 +53,60 @@ def test_a_bad_topology_is_explained_and_leaves_nothing(
     assert "Traceback" not in refused.stderr
     assert unique("bad") not in protocol.names()
     assert outer_interfaces() == before
+
+
+RAID_10 = """
+storage = { disks = 4, disk_size = "1g", sets = 1, raid_level = "raid10" }
+volume = [{ name = "v1", size = "64m" }]
+"""
+DISKS = re.sub(r"\nvolume = .*\n", RAID_10, TOPOLOGY)
+
+
+def test_too_few_disks_are_refused_with_file_and_line(tmp_path: Path) -> None:
+    refused = _up(tmp_path, DISKS.replace("disks = 4", "disks = 2"))
+    line = 1 + DISKS.split("\n").index(RAID_10.split("\n")[1])
+    assert refused.returncode == 2
+    assert f"bad.toml:{line}: array[0].storage: RAID 10 needs at least 4 disks" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert unique("bad") not in protocol.names()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"disks": 2}, UserError, "array with disks a1: RAID 10 needs at least 4 disks"),
+        ({"disks": 0}, UserError, "array with disks a1: disks: Input should be greater than 0"),
+        ({"model": "no_such"}, UserError, "array a1: Input should be 'sata"),
+        ({"disk_bytes": 1 << 60}, HostError, 'the embedded array did not start: .*disk "d0"'),
+    ],
+)
+def test_after_a_refused_change_of_its_disks_an_array_serves_as_before(
+    disks_lab: Lab, change: dict[str, Any], error: type[LinerateError], says: str
+) -> None:
+    before = disks_lab.now()
+    with pytest.raises(error, match=says):
+        disks_lab.change_storage("a1", **change)
+    assert list(disks_lab.array_reports()) == ["a1"]
+    assert disks_lab.now() == before
+    (volume,) = disks_lab.volume_urls("h1")
+    portal = "/".join(volume.url.split("/")[:3])
+    command = [sys.executable, "-m", "linerate.cli", "discover", portal]
+    assert disks_lab.execute("h1", command).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def disks_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab whose array has disks."""
+    file = tmp_path_factory.mktemp("disks") / "disks.toml"
+    file.write_text(DISKS)
+    name = unique("disks")
+    up = run("up", str(file), "--name", name, rights="user")
+    assert up.returncode == 0, up.stderr
+    try:
+        with Lab.look(name) as found:
+            yield found
+    finally:
+        run("down", name, rights="user")
 
 
 def test_a_name_in_use_is_refused_and_its_lab_stays(lab: Lab, topology_file: Path) -> None:

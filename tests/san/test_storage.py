@@ -68,7 +68,7 @@ def test_what_eight_disks_hold(level: Any, data: int) -> None:
         ({"disks": 2, "raid_level": "raid10"}, "RAID 10 needs at least 4 disks"),
         ({"disks": 7, "raid_level": "raid10"}, "and an even number; these are 7"),
         ({"disks": 40, "raid_level": "raid6"}, "RAID 6 has at most 32 disks; these are 40"),
-        ({"disks": 4, "raid_level": "raid0", "spares": 1}, "RAID 0 keeps nothing"),
+        ({"disks": 4, "raid_level": "raid0", "spares": 1}, "RAID 0 has no redundancy"),
         ({"disks": 7, "raid_level": "raid50"}, "into 2 groups"),
         ({"disks": 9, "raid_level": "raid60", "groups": 3}, "into 3 groups of at least 4"),
         ({"disks": 4, "chunk_bytes": 12288}, "power of two"),

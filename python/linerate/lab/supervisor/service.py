@@ -203,6 +203,7 @@ def _changed(kind: str, name: str, known: Mapping[str, _Model], changes: dict[st
         return type(known[name]).model_validate(known[name].model_dump() | changes)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
+        key = "".join(f"{part}: " for part in first["loc"])
+        message = first["msg"].removeprefix("Value error, ")
         fields = ", ".join(field for field in type(known[name]).model_fields if field != "name")
-        raise UserError(f"{kind} {name}: {key}: {first['msg']}", f"its values are {fields}") from error
+        raise UserError(f"{kind} {name}: {key}{message}", f"its values are {fields}") from error
