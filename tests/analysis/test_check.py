@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from linerate.analysis import check_run
 from linerate.analysis.rules import RUN_RULES, STEP_RULES
-from linerate.results import Event, Finding, RunDirectory, RunWriter, WorkloadSource, files
+from linerate.results import Finding, RunDirectory, RunWriter, TimedEvent, WorkloadSource, files
 from linerate.results.manifest import FactValue
 
 from tests.samples.path_run import PathLoad, Way, make_path_run
@@ -231,7 +231,7 @@ def test_rule_names_are_unique() -> None:
 def test_a_run_with_faults_need_not_be_steady(tmp_path: Path) -> None:
     uneven = PathLoad([Way("h1.p0-a1.p0", [20 + 20 * n for n in range(20)])], intervals=20)
     assert found(make_path_run(tmp_path / "bad", [uneven]))["not-steady"].severity == "suspect"
-    broken = replace(uneven, events=[Event(1.6, "fault", "cable h1.p0")])
+    broken = replace(uneven, events=[TimedEvent(1.6, "fault", "cable h1.p0")])
     doubt = found(make_path_run(tmp_path / "broken", [broken]))["not-steady"]
     assert doubt.severity == "note"
     assert "cable h1.p0" in doubt.reason

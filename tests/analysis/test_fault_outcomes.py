@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 from linerate.analysis.paths import fault_outcomes
-from linerate.results import Event
+from linerate.results import TimedEvent
 
 from tests.samples.path_run import PathLoad, Way, make_path_run
 
 WAYS = [Way("h1.p0-a1.p0", [50]), Way("h1.p1-a1.p1", [50])]
 
 
-def of_path(at_s: float, kind: str, path: str = "h1.p0-a1.p0") -> Event:
-    return Event(at_s, kind, "", volume="v1", path=path)
+def of_path(at_s: float, kind: str, path: str = "h1.p0-a1.p0") -> TimedEvent:
+    return TimedEvent(at_s, kind, "", volume="v1", path=path)
 
 
 @pytest.mark.parametrize("open_loop", [False, True])
@@ -25,10 +25,10 @@ def test_a_pulled_cable_from_fault_to_failback(tmp_path: Path, *, open_loop: boo
         [Way("h1.p0-a1.p0", ios)],
         intervals=len(ios),
         events=[
-            Event(1.6, "fault", "cable h1.p0"),
+            TimedEvent(1.6, "fault", "cable h1.p0"),
             of_path(1.7, "path_failed"),
             of_path(2.45, "failover", "h1.p1-a1.p1"),
-            Event(3.9, "healed", "cable h1.p0"),
+            TimedEvent(3.9, "healed", "cable h1.p0"),
             of_path(4.1, "path_restored"),
         ],
         errors={4: 1},
@@ -51,7 +51,7 @@ def test_a_return_that_costs_nothing_costs_nothing(tmp_path: Path) -> None:
     load = PathLoad(
         [Way("h1.p0-a1.p0", [100, 100, 60, 60, 60, 60, 100])],
         events=[
-            Event(0.9, "fault", "port a1.p0"),
+            TimedEvent(0.9, "fault", "port a1.p0"),
             of_path(0.95, "path_failed"),
             of_path(0.99, "failover"),
             of_path(3.0, "path_restored"),
@@ -63,7 +63,7 @@ def test_a_return_that_costs_nothing_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_fault_that_no_path_felt_says_nothing_of_failover(tmp_path: Path) -> None:
-    load = PathLoad(WAYS, events=[Event(1.0, "fault", "mtu h1.p0 1500")])
+    load = PathLoad(WAYS, events=[TimedEvent(1.0, "fault", "mtu h1.p0 1500")])
     (found,) = fault_outcomes(make_path_run(tmp_path / "run", [load]), "rd1")
     assert (found.failed, found.detected_s, found.failover_s) == ((), None, None)
     assert (found.slow_ios, found.errors, found.failback_ios, found.iops_failed) == (0, 0, None, None)
@@ -74,10 +74,10 @@ def test_faults_are_told_apart(tmp_path: Path) -> None:
     load = PathLoad(
         WAYS,
         events=[
-            Event(1.0, "fault", "cable h1.p0"),
+            TimedEvent(1.0, "fault", "cable h1.p0"),
             of_path(1.1, "path_failed"),
             of_path(1.3, "failover", "h1.p1-a1.p1"),
-            Event(3.0, "fault", "switch sw1"),
+            TimedEvent(3.0, "fault", "switch sw1"),
             of_path(3.2, "path_failed", "h1.p1-a1.p1"),
             of_path(3.2, "no_path", ""),
         ],

@@ -7,14 +7,22 @@ from pathlib import Path
 
 import pytest
 from linerate.analysis.faults import fault_figures
-from linerate.results import Event, Interval, Latency, Row, RunDirectory, RunWriter, WorkloadSource
+from linerate.results import (
+    CounterRow,
+    IntervalSample,
+    LatencySample,
+    RunDirectory,
+    RunWriter,
+    TimedEvent,
+    WorkloadSource,
+)
 
 from tests.samples.hdr import PlainHistogram
 
 INTERVAL_S = 0.5
 
 
-def run_of(folder: Path, ios: Sequence[int], events: Sequence[Event], errors: int = 0) -> RunDirectory:
+def run_of(folder: Path, ios: Sequence[int], events: Sequence[TimedEvent], errors: int = 0) -> RunDirectory:
     """A run with so many I/Os in each interval; those of the last one took 2 s, the others 1 ms."""
     with RunWriter.create(folder / "run", name="r", workload=WorkloadSource(name="r")) as writer:
         writer.begin_step("r", spec={}, facts={})
@@ -22,18 +30,18 @@ def run_of(folder: Path, ios: Sequence[int], events: Sequence[Event], errors: in
             took_ns = 2_000_000_000 if index == len(ios) - 1 else 1_000_000
             times = PlainHistogram()
             times.record(took_ns, count)
-            row = Row(
+            row = CounterRow(
                 "s", "v1", "read", count, 4096 * count, errors if index == 1 else 0, response_max_ns=took_ns
             )
             begins_s = index * INTERVAL_S
             writer.interval(
-                Interval(
+                IntervalSample(
                     index=index,
                     start_s=begins_s,
                     end_s=begins_s + INTERVAL_S,
                     warmup=False,
                     rows=(row,) if count else (),
-                    latencies=(Latency("read", "response", times, stream="s"),) if count else (),
+                    latencies=(LatencySample("read", "response", times, stream="s"),) if count else (),
                     events=tuple(one for one in events if begins_s <= one.at_s < begins_s + INTERVAL_S),
                 )
             )
@@ -41,17 +49,17 @@ def run_of(folder: Path, ios: Sequence[int], events: Sequence[Event], errors: in
         return writer.close("complete")
 
 
-def path_event(at_s: float, kind: str, path: str) -> Event:
-    return Event(at_s, kind, "", volume="v1", path=path)
+def path_event(at_s: float, kind: str, path: str) -> TimedEvent:
+    return TimedEvent(at_s, kind, "", volume="v1", path=path)
 
 
 def test_what_a_pulled_cable_costs(tmp_path: Path) -> None:
     events = [
-        Event(0.6, "fault", "cable h1.p0"),
+        TimedEvent(0.6, "fault", "cable h1.p0"),
         path_event(0.7, "path_failed", "p0"),
         path_event(1.85, "failover", "p1"),
         path_event(1.9, "failover", "p1"),
-        Event(2.1, "healed", "cable h1.p0"),
+        TimedEvent(2.1, "healed", "cable h1.p0"),
         path_event(2.2, "path_restored", "p0"),
     ]
     run = run_of(tmp_path, [100, 50, 0, 0, 30, 2], events, errors=3)
@@ -69,11 +77,11 @@ def test_what_a_pulled_cable_costs(tmp_path: Path) -> None:
 
 def test_the_slowest_of_several_faults_and_a_path_that_stays_down(tmp_path: Path) -> None:
     events = [
-        Event(0.1, "fault", "cable h1.p0"),
+        TimedEvent(0.1, "fault", "cable h1.p0"),
         path_event(0.2, "failover", "p1"),
         path_event(0.2, "path_failed", "p0"),
         path_event(0.3, "path_restored", "p0"),
-        Event(0.6, "fault", "switch sw1"),
+        TimedEvent(0.6, "fault", "switch sw1"),
         path_event(0.7, "path_failed", "p0"),
         path_event(1.4, "failover", "p1"),
     ]
@@ -83,7 +91,7 @@ def test_the_slowest_of_several_faults_and_a_path_that_stays_down(tmp_path: Path
 
 
 def test_no_failover_is_not_a_fast_one(tmp_path: Path) -> None:
-    figures = fault_figures(run_of(tmp_path, [10, 10], [Event(0.1, "fault", "mtu h1.p0 1500")]), "r")
+    figures = fault_figures(run_of(tmp_path, [10, 10], [TimedEvent(0.1, "fault", "mtu h1.p0 1500")]), "r")
     assert "failover_s" not in figures
 
 

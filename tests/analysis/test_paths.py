@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from linerate.analysis.paths import Layout, explain, layout_of, merged_layout, over_time
+from linerate.analysis.paths import PathLayout, explain, layout_of, merged_layout, over_time
 from linerate.analysis.paths.layout import ports_of
 
 from tests.samples.path_run import MIB, PathLoad, Way, make_path_run
@@ -28,7 +28,7 @@ PARTIAL = PathLoad(
 )
 
 
-def layout(tmp_path: Path, load: PathLoad, name: str = "run") -> Layout:
+def layout(tmp_path: Path, load: PathLoad, name: str = "run") -> PathLayout:
     found = layout_of(make_path_run(tmp_path / name, [load]), "rd1")
     assert found is not None
     return found

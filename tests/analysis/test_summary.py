@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 from linerate.analysis import StepSummary, summarise, summarise_interval
 from linerate.analysis.summary import MIB, outstanding_asked, quantiles_of, rate_asked
-from linerate.results import Event, Interval, Latency, Row, RunWriter, Usage, WorkloadSource
+from linerate.results import (
+    CounterRow,
+    IntervalSample,
+    LatencySample,
+    RunWriter,
+    TimedEvent,
+    Usage,
+    WorkloadSource,
+)
 from linerate.results.histogram import decode
 
 from tests.samples.hdr import PlainHistogram
@@ -23,10 +31,10 @@ def histogram_of(*values_ns: int, count: int = 1) -> PlainHistogram:
     return histogram
 
 
-READ = Row(
+READ = CounterRow(
     "wd1", "sd1", "read", 300, 300 * 8192, 0, 600_000_000, 3e6**2 * 300, 4_000_000, 900_000_000, 5_000_000
 )
-WRITE = Row(
+WRITE = CounterRow(
     "wd1", "sd1", "write", 100, 100 * 8192, 2, 400_000_000, 5e6**2 * 100, 9_000_000, 400_000_000, 9_000_000
 )
 USAGE = Usage(
@@ -43,7 +51,7 @@ USAGE = Usage(
     busy_us=1_000_000,
     rwnd_limited_us=250_000,
 )
-INTERVAL = Interval(
+INTERVAL = IntervalSample(
     index=0,
     start_s=0.0,
     end_s=2.0,
@@ -51,9 +59,9 @@ INTERVAL = Interval(
     rows=(READ, WRITE),
     usage=USAGE,
     latencies=(
-        Latency("read", "service", histogram_of(2_000_000, count=300), stream="wd1"),
-        Latency("write", "service", histogram_of(4_000_000, count=100), stream="wd1"),
-        Latency("write", "response", histogram_of(9_000_000, count=100), stream="wd1"),
+        LatencySample("read", "service", histogram_of(2_000_000, count=300), stream="wd1"),
+        LatencySample("write", "service", histogram_of(4_000_000, count=100), stream="wd1"),
+        LatencySample("write", "response", histogram_of(9_000_000, count=100), stream="wd1"),
     ),
 )
 
@@ -108,7 +116,7 @@ def test_a_stored_step_says_the_same_as_its_interval(tmp_path: Path) -> None:
 
 
 def test_an_interval_without_io_is_all_zeros() -> None:
-    step = summarise_interval(Interval(0, 0.0, 1.0, False, (), events=(Event(0.5, "x", "y"),)))
+    step = summarise_interval(IntervalSample(0, 0.0, 1.0, False, (), events=(TimedEvent(0.5, "x", "y"),)))
     assert (step.total.iops, step.total.mean_ms, step.total.max_ms) == (0, 0, 0)
     assert (step.read, step.write, step.total.quantiles) == (None, None, ())
     assert step.usage.cpu_busy_percent is None

@@ -10,10 +10,10 @@ from linerate.cli.view.events import (
     Figures,
     Happened,
     IntervalMeasured,
-    Latency,
-    Notice,
+    LatencyRecord,
     PathFigures,
     RunEnded,
+    RunNotice,
     RunStarted,
     StepEnded,
     StepStarted,
@@ -24,8 +24,8 @@ from linerate.cli.view.plain import PlainView
 from rich.console import Console
 
 
-def _latency(iops: float) -> Latency:
-    return Latency(
+def _latency(iops: float) -> LatencyRecord:
+    return LatencyRecord(
         iops=iops,
         mib_s=iops / 128,
         mean_ms=0.43,
@@ -57,7 +57,7 @@ def _interval(index: int, *, warmup: bool) -> IntervalMeasured:
 
 EVENTS: tuple[AnyEvent, ...] = (
     RunStarted(name="demo", directory="runs/x", steps=1),
-    Notice(message="a.vdb:3: a blank after a comma"),
+    RunNotice(message="a.vdb:3: a blank after a comma"),
     StepStarted(
         step="rd1",
         number=1,

@@ -13,7 +13,7 @@ from linerate.cluster import load as protocol
 from linerate.cluster.load import ClusterLoad
 from linerate.cluster.wire import packed
 from linerate.errors import HostError, LinerateError, UserError
-from linerate.results import Interval, Row
+from linerate.results import CounterRow, IntervalSample
 from linerate.workload import RunSpec
 
 SPEC = RunSpec.model_validate(
@@ -26,9 +26,11 @@ SPEC = RunSpec.model_validate(
 )
 
 
-def _interval(host: str, index: int) -> Interval:
-    rows = (Row("s", f"{host}/v", "read", 10, 40960),)
-    return Interval(index=index, start_s=0.05 * index, end_s=0.05 * (index + 1), warmup=False, rows=rows)
+def _interval(host: str, index: int) -> IntervalSample:
+    rows = (CounterRow("s", f"{host}/v", "read", 10, 40960),)
+    return IntervalSample(
+        index=index, start_s=0.05 * index, end_s=0.05 * (index + 1), warmup=False, rows=rows
+    )
 
 
 @dataclass
@@ -103,7 +105,7 @@ def _start(bus: _Bus, *hosts: _Host) -> ClusterLoad:
     return ClusterLoad.start(remotes, bus, divide(SPEC, tuple(remotes)), run_id="r1", spool="x")
 
 
-def _pull(load: ClusterLoad) -> Interval:
+def _pull(load: ClusterLoad) -> IntervalSample:
     for _ in range(100):
         if (interval := load.next_interval(0.2)) is not None:
             return interval

@@ -10,7 +10,7 @@ from linerate.cluster import apportion, best_offset, divide
 from linerate.cluster.merge import Merger, merge
 from linerate.cluster.wire import packed, unpacked
 from linerate.errors import UserError
-from linerate.results import Event, Interval, Latency, Row, Usage
+from linerate.results import CounterRow, IntervalSample, LatencySample, TimedEvent, Usage
 from linerate.workload import RunSpec
 from linerate.workload.spec import ClosedArrival
 
@@ -107,19 +107,19 @@ def test_owners_verify_volumes_of_their_own_only() -> None:
     assert len(apportion(checked, {"v1": "h1", "v2": "h1"})[0]) == 1
 
 
-def _interval(index: int, host: str, values_ns: list[int], **usage: float) -> Interval:
+def _interval(index: int, host: str, values_ns: list[int], **usage: float) -> IntervalSample:
     histogram = Histogram()
     for value in values_ns:
         histogram.record(value)
-    return Interval(
+    return IntervalSample(
         index=index,
         start_s=float(index),
         end_s=index + 1.0,
         warmup=index == 0,
-        rows=(Row("s", f"{host}/v", "read", len(values_ns), 512),),
+        rows=(CounterRow("s", f"{host}/v", "read", len(values_ns), 512),),
         usage=Usage(**usage),  # type: ignore[arg-type]
-        latencies=(Latency("read", "service", histogram, stream="s"),),
-        events=(Event(at_s=0.5, kind="k", message=host),),
+        latencies=(LatencySample("read", "service", histogram, stream="s"),),
+        events=(TimedEvent(at_s=0.5, kind="k", message=host),),
     )
 
 
@@ -166,7 +166,7 @@ def test_a_host_that_leaves_does_not_hold_the_others_up() -> None:
     merger.add("h1", _interval(0, "h1", [1]))
     merger.add("h2", _interval(0, "h2", [1]))
     merger.add("h1", _interval(1, "h1", [1]))
-    merger.event(Event(at_s=2.0, kind="host_lost", message="h2"))
+    merger.event(TimedEvent(at_s=2.0, kind="host_lost", message="h2"))
     merger.leave("h2")
     merger.pop()
     alone = merger.pop()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from linerate.errors import UserError
 from linerate.host import HostSetting, catalogue, named, parse_settings
 from linerate.setting import MAX, Choice, Number, OnOff, Value
-from linerate.workload import SessionOptions
+from linerate.workload import SessionSpec
 
 EVERY = list(catalogue().values())
 
@@ -78,7 +78,7 @@ def test_what_the_published_studies_changed_is_there() -> None:
 def test_sessions_use_the_names_of_session_options() -> None:
     own = {"nagle", "sessions_per_volume", "outstanding"}
     names = {setting.name for setting in EVERY if setting.where == "session"} - own
-    assert names <= SessionOptions.model_fields.keys()
+    assert names <= SessionSpec.model_fields.keys()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import HostError, UserError
-from linerate.host import HostTarget, Journal, apply, read, read_journal, restore
+from linerate.host import HostJournal, HostTarget, apply, read, read_journal, restore
 from linerate.host.linux.adapter import LinkNumber
 from linerate.host.linux.kernel import Kernel
 from linerate.setting import Value
@@ -20,7 +20,7 @@ from tests.host.test_namespace import EVERYWHERE
 _KILLED = """
 import json, os, signal, sys
 from pathlib import Path
-from linerate.host import HostTarget, Journal, apply, inside, read, read_journal, restore
+from linerate.host import HostTarget, HostJournal, apply, inside, read, read_journal, restore
 from linerate.host.linux.kernel import Kernel
 from linerate.host.linux.routes import _unicast
 
@@ -52,12 +52,12 @@ for writes in json.loads(sys.argv[4]):
     path = folder / f"journal-{writes}"
     if (child := os.fork()) == 0:
         dies_after(writes)
-        with Journal(path) as journal:
+        with HostJournal(path) as journal:
             apply(target, values, journal)
         os._exit(0)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     changed = stands() != before
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         back = restore(journal)
     found.append({"writes": writes, "status": status, "changed": changed, "back": stands() == before,
                   "failed": [str(one) for one in back.failed], "left": len(read_journal(path))})
@@ -91,13 +91,13 @@ _FULL_DISK = """
 import json, sys
 from pathlib import Path
 from linerate.errors import HostError
-from linerate.host import HostTarget, Journal, apply, read
+from linerate.host import HostTarget, HostJournal, apply, read
 
 target = HostTarget("h1", ("p0", "p1"), sys.argv[1])
 values = json.loads(sys.argv[2])
 stands = lambda: [one.value for one in read(target, values)]
 before = stands()
-with Journal(Path(sys.argv[3])) as journal:
+with HostJournal(Path(sys.argv[3])) as journal:
     try:
         apply(target, values, journal)
         words = "no error"
@@ -144,7 +144,7 @@ def test_a_write_that_the_kernel_refuses_takes_the_others_back(
         write(self, kernel, device, value)
 
     monkeypatch.setattr(LinkNumber, "write", refused_on_p1)
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         applied = apply(namespace.target, {"mtu": 4000, "ecn": "on"}, journal)
         assert [str(one) for one in applied.refused] == ["mtu of p1: the driver of p1 refused"]
         assert journal.pending == ()
@@ -155,7 +155,7 @@ def test_what_is_read_back_otherwise_is_refused(
     namespace: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LinkNumber, "write", lambda *_: None)
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         applied = apply(namespace.target, {"mtu": 4000}, journal)
     assert str(applied.refused[0]) == "mtu of p0: 4000 was written and 1500 read back"
 
@@ -169,12 +169,12 @@ def test_restore_follows_the_namespace_and_not_its_path(
     place = tmp_path / "h1"
     place.symlink_to(f"/proc/{first.pid}/ns/net")
     target = HostTarget("h1", ("p0", "p1"), str(place))
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         apply(target, {"mtu": 4000}, journal)
     second.run("ip", "link", "set", "p0", "mtu", "5000")
     place.unlink()
     place.symlink_to(f"/proc/{second.pid}/ns/net")
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         back = restore(journal)
         assert (len(back.restored), back.gone, back.failed) == (2, (), ())
     assert read_journal(tmp_path / "journal") == []
@@ -183,7 +183,7 @@ def test_restore_follows_the_namespace_and_not_its_path(
 
 
 def test_a_port_that_is_gone_took_its_settings_along(namespace: Namespace, tmp_path: Path) -> None:
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         apply(namespace.target, {"mtu": 4000}, journal)
         namespace.run("ip", "link", "del", "p1")
         back = restore(journal)
@@ -193,7 +193,7 @@ def test_a_port_that_is_gone_took_its_settings_along(namespace: Namespace, tmp_p
 
 
 def test_since_a_mark_only_later_changes_go_back(namespace: Namespace, tmp_path: Path) -> None:
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         apply(namespace.target, {"mtu": 4000}, journal)
         mark = journal.mark
         apply(namespace.target, {"mtu": 9000, "ecn": "on"}, journal)
@@ -205,19 +205,19 @@ def test_since_a_mark_only_later_changes_go_back(namespace: Namespace, tmp_path:
 
 def test_a_torn_last_line_is_no_line(namespace: Namespace, tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         apply(namespace.target, {"mtu": 4000}, journal)
     with path.open("a") as file:
         file.write('{"change":3,"target":{"na')
     assert [change.number for change in read_journal(path)] == [1, 2]
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         assert len(restore(journal).restored) == 2
     assert read_journal(path) == []
 
 
 def test_after_a_reboot_there_is_nothing_to_put_back(namespace: Namespace, tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         apply(namespace.target, {"mtu": 4000}, journal)
         restored = path.read_text()
         restore(journal)
@@ -234,18 +234,18 @@ def test_what_is_no_journal_is_not_touched(text: str, tmp_path: Path) -> None:
     path = tmp_path / "journal"
     path.write_text(text)
     with pytest.raises(UserError):
-        Journal(path)
+        HostJournal(path)
     assert path.read_text() == text
 
 
 def test_one_at_a_time_writes_a_journal(tmp_path: Path) -> None:
     """Else two would give changes the same numbers, or one take away what the other has just begun."""
     path = tmp_path / "journal"
-    with Journal(path):
+    with HostJournal(path):
         with pytest.raises(HostError, match="another Linerate"):
-            Journal(path)
+            HostJournal(path)
         path.unlink()
-        with Journal(path):
+        with HostJournal(path):
             pass
-    with Journal(path):
+    with HostJournal(path):
         pass

@@ -14,8 +14,8 @@ import pytest
 from linerate.cli import main
 from linerate.errors import HostError, UserError
 from linerate.host import (
+    HostJournal,
     HostTarget,
-    Journal,
     apply,
     default_journal,
     find_namespace,
@@ -77,8 +77,8 @@ def test_a_namespace_that_may_not_be_entered_keeps_its_entries(
     theirs = make_namespace(True)
     path = tmp_path / "journal"
     script = (
-        "import sys; from pathlib import Path; from linerate.host import HostTarget, Journal, apply\n"
-        "with Journal(Path(sys.argv[2])) as journal: apply(HostTarget('h1', ('p0',)), {'mtu': 4000}, journal)"
+        "import sys; from pathlib import Path; from linerate.host import HostTarget, HostJournal, apply\n"
+        "with HostJournal(Path(sys.argv[2])) as journal: apply(HostTarget('h1', ('p0',)), {'mtu': 4000}, journal)"
     )
     program = tmp_path / "change.py"
     program.write_text(script)
@@ -86,10 +86,10 @@ def test_a_namespace_that_may_not_be_entered_keeps_its_entries(
     enter = [net, "--target", str(theirs.pid), "--net", "--user", "--preserve-credentials"]
     subprocess.run([*enter, sys.executable, str(program), "-", str(path)], check=True)
     if may_make_namespaces():
-        with Journal(path) as journal:
+        with HostJournal(path) as journal:
             assert len(restore(journal).restored) == 1, "root may enter"
     else:
-        with Journal(path) as journal:
+        with HostJournal(path) as journal:
             (refusal,) = restore(journal).failed
         assert "inside another network namespace" in refusal.reason
         assert len(read_journal(path)) == 1
@@ -97,12 +97,12 @@ def test_a_namespace_that_may_not_be_entered_keeps_its_entries(
 
 def test_a_later_namespace_with_the_same_number_is_another_one(namespace: Namespace, tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         apply(namespace.target, {"mtu": 4000}, journal)
     (cookie,) = {change.cookie for change in read_journal(path)}
     assert cookie > 0
     path.write_text(path.read_text().replace(f'"cookie":{cookie}', f'"cookie":{cookie - 1}'))
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         back = restore(journal)
         assert (back.restored, len(back.gone), back.failed, journal.pending) == ((), 2, (), ())
     assert _mtus(namespace) == [4000, 4000]
@@ -134,7 +134,7 @@ def test_a_take_back_that_did_not_hold_is_told_and_stays_in_the_journal(
             raise HostError("the driver of p1 refused")
         write(self, kernel, device, value)
 
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         monkeypatch.setattr(LinkNumber, "write", refused_on_p1)
         monkeypatch.setattr(LinkNumber, "restore", lambda *_: None)
         with pytest.raises(HostError, match="mtu of p0: is 4000, not 1500 again"):
@@ -148,7 +148,7 @@ def test_a_take_back_that_did_not_hold_is_told_and_stays_in_the_journal(
 
 def test_changes_of_different_ports_go_back_in_their_order(namespace: Namespace, tmp_path: Path) -> None:
     one = HostTarget("h1", ("p0",), namespace.target.namespace)
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         for target, mtu in ((one, 4000), (namespace.target, 9000), (one, 5000)):
             apply(target, {"mtu": mtu}, journal)
         assert restore(journal).failed == ()
@@ -158,7 +158,7 @@ def test_changes_of_different_ports_go_back_in_their_order(namespace: Namespace,
 def test_changes_of_two_journals_go_back_in_their_order(namespace: Namespace, tmp_path: Path) -> None:
     """By hand, then a study that was killed, then by hand again."""
     _set(namespace, "mtu=4000", "-d", "p0")
-    with Journal(tmp_path / "settings.jsonl") as journal:
+    with HostJournal(tmp_path / "settings.jsonl") as journal:
         inside(namespace.target, lambda: apply(HostTarget("h1", ("p0", "p1")), {"mtu": 6000}, journal))
     _set(namespace, "mtu=9000", "-d", "p0")
     assert main(["host", "restore"]) == 0
@@ -182,37 +182,37 @@ def test_a_spoilt_line_is_named_and_the_file_left_as_it_is(
     line: str, namespace: Namespace, tmp_path: Path
 ) -> None:
     path = tmp_path / "journal"
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         apply(HostTarget("h1", ("p0",), namespace.target.namespace), {"mtu": 4000}, journal)
     whole = path.read_bytes()
     spoilt = whole + line.encode("latin-1") + b"\n"
     path.write_bytes(spoilt)
-    for use in (Journal, read_journal):
+    for use in (HostJournal, read_journal):
         with pytest.raises(UserError, match=r"journal:3: not a line of a journal"):
             use(path)
     assert path.read_bytes() == spoilt
     path.write_bytes(whole + line.encode("latin-1"))  # torn by a crash: no line
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         assert len(restore(journal).restored) == 1
 
 
 def test_a_spoilt_state_is_told_and_does_not_hold_the_others_up(namespace: Namespace, tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         apply(namespace.target, {"mtu": 4000, "delayed_ack": "off"}, journal)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines[1:]:
         if line["setting"] == "delayed_ack" and line["device"] == "p1":
             good, line["state"] = line["state"], {}
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         back = restore(journal)
         assert len(back.restored) == 3
         assert [(one.setting, one.device) for one in back.failed] == [("delayed_ack", "p1")]
         assert f"of {path} wants back is unfit" in back.failed[0].reason
     lines[-1]["state"] = good
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with Journal(path) as journal:
+    with HostJournal(path) as journal:
         assert restore(journal).failed == ()
 
 
@@ -221,7 +221,7 @@ def test_a_spoilt_journal_does_not_hold_the_others_up(
 ) -> None:
     _set(namespace, "mtu=4000", "-d", "p0")
     broken = tmp_path / "settings.jsonl"
-    with Journal(broken) as journal:
+    with HostJournal(broken) as journal:
         inside(namespace.target, lambda: apply(HostTarget("h1", ()), {"ecn": "on"}, journal))
     good = broken.read_bytes()
     broken.write_bytes(good + b"{}\n")

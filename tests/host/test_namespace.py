@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import HostError
-from linerate.host import HostTarget, Journal, apply, catalogue, plan, read, restore
+from linerate.host import HostJournal, HostTarget, apply, catalogue, plan, read, restore
 from linerate.host.linux.kernel import Kernel
 from linerate.host.target import inside
 from linerate.setting import Value
@@ -41,7 +41,7 @@ NOT_HERE = ("rx_ring_frames", "tx_ring_frames", "flow_control")
 _STEPS = """
 import json, sys
 from pathlib import Path
-from linerate.host import HostTarget, Journal, apply, read, restore
+from linerate.host import HostTarget, HostJournal, apply, read, restore
 
 target = HostTarget("h1", ("p0", "p1"), sys.argv[1])
 values = json.loads(sys.argv[2])
@@ -50,7 +50,7 @@ def stands():
     return {f"{one.setting.name} {one.device}": one.value for one in read(target, values)}
 
 before = stands()
-with Journal(Path(sys.argv[3])) as journal:
+with HostJournal(Path(sys.argv[3])) as journal:
     applied = apply(target, values, journal)
     after = stands()
     back = restore(journal)
@@ -86,7 +86,7 @@ def test_every_setting_is_written_read_back_and_put_back(
 
 
 def test_other_tools_see_what_was_written(namespace: Namespace, tmp_path: Path) -> None:
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         assert apply(namespace.target, EVERYWHERE, journal).refused == ()
         link = json.loads(namespace.run("ip", "-json", "-details", "link", "show", "dev", "p1"))[0]
         assert (link["mtu"], link["gso_max_segs"]) == (9000, 1)
@@ -110,7 +110,7 @@ def test_routes_keep_their_order_and_metrics(namespace: Namespace, tmp_path: Pat
     show = ("ip", "-4", "route", "show", "table", "all", "type", "unicast")
     before = namespace.run(*show)
     one_port = HostTarget("h1", ("p0",), namespace.target.namespace)
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         assert apply(one_port, {"delayed_ack": "off"}, journal).readback == {"delayed_ack": False}
         marked = namespace.run(*show).splitlines()
         assert [("quickack" in line, "dev p0" in line) for line in marked] == [
@@ -132,7 +132,7 @@ def test_congestion_control_that_a_namespace_may_not_choose_goes_on_its_routes(
     if not (refused := [name for name in known if name not in allowed]):
         pytest.skip(f"this kernel lets a namespace choose any of {', '.join(known)}")
     before = namespace.run("ip", "-4", "route", "show", "table", "all")
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         applied = apply(namespace.target, {"congestion_control": refused[0]}, journal)
         assert applied.readback == {"congestion_control": refused[0]}
         assert f"congctl {refused[0]}" in namespace.run("ip", "-4", "route", "get", "10.9.0.9")
@@ -144,7 +144,7 @@ def test_queues_of_a_port(namespace: Namespace, tmp_path: Path) -> None:
     most = inside(namespace.target, _queues_most)
     if most < 2:
         pytest.skip("a veth has one queue on a machine with one CPU")
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         assert apply(namespace.target, {"rss": "on"}, journal).before == {"rss": False}
         assert apply(namespace.target, {"rss_queues": "max"}, journal).readback == {"rss_queues": most}
         assert apply(namespace.target, {"rss": "off"}, journal).readback == {"rss": False}
@@ -161,7 +161,7 @@ def _queues_most() -> int:
 
 def test_what_a_veth_lacks_is_said_and_nothing_is_half_applied(namespace: Namespace, tmp_path: Path) -> None:
     for name in NOT_HERE:
-        with Journal(tmp_path / name) as journal:
+        with HostJournal(tmp_path / name) as journal:
             value = "off" if name == "flow_control" else "max"
             applied = apply(namespace.target, {"mtu": 4000, name: value}, journal)
             assert [one.setting for one in applied.refused] == [name, name]
@@ -173,7 +173,7 @@ def test_what_a_veth_lacks_is_said_and_nothing_is_half_applied(namespace: Namesp
 
 def test_a_port_that_is_not_there_stops_the_change(namespace: Namespace, tmp_path: Path) -> None:
     target = HostTarget("h1", ("p0", "nowhere"), namespace.target.namespace)
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         applied = apply(target, {"mtu": 4000}, journal)
     assert [str(one) for one in applied.refused] == [
         "mtu of nowhere: there is no device nowhere (there is lo, x0, p0, x1, p1)"
@@ -204,19 +204,19 @@ def _without_ethtool(name: str) -> bool:
 
 
 def test_two_cannot_change_one_host(namespace: Namespace, tmp_path: Path) -> None:
-    with Journal(tmp_path / "one") as one, Journal(tmp_path / "two") as two:
+    with HostJournal(tmp_path / "one") as one, HostJournal(tmp_path / "two") as two:
         apply(namespace.target, {"mtu": 4000}, one)
         with pytest.raises(HostError, match="another Linerate is changing its settings"):
             apply(namespace.target, {"mtu": 5000}, two)
         restore(one)
-    with Journal(tmp_path / "two") as two:
+    with HostJournal(tmp_path / "two") as two:
         assert apply(namespace.target, {"mtu": 5000}, two).readback == {"mtu": 5000}
         restore(two)
 
 
 def test_a_host_that_has_vanished(namespace: Namespace, tmp_path: Path) -> None:
     gone = HostTarget("h2", ("p0",), "/proc/999999999/ns/net")
-    with Journal(tmp_path / "journal") as journal:
+    with HostJournal(tmp_path / "journal") as journal:
         with pytest.raises(HostError, match="host h2 has vanished"):
             apply(gone, {"mtu": 4000}, journal)
         assert apply(namespace.target, {"mtu": 4000}, journal).refused == ()

@@ -8,7 +8,7 @@ from linerate import _core
 from linerate.array import EmbeddedArray, eight_volumes
 from linerate.host import catalogue, parse_settings, with_session_settings
 from linerate.setting import Value
-from linerate.workload import RunSpec, SessionOptions, StreamSpec, VolumeSpec
+from linerate.workload import RunSpec, SessionSpec, StreamSpec, VolumeSpec
 
 AT_LOGIN: dict[str, Value] = {
     "nagle": True,
@@ -58,7 +58,7 @@ def test_every_session_setting_changes_a_run() -> None:
     }
     assert wanted.keys() == {setting.name for setting in catalogue().values() if setting.where == "session"}
     changed = with_session_settings(_run(), parse_settings(wanted))
-    assert changed.volumes[0].iscsi == SessionOptions(
+    assert changed.volumes[0].iscsi == SessionSpec(
         nodelay=False,
         header_digest="crc32c",
         data_digest="offer",
@@ -95,14 +95,14 @@ def test_sessions_share_the_outstanding_of_their_volume() -> None:
 
 
 def test_nothing_asked_for_is_nothing_changed() -> None:
-    run = _run(iscsi=SessionOptions(immediate_data=False))
+    run = _run(iscsi=SessionSpec(immediate_data=False))
     assert with_session_settings(run, {}) == run
 
 
 def test_options_of_a_volume_stay_where_nothing_else_is_asked() -> None:
-    run = _run(iscsi=SessionOptions(immediate_data=False, nodelay=True))
+    run = _run(iscsi=SessionSpec(immediate_data=False, nodelay=True))
     changed = with_session_settings(run, {"nagle": True})
-    assert changed.volumes[0].iscsi == SessionOptions(immediate_data=False, nodelay=False)
+    assert changed.volumes[0].iscsi == SessionSpec(immediate_data=False, nodelay=False)
 
 
 def test_a_login_agrees_to_what_was_asked_for() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from linerate.cli import main
-from linerate.host import HostTarget, Journal, apply, inside, read
+from linerate.host import HostJournal, HostTarget, apply, inside, read
 
 from tests.host.conftest import Namespace
 
@@ -96,7 +96,7 @@ def test_restore_finds_the_journal_of_whoever_was_killed(
     """A study on this host keeps its journal in its own directory; nobody remembers which."""
 
     def study() -> None:
-        with Journal(tmp_path / "study" / "settings.jsonl") as journal:
+        with HostJournal(tmp_path / "study" / "settings.jsonl") as journal:
             apply(HostTarget("server", ("p0",)), {"mtu": 9000}, journal)
 
     inside(namespace.target, study)
@@ -113,7 +113,7 @@ def test_restore_puts_back_first_what_was_changed_last(
     """Two journals hold the same setting: the older one knows what the host came with."""
 
     def study() -> None:
-        with Journal(tmp_path / "study" / "settings.jsonl") as journal:
+        with HostJournal(tmp_path / "study" / "settings.jsonl") as journal:
             apply(HostTarget("server", ("p0",)), {"mtu": 4000}, journal)
 
     if study_first:

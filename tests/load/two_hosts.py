@@ -23,7 +23,7 @@ from linerate.array import ArrayConfig, EmbeddedArray
 from linerate.array.config import Target, Volume
 from linerate.errors import LinerateError
 from linerate.results import interval_from_core
-from linerate.workload.spec import RunSpec, SessionOptions, StreamSpec, VolumeSpec
+from linerate.workload.spec import RunSpec, SessionSpec, StreamSpec, VolumeSpec
 
 TIMEOUT_S = 30.0
 HOSTS = ("h1", "h2")
@@ -94,9 +94,9 @@ def main() -> None:
             url = array.url(lun, portal=at if portal is None else portal)
             return VolumeSpec(name=f"v{lun}", url=url, netns=str(namespaces[at]), **more)
 
-        second = SessionOptions(source_address="10.9.1.3")
-        absent = SessionOptions(source_address="192.0.2.7", login_timeout_s=0.3, replacement_timeout_s=0.1)
-        impatient = SessionOptions(login_timeout_s=0.3, replacement_timeout_s=0.1)
+        second = SessionSpec(source_address="10.9.1.3")
+        absent = SessionSpec(source_address="192.0.2.7", login_timeout_s=0.3, replacement_timeout_s=0.1)
+        impatient = SessionSpec(login_timeout_s=0.3, replacement_timeout_s=0.1)
         found = run([volume(0, 0), volume(1, 1), volume(2, 0, iscsi=second), volume(3, 1)])
         found |= {
             "hosts": [os.readlink(netns) for netns in namespaces],

@@ -175,7 +175,7 @@ def test_fifty_steps_of_many_volumes_fit(tmp_path: Path) -> None:
 
 def test_a_page_that_would_be_too_large_says_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The summary stays whole, details make room."""
-    smallest = build.Limits(chart_bytes=0, volume_rows=0, steps=1, events=10, workload_characters=20)
+    smallest = build.PageLimits(chart_bytes=0, volume_rows=0, steps=1, events=10, workload_characters=20)
     monkeypatch.setattr(build, "_LIMITS", (build._LIMITS[0], smallest))
     monkeypatch.setattr(build, "PAGE_BYTES_MAX", 30_000)
     run = make_run(tmp_path / "run", [replace(LOAD, for_loops=f"threads={n}") for n in (1, 2)])

@@ -15,7 +15,7 @@ from linerate.report.page import charts, series
 from linerate.report.page.paths import failback, paths_panel, seconds
 from linerate.report.study import StudyPage, closing_lines, render_study, verdict_object
 from linerate.report.study.paths import FaultPart, LayoutPart, paths_of
-from linerate.results import Event
+from linerate.results import TimedEvent
 from linerate.study import StudyDirectory
 
 from tests.report.test_page import Page, assert_self_contained, report_of
@@ -33,8 +33,8 @@ MESH = PathLoad(
 CONTROL = PathLoad([Way("h1.p0-a1.p0", [200], 40.0)])
 
 
-def of_path(at_s: float, kind: str) -> Event:
-    return Event(at_s, kind, "", volume="v1", path="h1.p0-a1.p0")
+def of_path(at_s: float, kind: str) -> TimedEvent:
+    return TimedEvent(at_s, kind, "", volume="v1", path="h1.p0-a1.p0")
 
 
 CABLE = PathLoad(
@@ -44,10 +44,10 @@ CABLE = PathLoad(
     ],
     name="cable",
     events=[
-        Event(1.1, "fault", "cable h1.p0"),
+        TimedEvent(1.1, "fault", "cable h1.p0"),
         of_path(1.2, "path_failed"),
         of_path(1.45, "failover"),
-        Event(2.4, "healed", "cable h1.p0"),
+        TimedEvent(2.4, "healed", "cable h1.p0"),
         of_path(2.5, "path_restored"),
     ],
     slow={2: 7},
@@ -85,7 +85,7 @@ def test_a_run_over_one_path_has_no_such_panels(tmp_path: Path) -> None:
 
 def test_names_of_paths_cannot_inject(tmp_path: Path) -> None:
     load = replace(CABLE, ways=[replace(CABLE.ways[0], name=EVIL), CABLE.ways[1]])
-    faults = [Event(1.1, "fault", EVIL), replace(of_path(1.2, "path_failed"), path=EVIL)]
+    faults = [TimedEvent(1.1, "fault", EVIL), replace(of_path(1.2, "path_failed"), path=EVIL)]
     text, page = report_of(make_path_run(tmp_path / "run", [replace(load, events=faults)]))
     assert text.count("<script") == 1  # the page's own
     assert EVIL in page.text

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from linerate.results import ArrayRow, Interval, Row, RunDirectory, RunWriter, WorkloadSource
+from linerate.results import ArrayRow, CounterRow, IntervalSample, RunDirectory, RunWriter, WorkloadSource
 from linerate.run.arrays import ArrayWatch
 
 
@@ -81,7 +81,9 @@ def test_the_table_is_the_same_while_the_run_goes_on_and_when_it_is_closed(tmp_p
     rows = watched([report(100), report(160, done=0.25)], [0.0, 1.0]).rows()
     with RunWriter.create(tmp_path / "run", name="run", workload=WorkloadSource(name="paper")) as writer:
         step = writer.begin_step("one", spec={}, facts={})
-        writer.interval(Interval(0, 0.0, 1.0, False, (Row("s", "v", "read", 1, 512),), arrays=rows))
+        writer.interval(
+            IntervalSample(0, 0.0, 1.0, False, (CounterRow("s", "v", "read", 1, 512),), arrays=rows)
+        )
         writer.end_step()
         spooled = RunDirectory.open(tmp_path / "run").arrays
         run = writer.close("complete")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linerate.results import hlog
 from linerate.results.hlog import Tag
-from linerate.results.sample import Latency
+from linerate.results.sample import LatencySample
 
 from tests.samples.hdr import PlainHistogram, bounds_of, index_of
 from tests.samples.synthetic import START
@@ -32,7 +32,7 @@ def test_what_is_logged_is_read_back(values: list[tuple[int, int]]) -> None:
     for value, count in values:
         histogram.record(value, count)
     line = hlog.log_line(
-        "rd1", Latency(op="read", kind="service", histogram=histogram, stream="wd1"), 1.0, 2.0
+        "rd1", LatencySample(op="read", kind="service", histogram=histogram, stream="wd1"), 1.0, 2.0
     )
     payload = base64.b64decode(line.rstrip().split(",")[-1])
     for data in (payload, hlog.uncompressed(payload), hlog.compressed(hlog.uncompressed(payload))):
@@ -49,7 +49,7 @@ def test_a_bucket_is_within_a_thousandth(value: int) -> None:
 def test_a_log_opens_like_any_histogram_log(tmp_path: Path) -> None:
     histogram = PlainHistogram()
     histogram.record(2_000_000, 10)
-    latency = Latency(op="write", kind="response", histogram=histogram, volume="sd 1")
+    latency = LatencySample(op="write", kind="response", histogram=histogram, volume="sd 1")
     path = tmp_path / "latency.hlog"
     path.write_text(hlog.header(START) + hlog.log_line("rd1", latency, 12.5, 1.0))
     lines = path.read_text().splitlines()

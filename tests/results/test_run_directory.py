@@ -15,13 +15,13 @@ import polars as pl
 import pytest
 from linerate.errors import InternalError
 from linerate.results import (
-    Event,
     NotARunError,
     PathRow,
     RunClosedError,
     RunDirectory,
     RunExistsError,
     RunWriter,
+    TimedEvent,
     WorkloadSource,
     files,
 )
@@ -92,7 +92,7 @@ def test_a_closed_run_is_read_only(tmp_path: Path) -> None:
     for name in (*files.DATA_FILES, files.MANIFEST):
         assert (run.path / name).stat().st_mode & 0o222 == 0
     with pytest.raises(RunClosedError):
-        writer.event(Event(0.0, "late", "too late"))
+        writer.event(TimedEvent(0.0, "late", "too late"))
     with pytest.raises(RunClosedError):
         writer.close("complete")
     with pytest.raises(RunExistsError):
@@ -106,7 +106,7 @@ def test_paths_are_kept_path_by_path(tmp_path: Path) -> None:
     for interval in intervals_of(load, random.Random(5)):
         fast = PathRow("sd1", "h1.p0-a1.p0", "active_optimized", read_ios=3, read_bytes=3 << 20)
         slow = PathRow("sd1", "h1.p1-a1.p1", "failed", write_ios=1, displaced=2, service_sum_ns=7)
-        event = Event(0.5, "path_failed", "no answer", volume="sd1", path="h1.p1-a1.p1")
+        event = TimedEvent(0.5, "path_failed", "no answer", volume="sd1", path="h1.p1-a1.p1")
         writer.interval(replace(interval, paths=(fast, slow), events=(event,)))
     writer.end_step()
     running = RunDirectory.open(writer.path).paths
@@ -183,7 +183,7 @@ def test_a_torn_last_line_costs_only_that_line(tmp_path: Path, name: str, lost_b
     writer.begin_step("rd1", spec=spec_of(load), facts={})
     for interval in intervals_of(load, random.Random(1)):
         writer.interval(interval)
-        writer.event(Event(interval.start_s, "note", "x" * 200))
+        writer.event(TimedEvent(interval.start_s, "note", "x" * 200))
     shutil.copytree(tmp_path / "run", tmp_path / "copy")
     writer.close("failed")
     torn = tmp_path / "copy" / name
@@ -261,7 +261,7 @@ def test_secrets_never_reach_the_disk(tmp_path: Path) -> None:
     )
     spec = {"volumes": [{"url": f"iscsi://joe%{secret}@h/iqn.x/0", "user": "joe", "secret": secret}]}
     writer.begin_step("rd1", spec=spec, facts={"volumes": [{"mutual_secret": secret}]})
-    writer.event(Event(0.0, "login", f"login to iscsi://joe%{secret}@10.0.0.1 failed"))
+    writer.event(TimedEvent(0.0, "login", f"login to iscsi://joe%{secret}@10.0.0.1 failed"))
     run = writer.close("failed", f"cannot log in to iscsi://joe%{secret}@10.0.0.1")
     for file in run.path.iterdir():
         assert secret.encode() not in file.read_bytes(), file.name

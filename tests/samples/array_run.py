@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.results import ArrayRow, Interval, Row, RunDirectory, RunWriter, WorkloadSource
+from linerate.results import ArrayRow, CounterRow, IntervalSample, RunDirectory, RunWriter, WorkloadSource
 from linerate.results.sample import Op
 
 from tests.samples.synthetic import Clock
@@ -51,7 +51,7 @@ def make_array_run(folder: Path, sets: Sequence[Disks], step: str = "random") ->
     )
     for index in range(sets[0].intervals):
         writer.interval(
-            Interval(
+            IntervalSample(
                 index=index,
                 start_s=float(index),
                 end_s=index + 1.0,
@@ -65,13 +65,15 @@ def make_array_run(folder: Path, sets: Sequence[Disks], step: str = "random") ->
     return writer.close("complete")
 
 
-def _host_rows(load: Disks) -> Iterator[Row]:
+def _host_rows(load: Disks) -> Iterator[CounterRow]:
     """Forty host I/Os are in flight all the time."""
     rates: tuple[tuple[Op, int], ...] = (("read", load.reads), ("write", load.writes))
     for op, ios in rates:
         if ios:
             time_ns = 40 * 10**9 // (load.reads + load.writes) * ios
-            yield Row("s", "v1", op, ios, ios * 8 * KIB, service_sum_ns=time_ns, response_sum_ns=time_ns)
+            yield CounterRow(
+                "s", "v1", op, ios, ios * 8 * KIB, service_sum_ns=time_ns, response_sum_ns=time_ns
+            )
 
 
 def array_rows(load: Disks, index: int) -> Iterator[ArrayRow]:

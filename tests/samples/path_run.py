@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from linerate.results import (
-    Event,
-    Interval,
-    Latency,
+    CounterRow,
+    IntervalSample,
+    LatencySample,
     PathRow,
-    Row,
     RunDirectory,
     RunWriter,
+    TimedEvent,
     Usage,
     WorkloadSource,
 )
@@ -51,7 +51,7 @@ class PathLoad:
     intervals: int = 10
     interval_s: float = 0.5
     policy: str = "round_robin"
-    events: Sequence[Event] = ()
+    events: Sequence[TimedEvent] = ()
     errors: dict[int, int] = field(default_factory=dict)
     slow: dict[int, int] = field(default_factory=dict)
     counters: dict[str, float] = field(default_factory=dict)
@@ -98,12 +98,12 @@ def spec_of(load: PathLoad) -> dict[str, Any]:
     }
 
 
-def _interval(load: PathLoad, index: int) -> Interval:
+def _interval(load: PathLoad, index: int) -> IntervalSample:
     ios = sum(way.at(index) for way in load.ways)
     slow = min(load.slow.get(index, 0), ios)
     service_ns = sum(round(way.at(index) * way.service_ms * 1e6) for way in load.ways)
     longest_ns = 2_000_000_000 if slow else 20_000_000
-    row = Row(
+    row = CounterRow(
         "s",
         "v1",
         load.op,
@@ -123,14 +123,14 @@ def _interval(load: PathLoad, index: int) -> Interval:
         times.record(10_000_000, ios - slow)
     begins_s = index * load.interval_s
     ends_s = begins_s + load.interval_s
-    return Interval(
+    return IntervalSample(
         index=index,
         start_s=begins_s,
         end_s=ends_s,
         warmup=False,
         rows=(row,) if ios or load.errors.get(index) else (),
         usage=Usage(host_cpu_idle_s=1.0),
-        latencies=tuple(Latency(load.op, kind, times, stream="s") for kind in kinds if ios),
+        latencies=tuple(LatencySample(load.op, kind, times, stream="s") for kind in kinds if ios),
         events=tuple(replace(one, step="") for one in load.events if begins_s <= one.at_s < ends_s),
         paths=tuple(_path_row(load, way, index) for way in load.ways),
     )

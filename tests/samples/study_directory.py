@@ -11,7 +11,7 @@ from pathlib import Path
 
 from linerate.analysis.verdict import judge
 from linerate.results import Finding, RunDirectory, RunWriter, Validity, WorkloadSource
-from linerate.study import Plan, Step, Study, StudyDirectory, parse_study
+from linerate.study import Study, StudyDirectory, StudyPlan, StudyStep, parse_study
 from linerate.study.directory import (
     JOURNAL,
     RUNS,
@@ -21,7 +21,15 @@ from linerate.study.directory import (
     StudyRecord,
     Verdicts,
 )
-from linerate.study.journal import CaseSkipped, Entry, Journal, SanFacts, SessionBegan, SessionEnded, StepDone
+from linerate.study.journal import (
+    CaseSkipped,
+    Entry,
+    SanFacts,
+    SessionBegan,
+    SessionEnded,
+    StepDone,
+    StudyJournal,
+)
 
 START = datetime(2026, 11, 22, 1, 0, tzinfo=UTC)
 NOISE = 0.006
@@ -104,7 +112,7 @@ def make_study_directory(path: Path, *, blocks: int = 6, state: str = "complete"
     (path / RUNS).mkdir(parents=True)
     record = StudyRecord(started_at=START, source=TEXT, source_name="sample.toml", study=study)
     (path / STUDY).write_text(record.model_dump_json())
-    with Journal(path / JOURNAL) as journal:
+    with StudyJournal(path / JOURNAL) as journal:
         entries: list[Entry] = [SessionBegan(at=START)]
         facts = {"fabric": "user", "fabric_reasons": ["rx_ring_frames"], "kernel": "6.18.2"}
         entries.append(SanFacts(at=START, san="base-san", facts=facts))
@@ -130,11 +138,11 @@ def make_study_directory(path: Path, *, blocks: int = 6, state: str = "complete"
     return StudyDirectory.open(path)
 
 
-def _steps(study: Study, block: int) -> list[Step]:
-    return [step for step in Plan(study).block(block) if step.case != "isoe"]
+def _steps(study: Study, block: int) -> list[StudyStep]:
+    return [step for step in StudyPlan(study).block(block) if step.case != "isoe"]
 
 
-def _step(path: Path, study: Study, step: Step, number: int, dice: random.Random) -> StepDone:
+def _step(path: Path, study: Study, step: StudyStep, number: int, dice: random.Random) -> StepDone:
     metric, base = BASE[step.workload]
     change = EFFECTS[step.case][list(BASE).index(step.workload)]
     place = f"{RUNS}/{number:03d}-{step.key}"
@@ -162,7 +170,7 @@ def _step(path: Path, study: Study, step: Step, number: int, dice: random.Random
     )
 
 
-def _run(path: Path, study: Study, step: Step) -> RunDirectory:
+def _run(path: Path, study: Study, step: StudyStep) -> RunDirectory:
     """A run directory whose run measured nothing, with what its manifest says about settings."""
     settings = dict(study.case(step.case).settings)
     writer = RunWriter.create(path, name=step.key, workload=WorkloadSource(name=step.workload))

@@ -13,7 +13,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from linerate.results import Event, Interval, Latency, Row, RunDirectory, RunWriter, Usage, WorkloadSource
+from linerate.results import (
+    CounterRow,
+    IntervalSample,
+    LatencySample,
+    RunDirectory,
+    RunWriter,
+    TimedEvent,
+    Usage,
+    WorkloadSource,
+)
 from linerate.results.manifest import FactValue, State
 from linerate.results.sample import Op
 from linerate.results.writer import Judge
@@ -203,7 +212,7 @@ def facts_of(load: Load) -> dict[str, Any]:
     }
 
 
-def intervals_of(load: Load, dice: random.Random) -> Iterator[Interval]:
+def intervals_of(load: Load, dice: random.Random) -> Iterator[IntervalSample]:
     total = load.warmup + load.intervals
     for index in range(total):
         progress = index / max(total - 1, 1) - 0.5
@@ -213,21 +222,23 @@ def intervals_of(load: Load, dice: random.Random) -> Iterator[Interval]:
         yield _interval(load, index, max(pace, 0.0), dice)
 
 
-def _interval(load: Load, index: int, pace: float, dice: random.Random) -> Interval:
-    rows: list[Row] = []
-    sums: dict[Op, list[Row]] = {"read": [], "write": []}
+def _interval(load: Load, index: int, pace: float, dice: random.Random) -> IntervalSample:
+    rows: list[CounterRow] = []
+    sums: dict[Op, list[CounterRow]] = {"read": [], "write": []}
     for number in range(load.volumes):
         for op in _ops(load):
             row = _row(load, op, number, pace, dice, errors=load.errors if index == load.warmup else 0)
             rows.append(row)
             sums[op].append(row)
     latencies = [
-        Latency(op=op, kind=kind, stream="wd1", histogram=_histogram(load, sums[op], dice))
+        LatencySample(op=op, kind=kind, stream="wd1", histogram=_histogram(load, sums[op], dice))
         for op in _ops(load)
         for kind in ("service", "response")
     ]
-    events = [Event(index + 0.5, "wrong_answer", "the array answered with a check condition", "sd1", "peer")]
-    return Interval(
+    events = [
+        TimedEvent(index + 0.5, "wrong_answer", "the array answered with a check condition", "sd1", "peer")
+    ]
+    return IntervalSample(
         index=index,
         start_s=float(index),
         end_s=float(index + 1),
@@ -244,13 +255,13 @@ def _ops(load: Load) -> list[Op]:
     return [op for op, percent in ops if percent > 0]
 
 
-def _row(load: Load, op: Op, number: int, pace: float, dice: random.Random, errors: int) -> Row:
+def _row(load: Load, op: Op, number: int, pace: float, dice: random.Random, errors: int) -> CounterRow:
     share = load.read_percent / 100 if op == "read" else 1 - load.read_percent / 100
     weight = 1 + 0.1 * math.sin(number)
     ios = round(load.iops * pace * share / load.volumes * weight)
     mean_ns = load.latency_ms * 1e6 * (1.2 if op == "write" else 1.0) / max(pace, 0.1)
     largest = round(mean_ns * (3 + dice.random()))
-    return Row(
+    return CounterRow(
         stream="wd1",
         volume=volume_name(number),
         op=op,
@@ -265,7 +276,7 @@ def _row(load: Load, op: Op, number: int, pace: float, dice: random.Random, erro
     )
 
 
-def _histogram(load: Load, rows: list[Row], dice: random.Random) -> PlainHistogram:
+def _histogram(load: Load, rows: list[CounterRow], dice: random.Random) -> PlainHistogram:
     histogram = PlainHistogram()
     ios = sum(row.ios for row in rows)
     if ios:
@@ -279,11 +290,11 @@ def _histogram(load: Load, rows: list[Row], dice: random.Random) -> PlainHistogr
 
 
 def _volume_histogram(load: Load, dice: random.Random) -> PlainHistogram:
-    row = Row("wd1", "sd1", "read", 20_000, 0, service_max_ns=round(load.latency_ms * 4e6))
+    row = CounterRow("wd1", "sd1", "read", 20_000, 0, service_max_ns=round(load.latency_ms * 4e6))
     return _histogram(load, [row], dice)
 
 
-def _usage(load: Load, rows: list[Row], pace: float) -> Usage:
+def _usage(load: Load, rows: list[CounterRow], pace: float) -> Usage:
     moved = sum(row.bytes for row in rows)
     busy_ns = sum(row.service_sum_ns for row in rows)
     usage = Usage(
@@ -304,12 +315,14 @@ def _usage(load: Load, rows: list[Row], pace: float) -> Usage:
     return replace(usage, **load.usage)  # type: ignore[arg-type]
 
 
-def summary_of(load: Load, dice: random.Random) -> Interval:
+def summary_of(load: Load, dice: random.Random) -> IntervalSample:
     latencies = [
-        Latency(op=op, kind="service", volume=volume_name(number), histogram=_volume_histogram(load, dice))
+        LatencySample(
+            op=op, kind="service", volume=volume_name(number), histogram=_volume_histogram(load, dice)
+        )
         for number in range(load.volumes)
         for op in _ops(load)
     ]
-    return Interval(
+    return IntervalSample(
         0, float(load.warmup), float(load.warmup + load.intervals), False, (), latencies=tuple(latencies)
     )

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import HostError, PeerError, UserError
-from linerate.study import Plan, Study, StudyDirectory, parse_study
+from linerate.study import Study, StudyDirectory, StudyPlan, parse_study
 from linerate.study.conduct import conduct, spent_s
-from linerate.study.journal import CaseSkipped, Journal
+from linerate.study.journal import CaseSkipped, StudyJournal
 from linerate.study.judge import judged
 from linerate.study.laboratory import SetUp
 from linerate.study.repeat import missing
@@ -36,7 +36,7 @@ def keys(directory: StudyDirectory) -> list[str]:
 
 
 def planned(study: Study, blocks: int, without: str = "offload") -> list[str]:
-    plan = Plan(study)
+    plan = StudyPlan(study)
     steps = [step for number in range(1, blocks + 1) for step in plan.block(number)]
     return [step.key for step in steps if step.case != without]
 
@@ -254,7 +254,7 @@ def test_settings_are_restored_when_bringing_up_fails(place: Path) -> None:
 
 
 def test_two_processes_do_not_run_one_study(place: Path) -> None:
-    with Journal(place / "journal.jsonl"), pytest.raises(UserError, match="another process"):
+    with StudyJournal(place / "journal.jsonl"), pytest.raises(UserError, match="another process"):
         run(place, SimulatedLaboratory())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from linerate.san import parse_topology
-from linerate.study import Plan, parse_study
+from linerate.study import StudyPlan, parse_study
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -19,7 +19,7 @@ def examples(page: str) -> list[str]:
 def test_the_study_of_the_page_can_be_planned() -> None:
     study = parse_study(examples("studies.md")[0])
     assert [case.name for case in study.cases] == ["baseline", "default", "no-delayed-ack"]
-    assert len(Plan(study).block(1)) == 4
+    assert len(StudyPlan(study).block(1)) == 4
 
 
 def test_the_case_with_paths_and_faults_can_be_added() -> None:

@@ -13,15 +13,15 @@ import pytest
 from linerate.errors import HostError, UserError
 from linerate.lab import Lab
 from linerate.results import WorkloadSource
-from linerate.run import Execution, LocalLoad, Outcome, RunEvent, carry_out
+from linerate.run import Execution, LocalLoad, RunEvent, RunOutcome, carry_out
 from linerate.run.events import IntervalMeasured
 from linerate.san import Fault, load_topology
 from linerate.study.laboratory.fault_timeline import FaultTimeline
 from linerate.study.laboratory.faults import faults_of
 from linerate.study.model import Workload
 from linerate.volumes import Cleared, Consent
-from linerate.workload import Plan, PlannedRun, RunSpec, StreamSpec, VolumeSpec
-from linerate.workload.plan import Step
+from linerate.workload import PlannedRun, RunPlan, RunSpec, StreamSpec, VolumeSpec
+from linerate.workload.plan import PlanStep
 
 from tests.cleared import Loads
 from tests.patience import a_busy_machine_may_spoil
@@ -88,8 +88,8 @@ def unheard(event: RunEvent) -> None:
 
 def run(
     folder: Path, lab: PaperLab, faults: str, tell: Callable[[RunEvent], None] = unheard
-) -> tuple[Outcome, list[dict[str, Any]]]:
-    plan = Plan("here", [Step(PlannedRun(spec=SPEC, name="here", label="here"))])
+) -> tuple[RunOutcome, list[dict[str, Any]]]:
+    plan = RunPlan("here", [PlanStep(PlannedRun(spec=SPEC, name="here", label="here"))])
     beside = FaultTimeline(cast("Lab", lab), faults_of({"faults": faults}), WORKLOAD)
     source = WorkloadSource(name="here", format="study")
     place = folder / f"run-{time.monotonic_ns()}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
-from linerate.study import Plan, Study, StudyDirectory, extend, parse_study
+from linerate.study import Study, StudyDirectory, StudyPlan, extend, parse_study
 from linerate.study.conduct import conduct
 from linerate.study.judge import judged
 
@@ -20,24 +20,24 @@ from tests.study.simulated import SimulatedLaboratory
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_seed_another(study: Study) -> None:
-    again = Plan(Study.model_validate_json(study.model_dump_json()))
-    assert list(Plan(study).blocks()) == list(again.blocks())
+    again = StudyPlan(Study.model_validate_json(study.model_dump_json()))
+    assert list(StudyPlan(study).blocks()) == list(again.blocks())
     other = parse_study(TEXT, seed=8)
     assert other.seed == 8
-    assert list(Plan(other).blocks()) != list(again.blocks())
+    assert list(StudyPlan(other).blocks()) != list(again.blocks())
 
 
 def test_every_run_draws_other_ios_and_a_resumed_study_the_same(study: Study) -> None:
-    plan, again = Plan(study), Plan(Study.model_validate_json(study.model_dump_json()))
+    plan, again = StudyPlan(study), StudyPlan(Study.model_validate_json(study.model_dump_json()))
     steps = [step for block in plan.blocks() for step in block]
     seeds = [plan.io_seed(step) for step in steps]
     assert len(set(seeds)) == len(seeds)
     assert [again.io_seed(step) for step in steps] == seeds
-    assert Plan(parse_study(TEXT, seed=8)).io_seed(steps[0]) != seeds[0]
+    assert StudyPlan(parse_study(TEXT, seed=8)).io_seed(steps[0]) != seeds[0]
 
 
 def test_every_block_holds_each_case_once_and_the_baseline_twice(study: Study) -> None:
-    for block in Plan(study).blocks():
+    for block in StudyPlan(study).blocks():
         runs = Counter((step.case, step.workload) for step in block)
         for case in study.cases:
             for workload in study.workloads:
@@ -48,7 +48,7 @@ def test_every_block_holds_each_case_once_and_the_baseline_twice(study: Study) -
 
 
 def test_blocks_are_shuffled_but_a_case_stays_together(study: Study) -> None:
-    plan = Plan(study)
+    plan = StudyPlan(study)
     orders = {tuple((step.case, step.replica, step.workload) for step in plan.block(n)) for n in range(1, 30)}
     assert len(orders) > 20
     first = Counter(
@@ -63,16 +63,16 @@ def test_blocks_are_shuffled_but_a_case_stays_together(study: Study) -> None:
 
 def test_a_block_does_not_depend_on_how_many_there_are(study: Study) -> None:
     longer = study.model_copy(update={"repeat": study.repeat.model_copy(update={"blocks_max": 50})})
-    assert Plan(longer).block(4) == Plan(study).block(4)
+    assert StudyPlan(longer).block(4) == StudyPlan(study).block(4)
 
 
 def test_durations_grow_with_blocks_and_stop_at_the_budget(study: Study) -> None:
-    duration = Plan(study).duration()
+    duration = StudyPlan(study).duration()
     assert duration.most_s == duration.least_s * 5 / 3
-    runs_s = sum(study.workload(step.workload).run_s for step in Plan(study).block(1))
+    runs_s = sum(study.workload(step.workload).run_s for step in StudyPlan(study).block(1))
     assert duration.least_s > 3 * runs_s
     tight = study.model_copy(update={"repeat": study.repeat.model_copy(update={"budget_s": 200.0})})
-    assert Plan(tight).duration().most_s == 200.0
+    assert StudyPlan(tight).duration().most_s == 200.0
 
 
 def conducted(place: Path) -> StudyDirectory:
@@ -89,7 +89,7 @@ def test_a_complete_study_goes_on_with_more_blocks(place: Path) -> None:
     measured = blocks_of(before)
     longer = extend(place, measured + 2)
     assert not longer.is_complete
-    assert [Plan(longer.study).block(1 + n) for n in range(measured)] == [
+    assert [StudyPlan(longer.study).block(1 + n) for n in range(measured)] == [
         before.plan.block(1 + n) for n in range(measured)
     ]
     after = conducted(place)

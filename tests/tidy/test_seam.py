@@ -11,7 +11,7 @@ from linerate.array.control.commands import AnyCommand
 from linerate.array.storage import Drive, Level
 from linerate.lab.fabric.change import ChangeSpec
 from linerate.lab.fabric.spec import FabricSpec
-from linerate.workload.spec import RunSpec, SessionOptions
+from linerate.workload.spec import RunSpec, SessionSpec
 from pydantic import BaseModel, TypeAdapter
 
 from tests.tidy.seam import Exceptions, differences, form_of
@@ -19,7 +19,7 @@ from tests.tidy.seam import Exceptions, differences, form_of
 TEXTS: dict[str, tuple[Any, Exceptions]] = {
     # The lab plane chooses a seed; session options that are not set are left out.
     "run": (RunSpec, Exceptions(defaults=frozenset({"seed"}), left_out=frozenset({"volumes.iscsi"}))),
-    "session_options": (SessionOptions, Exceptions(left_out=frozenset({""}))),
+    "session_options": (SessionSpec, Exceptions(left_out=frozenset({""}))),
     "array": (
         ArrayConfig,
         Exceptions(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 import pytest
-from linerate.workload import LunMap, Overrides, Plan
+from linerate.workload import LunMap, Overrides, RunPlan
 from linerate.workload.vdbench import load_vdbench
 
 NULL = LunMap({"*": "null:8g"})
@@ -20,7 +20,7 @@ class Read(Protocol):
         lenient: Literal["auto"] | bool = "auto",
         overrides: Overrides | None = None,
         **names: str,
-    ) -> Plan: ...
+    ) -> RunPlan: ...
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
         lenient: Literal["auto"] | bool = "auto",
         overrides: Overrides | None = None,
         **names: str,
-    ) -> Plan:
+    ) -> RunPlan:
         Path("w.vdb").write_text(text)
         chosen = overrides or Overrides(luns=NULL)
         return load_vdbench([Path("w.vdb")], substitutions=names, lenient=lenient, overrides=chosen)

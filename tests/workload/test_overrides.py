@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
-from linerate.workload import PRESETS, LunMap, Overrides, RunSpec, SessionOptions, load_workload
+from linerate.workload import PRESETS, LunMap, Overrides, RunSpec, SessionSpec, load_workload
 from linerate.workload.toml_file import parse_toml
 
 from .conftest import NULL, Read
@@ -119,19 +119,19 @@ def test_everything_else(read: Read) -> None:
         driver="epoll",
         wait="spin",
         session="shared",
-        iscsi=SessionOptions(nodelay=False),
+        iscsi=SessionSpec(nodelay=False),
     )
     volume = spec.volumes[0]
     assert (volume.size_bytes, volume.outstanding, volume.session) == (1 << 20, 3, "shared")
-    assert volume.iscsi == SessionOptions(nodelay=False)
+    assert volume.iscsi == SessionSpec(nodelay=False)
     assert (spec.seed, spec.verify, spec.workers, spec.cpus) == (9, "on", 2, (0, 1))
     assert (spec.driver, spec.wait) == ("epoll", "spin")
 
 
 def test_session_options_without_a_value_stay_out_of_the_json() -> None:
-    assert SessionOptions(nodelay=True).model_dump() == {"nodelay": True}
-    merged = SessionOptions(nodelay=True, max_burst_bytes=1).merged(SessionOptions(max_burst_bytes=2))
-    assert merged == SessionOptions(nodelay=True, max_burst_bytes=2)
+    assert SessionSpec(nodelay=True).model_dump() == {"nodelay": True}
+    merged = SessionSpec(nodelay=True, max_burst_bytes=1).merged(SessionSpec(max_burst_bytes=2))
+    assert merged == SessionSpec(nodelay=True, max_burst_bytes=2)
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from linerate.errors import UserError
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, StreamSpec
-from linerate.workload.spec import ByteSpan, HitArea, Region, SizeMix, SizeRange
+from linerate.workload.spec import ByteSpan, HitArea, SizeMix, SizeRange, VolumeRegion
 
 from .conftest import Read
 
@@ -34,12 +34,12 @@ def test_sd_size_offset_threads(read: Read) -> None:
 @pytest.mark.parametrize(
     ("text", "region"),
     [
-        ("range=(10,20)", Region(unit="percent", start=10, end=20)),
-        ("range=(90,110)", Region(unit="percent", start=90, end=110)),
-        ("range=(1m,2m)", Region(unit="bytes", start=1 << 20, end=2 << 20)),
+        ("range=(10,20)", VolumeRegion(unit="percent", start=10, end=20)),
+        ("range=(90,110)", VolumeRegion(unit="percent", start=90, end=110)),
+        ("range=(1m,2m)", VolumeRegion(unit="bytes", start=1 << 20, end=2 << 20)),
     ],
 )
-def test_ranges_are_percent_up_to_200_and_bytes_beyond(read: Read, text: str, region: Region) -> None:
+def test_ranges_are_percent_up_to_200_and_bytes_beyond(read: Read, text: str, region: VolumeRegion) -> None:
     assert sd(read, text).streams[0].range == region
     assert wd(read, text).range == region
     assert wd(read, text.replace("range", "hotband")).hotband == region
@@ -47,7 +47,7 @@ def test_ranges_are_percent_up_to_200_and_bytes_beyond(read: Read, text: str, re
 
 def test_a_wd_range_overrides_that_of_its_sds(read: Read) -> None:
     text = "sd=sd1,lun=x,range=(0,10)\nsd=sd2,lun=x\nwd=wd1,sd=sd*{}\nrd=rd1,wd=wd1\n"
-    assert next(read(text.format(",range=(5,6)")).steps()).spec.streams[0].range == Region(
+    assert next(read(text.format(",range=(5,6)")).steps()).spec.streams[0].range == VolumeRegion(
         unit="percent", start=5, end=6
     )
     with pytest.raises(UserError, match="sd=sd1 and sd=sd2 differ in range="):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from linerate.errors import UserError
-from linerate.study import Plan, parse_study
+from linerate.study import StudyPlan, parse_study
 from linerate.study.file.factors import combinations
 from linerate.workload.plan import RUNS_MAX
 from linerate.workload.toml_file import parse_toml
@@ -85,7 +85,7 @@ def test_study_factors_and_blocks() -> None:
         lambda: list(combinations(factors, 1)), "1,099,511,627,776 combinations", f"at most {RUNS_MAX:,}"
     )
     _refused(lambda: list(combinations(factors, 1 << 20)), "1,048,576 combinations")
-    runs = len(Plan(parse_study(TEXT)).block(1))
+    runs = len(StudyPlan(parse_study(TEXT)).block(1))
     blocks = RUNS_MAX // runs + 1
     _refused(
         lambda: parse_study(TEXT, blocks=blocks), f"{blocks:,} blocks x {runs} runs", "repeat.blocks_max"

@@ -8,9 +8,9 @@ from textwrap import dedent
 
 import pytest
 from linerate.errors import UserError
-from linerate.workload import LunMap, Overrides, Plan, StepResult
+from linerate.workload import LunMap, Overrides, RunPlan, StepResult
 from linerate.workload.schema import run_schema, workload_schema
-from linerate.workload.spec import HitArea, OpenArrival, Region, SessionOptions, SizeMix, SizeRange
+from linerate.workload.spec import HitArea, OpenArrival, SessionSpec, SizeMix, SizeRange, VolumeRegion
 from linerate.workload.toml_file import parse_toml
 from linerate.workload.toml_lines import key_lines, line_of
 
@@ -18,7 +18,7 @@ VOLUME = '[[volume]]\nname = "v1"\ntarget = "null:8g"\n'
 STREAM = '[[stream]]\nname = "s1"\n'
 
 
-def load(text: str, overrides: Overrides | None = None) -> Plan:
+def load(text: str, overrides: Overrides | None = None) -> RunPlan:
     return parse_toml(text, "w.toml", name="w", overrides=overrides)
 
 
@@ -70,12 +70,12 @@ random = 0
     spec = next(load(text).steps()).spec
     assert [v.name for v in spec.volumes] == ["v1", "v2", "v3"]
     assert spec.volumes[2].url == "iscsi://10.0.0.5:3260/iqn.2026-11.lab:disks/2"
-    assert spec.volumes[0].iscsi == SessionOptions(nodelay=True, header_digest="crc32c")
+    assert spec.volumes[0].iscsi == SessionSpec(nodelay=True, header_digest="crc32c")
     assert "s3cret" not in spec.model_dump_json()
     reads, writes = spec.streams
     assert reads.sizes == SizeMix(parts=((4096, 60), (8192, 40)))
     assert (reads.range, reads.hit_area) == (
-        Region(unit="percent", start=0, end=50),
+        VolumeRegion(unit="percent", start=0, end=50),
         HitArea(bytes=2 << 20, read_percent=20),
     )
     assert writes.sizes == SizeRange(min_bytes=4096, max_bytes=65536, align_bytes=4096)

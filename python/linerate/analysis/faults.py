@@ -12,7 +12,7 @@ import polars as pl
 
 from linerate.analysis.paths.faults import paths_down, slow_count
 from linerate.analysis.summary import NS_PER_MS
-from linerate.results import Event, RunDirectory
+from linerate.results import RunDirectory, TimedEvent
 
 
 def fault_figures(run: RunDirectory, step: str) -> dict[str, float]:
@@ -54,9 +54,9 @@ def _stall_s(rows: pl.DataFrame, usage: pl.DataFrame) -> float:
     return longest
 
 
-def _failovers_s(events: Sequence[Event]) -> Iterator[float]:
+def _failovers_s(events: Sequence[TimedEvent]) -> Iterator[float]:
     """For each fault, until the first failover that follows it and no later fault."""
-    waiting: Event | None = None
+    waiting: TimedEvent | None = None
     for event in sorted(events, key=lambda event: event.at_s):
         if event.kind == "fault":
             waiting = event

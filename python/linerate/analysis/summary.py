@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from linerate.results import Histogram, Interval, RunDirectory, StepRecord
+from linerate.results import IntervalSample, LatencyHistogram, RunDirectory, StepRecord
 from linerate.results.histogram import merged
 from linerate.results.manifest import State
 from linerate.results.sample import OPS, Op, Usage
@@ -210,13 +210,13 @@ def summarise_step(run: RunDirectory, record: StepRecord) -> StepSummary:
     )
 
 
-def summarise_interval(interval: Interval, step: str = "") -> StepSummary:
+def summarise_interval(interval: IntervalSample, step: str = "") -> StepSummary:
     """The summary of one interval as it arrives, for the live table. Volumes and streams are left out."""
     sums: dict[Op, _Sums] = {}
     for row in interval.rows:
         sums.setdefault(row.op, _Sums()).add(row)
 
-    def histogram(op: Op | None) -> Histogram | None:
+    def histogram(op: Op | None) -> LatencyHistogram | None:
         return merged(
             item.histogram
             for item in interval.latencies
@@ -260,7 +260,7 @@ def rate_asked(spec: Mapping[str, Any]) -> float | None:
     return float(sum(rates)) if rates and all(rates) else None
 
 
-def quantiles_of(histogram: Histogram | None) -> tuple[Quantile, ...]:
+def quantiles_of(histogram: LatencyHistogram | None) -> tuple[Quantile, ...]:
     """The quantiles of a distribution, each with the number of values beyond it."""
     if histogram is None or not histogram.count:
         return ()
@@ -273,8 +273,8 @@ def quantiles_of(histogram: Histogram | None) -> tuple[Quantile, ...]:
 def _op_summary(
     parts: Iterable[_Sums],
     seconds: float,
-    service: Histogram | None = None,
-    response: Histogram | None = None,
+    service: LatencyHistogram | None = None,
+    response: LatencyHistogram | None = None,
 ) -> OpSummary:
     sums = _Sums()
     for part in parts:
@@ -334,7 +334,7 @@ def _parts(
 
 def _volumes(run: RunDirectory, step: str, seconds: float) -> tuple[PartSummary, ...]:
     quantiles: dict[tuple[str, Op | None], tuple[Quantile, ...]] = {}
-    waiting: dict[str, Histogram] = {}
+    waiting: dict[str, LatencyHistogram] = {}
     for volume, op, histogram in run.latency_by_volume(step):
         quantiles[volume, op] = quantiles_of(histogram)
         if (

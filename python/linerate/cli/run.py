@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from linerate.cli.job.ahead import Ahead
     from linerate.cli.job.options import Asked, Lenient
     from linerate.run import Loader
-    from linerate.workload import Plan
+    from linerate.workload import RunPlan
 
 
 def run(
@@ -126,7 +126,7 @@ class Where:
                 yield cluster
 
 
-def _show(plan: Plan, where: Where) -> None:
+def _show(plan: RunPlan, where: Where) -> None:
     """--dry-run. Hosts of a cluster are not asked: nothing is started there."""
     from linerate.cli.job.preview import preview
 
@@ -169,7 +169,7 @@ class Keep:
 
 
 def _run_plan(
-    plan: Plan, asked: Asked, keep: Keep, where: Where, overwrite: list[str] | None, *, json: bool
+    plan: RunPlan, asked: Asked, keep: Keep, where: Where, overwrite: list[str] | None, *, json: bool
 ) -> None:
     """Runs the plan, and leaves by typer.Exit when the exit code is not 0."""
     from linerate.cli.job.execute import Job, execute

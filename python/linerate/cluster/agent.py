@@ -21,7 +21,7 @@ from linerate import _core
 from linerate.cluster.wire import Packed, packed
 from linerate.errors import InternalError
 from linerate.filename import file_name
-from linerate.results import Interval, RunWriter, WorkloadSource, interval_from_core
+from linerate.results import IntervalSample, RunWriter, WorkloadSource, interval_from_core
 from linerate.results.manifest import State
 from linerate.volumes import Hold, look_here, refuse_shared
 from linerate.workload import RunSpec
@@ -138,7 +138,7 @@ class LoadAgent:
                 self._tell(None)
                 return
 
-    def _keep(self, interval: Interval) -> None:
+    def _keep(self, interval: IntervalSample) -> None:
         if self._writer is not None:
             self._writer.interval(interval)
         self._intervals[interval.index] = packed(interval)
@@ -148,7 +148,7 @@ class LoadAgent:
         """Announces an interval; None: the last one was."""
         self._worker.log_event(TOPIC, {"host": self._host, "run": self._id, "index": index})
 
-    def _close_spool(self, total: Interval, error: Exception | None) -> None:
+    def _close_spool(self, total: IntervalSample, error: Exception | None) -> None:
         if self._writer is None:
             return
         state: State = "failed" if error else "complete"

@@ -17,7 +17,7 @@ from linerate.cluster.divide import Divided
 from linerate.cluster.merge import Merger, merge
 from linerate.cluster.wire import unpacked
 from linerate.errors import HostError, LinerateError
-from linerate.results import Event, Interval
+from linerate.results import IntervalSample, TimedEvent
 from linerate.run import LoadEnd
 from linerate.workload import RunSpec
 
@@ -130,7 +130,7 @@ class ClusterLoad:
         """As of one host, with the volumes of all; `cluster` holds clocks and spools by host."""
         return self._facts
 
-    def next_interval(self, timeout_s: float) -> Interval | None:
+    def next_interval(self, timeout_s: float) -> IntervalSample | None:
         """See `linerate.run.Load`."""
         until = time.monotonic() + timeout_s
         while (interval := self._merger.pop()) is None and not self.finished:
@@ -161,7 +161,7 @@ class ClusterLoad:
         while not self.finished:
             self.next_interval(_SLICE_S)
         self._unsubscribe()
-        totals: list[Interval] = []
+        totals: list[IntervalSample] = []
         error: LinerateError | None = None
         for name, host in self._hosts.items():
             if name in self._lost:
@@ -177,7 +177,7 @@ class ClusterLoad:
                 host.remote.ask("forget")
         if not totals:
             what = "; ".join(f"{name}: {why}" for name, why in self._lost.items())
-            nothing = Interval(index=0, start_s=0.0, end_s=0.0, warmup=False, rows=())
+            nothing = IntervalSample(index=0, start_s=0.0, end_s=0.0, warmup=False, rows=())
             return LoadEnd(
                 nothing, HostError(f"every host was lost: {what}", "look at the hosts, then run it again")
             )
@@ -223,7 +223,7 @@ class ClusterLoad:
         self._lost[name] = why
         at_s = time.monotonic() - self._start_ns / 1e9
         message = f"host {name} was lost ({why}); the result goes on without it and is degraded"
-        self._merger.event(Event(at_s=max(at_s, 0.0), kind="host_lost", message=message, blame="host"))
+        self._merger.event(TimedEvent(at_s=max(at_s, 0.0), kind="host_lost", message=message, blame="host"))
         self._running.discard(name)
         self._merger.leave(name)
 

@@ -6,8 +6,8 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 
-from linerate.results import Event, Interval, Latency, Usage
-from linerate.results.histogram import Histogram, merged
+from linerate.results import IntervalSample, LatencySample, TimedEvent, Usage
+from linerate.results.histogram import LatencyHistogram, merged
 
 _MEANS = {"tsc_hz", "rtt_us_mean"}
 _MAXIMA = {"backlog_max"}
@@ -19,21 +19,21 @@ class Merger:
     def __init__(self, hosts: Iterable[str]) -> None:
         self._order = tuple(hosts)
         self._left = set(self._order)
-        self._waiting: defaultdict[int, dict[str, Interval]] = defaultdict(dict)
+        self._waiting: defaultdict[int, dict[str, IntervalSample]] = defaultdict(dict)
         self._next = 0
-        self._events: list[Event] = []
-        self._ready: deque[Interval] = deque()
+        self._events: list[TimedEvent] = []
+        self._ready: deque[IntervalSample] = deque()
 
-    def add(self, host: str, interval: Interval) -> None:
+    def add(self, host: str, interval: IntervalSample) -> None:
         """One interval of a host."""
         self._waiting[interval.index][host] = interval
         self._advance()
 
-    def event(self, event: Event) -> None:
+    def event(self, event: TimedEvent) -> None:
         """Something that happened outside of the hosts; it goes with the next interval."""
         self._events.append(event)
 
-    def late(self) -> tuple[Event, ...]:
+    def late(self) -> tuple[TimedEvent, ...]:
         """Events for which no interval is left to come, once."""
         late, self._events = tuple(self._events), []
         return late
@@ -43,7 +43,7 @@ class Merger:
         self._left.discard(host)
         self._advance()
 
-    def pop(self) -> Interval | None:
+    def pop(self) -> IntervalSample | None:
         """The next merged interval, if it is complete."""
         return self._ready.popleft() if self._ready else None
 
@@ -65,14 +65,14 @@ class Merger:
             self._next += 1
 
 
-def merge(intervals: Sequence[Interval]) -> Interval:
+def merge(intervals: Sequence[IntervalSample]) -> IntervalSample:
     """One interval of all: rows and distributions side by side where names differ, added where they do not."""
     first = intervals[0]
-    latencies: defaultdict[tuple[str, ...], list[Latency]] = defaultdict(list)
+    latencies: defaultdict[tuple[str, ...], list[LatencySample]] = defaultdict(list)
     for interval in intervals:
         for one in interval.latencies:
             latencies[one.stream, one.volume, one.op, one.kind].append(one)
-    return Interval(
+    return IntervalSample(
         index=first.index,
         start_s=min(interval.start_s for interval in intervals),
         end_s=max(interval.end_s for interval in intervals),
@@ -85,7 +85,7 @@ def merge(intervals: Sequence[Interval]) -> Interval:
     )
 
 
-def _added(same: Sequence[Latency]) -> Histogram:
+def _added(same: Sequence[LatencySample]) -> LatencyHistogram:
     return same[0].histogram if len(same) == 1 else merged(one.histogram for one in same) or same[0].histogram
 
 

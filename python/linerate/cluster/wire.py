@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import astuple
 from typing import Any
 
-from linerate.results import Event, Interval, Latency, PathRow, Row, Usage
+from linerate.results import CounterRow, IntervalSample, LatencySample, PathRow, TimedEvent, Usage
 from linerate.results.histogram import decode
 
 Packed = tuple[Any, ...]
 
 
-def packed(interval: Interval) -> Packed:
+def packed(interval: IntervalSample) -> Packed:
     """Numbers, text and histogram bytes only."""
     latencies = [
         (one.op, one.kind, one.histogram.encode(), one.stream, one.volume)
@@ -31,20 +31,20 @@ def packed(interval: Interval) -> Packed:
     )
 
 
-def unpacked(values: Packed) -> Interval:
+def unpacked(values: Packed) -> IntervalSample:
     """The interval again."""
     index, start_s, end_s, warmup, rows, usage, latencies, events, paths = values
-    return Interval(
+    return IntervalSample(
         index=index,
         start_s=start_s,
         end_s=end_s,
         warmup=warmup,
-        rows=tuple(Row(*row) for row in rows),
+        rows=tuple(CounterRow(*row) for row in rows),
         usage=Usage(*usage),
         latencies=tuple(
-            Latency(op=op, kind=kind, histogram=decode(data), stream=stream, volume=volume)
+            LatencySample(op=op, kind=kind, histogram=decode(data), stream=stream, volume=volume)
             for op, kind, data, stream, volume in latencies
         ),
-        events=tuple(Event(*event) for event in events),
+        events=tuple(TimedEvent(*event) for event in events),
         paths=tuple(PathRow(*row) for row in paths),
     )

@@ -2,7 +2,7 @@
 
 Open this file first. `catalogue` is the list: MTU, offloads, rings, TCP, the iSCSI session, each with unit,
 range, the names that Linux, Windows and the published studies use, and what it does to whom. `apply` changes
-a `HostTarget` (this host, or a network namespace) under a `Journal`; `restore` undoes what a journal holds,
+a `HostTarget` (this host, or a network namespace) under a `HostJournal`; `restore` undoes what a journal holds,
 also after a crash. `HostSettings` holds settings from one set of values to the next, `serve` does so for a program
 elsewhere. `linux` turns the knobs; `windows` writes PowerShell. What an iSCSI session asks for at login is no
 knob of a host: `with_session_settings` puts it into a run.
@@ -13,10 +13,10 @@ from linerate.host.catalogue import catalogue, named, parse_settings, unproven
 from linerate.host.change import Applied, Shown, apply, read
 from linerate.host.device_setting import Refusal
 from linerate.host.host_settings import HostSettings, SetUp
-from linerate.host.journal import Change, Journal, read_journal
+from linerate.host.journal import HostChange, HostJournal, read_journal
 from linerate.host.journal_index import default_journal, known_journals, state_folder
 from linerate.host.namespace import find_namespace, namespace_cookie
-from linerate.host.plan import HostPlan, Step, plan
+from linerate.host.plan import HostPlan, PlannedSetting, plan
 from linerate.host.session import with_session_settings
 from linerate.host.setting import Catalogue, HostSetting, Names, Scope, Where
 from linerate.host.target import HostTarget, inside
@@ -26,19 +26,19 @@ from linerate.host.windows.script import apply_script, undo_script, windows_refu
 __all__ = [
     "Applied",
     "Catalogue",
-    "Change",
+    "HostChange",
+    "HostJournal",
     "HostPlan",
     "HostSetting",
     "HostSettings",
     "HostTarget",
-    "Journal",
     "Names",
+    "PlannedSetting",
     "Refusal",
     "Restored",
     "Scope",
     "SetUp",
     "Shown",
-    "Step",
     "Where",
     "apply",
     "apply_script",

@@ -21,7 +21,7 @@ from typing import Any
 from linerate import _core, rpc
 from linerate.errors import UserError
 from linerate.host.host_settings import HostSettings
-from linerate.host.journal import Journal
+from linerate.host.journal import HostJournal
 from linerate.host.journal_index import state_folder
 from linerate.host.namespace import namespace_cookie
 from linerate.host.target import HostTarget
@@ -55,7 +55,7 @@ class _Agent:
     """The settings that were opened, if any."""
 
     def __init__(self) -> None:
-        self._journal: Journal | None = None
+        self._journal: HostJournal | None = None
         self._settings: HostSettings | None = None
         self.methods: rpc.Methods = {"open": self.open, "hold": self.hold, "restore": self.restore}
 
@@ -65,7 +65,7 @@ class _Agent:
             raise UserError(
                 "the devices are open already", "open comes first and once, then hold and restore"
             )
-        self._journal = Journal(journal_path())
+        self._journal = HostJournal(journal_path())
         self._settings = HostSettings(HostTarget(name, tuple(devices)), self._journal)
         self._settings.restore()
         return {"linerate": _core.__version__, "kernel": platform.release()}

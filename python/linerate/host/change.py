@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from linerate.errors import HostError
 from linerate.host.catalogue import catalogue, named, parse_settings
 from linerate.host.device_setting import DeviceSetting, Refusal, device_settings, kernel_of
-from linerate.host.journal import Change, Journal
+from linerate.host.journal import HostChange, HostJournal
 from linerate.host.linux.knob import Reading
 from linerate.host.namespace import namespace_cookie
 from linerate.host.setting import HostSetting, UnavailableError
@@ -60,7 +60,7 @@ def read(target: HostTarget, names: Iterable[str] | None = None) -> list[Shown]:
     return inside(target, look)
 
 
-def apply(target: HostTarget, values: Mapping[str, Value], journal: Journal) -> Applied:
+def apply(target: HostTarget, values: Mapping[str, Value], journal: HostJournal) -> Applied:
     """Sets values on a host, all or none, and reads them back.
 
     A setting that is not available, not permitted or was read back as something else is refused, not raised.
@@ -135,10 +135,10 @@ def _within(entry: DeviceSetting, value: Value) -> Value:
 
 
 def _write_all(
-    steps: Sequence[PendingChange], target: HostTarget, namespace: tuple[int, int], journal: Journal
+    steps: Sequence[PendingChange], target: HostTarget, namespace: tuple[int, int], journal: HostJournal
 ) -> Applied:
     """Writes every setting. If one fails, those that were written are put back."""
-    done: list[tuple[PendingChange, Change]] = []
+    done: list[tuple[PendingChange, HostChange]] = []
     refused: list[Refusal] = []
     whole = False
     try:
@@ -158,9 +158,9 @@ def _write_all(
     return Applied(readback=found, before={name: before[name] for name in found})
 
 
-def _change(step: PendingChange, target: HostTarget, namespace: tuple[int, int]) -> Change:
+def _change(step: PendingChange, target: HostTarget, namespace: tuple[int, int]) -> HostChange:
     entry, before = step.entry, step.before
-    return Change(
+    return HostChange(
         number=0,
         target=target,
         namespace=namespace,
@@ -199,10 +199,10 @@ def _read_back(steps: Sequence[PendingChange], refused: list[Refusal]) -> dict[s
     return found
 
 
-def _take_back(done: Sequence[tuple[PendingChange, Change]], journal: Journal) -> None:
+def _take_back(done: Sequence[tuple[PendingChange, HostChange]], journal: HostJournal) -> None:
     """Undoes a change that failed, last setting first, and reads the settings again."""
     stuck: list[Refusal] = []
-    restored: list[tuple[PendingChange, Change]] = []
+    restored: list[tuple[PendingChange, HostChange]] = []
     for step, change in reversed(done):
         try:
             step.entry.restore(change.state)
@@ -222,7 +222,7 @@ def _take_back(done: Sequence[tuple[PendingChange, Change]], journal: Journal) -
         )
 
 
-def mismatch(entry: DeviceSetting, change: Change) -> Refusal | None:
+def mismatch(entry: DeviceSetting, change: HostChange) -> Refusal | None:
     """The difference that is left after a setting was put back; None if there is none."""
     found = shown(entry)
     if found.value == change.before:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from linerate.errors import HostError
 from linerate.host.change import apply, read
-from linerate.host.journal import Journal
+from linerate.host.journal import HostJournal
 from linerate.host.target import HostTarget
 from linerate.host.undo import restore
 from linerate.setting import Value
@@ -28,7 +28,7 @@ class SetUp:
 class HostSettings:
     """Settings in force on a host. The journal has the values to put back; this object has the values of now."""
 
-    def __init__(self, target: HostTarget, journal: Journal) -> None:
+    def __init__(self, target: HostTarget, journal: HostJournal) -> None:
         self._target = target
         self._journal = journal
         self._asked: Settings = {}
@@ -80,7 +80,7 @@ class HostSettings:
         self._asked, self._done = {}, SetUp({})
 
 
-def _set(target: HostTarget, settings: Settings, journal: Journal) -> SetUp:
+def _set(target: HostTarget, settings: Settings, journal: HostJournal) -> SetUp:
     """Sets all settings that the host accepts. `apply` takes all or none, so refused ones are left out."""
     refused: dict[str, str] = {}
     left = dict(settings)

@@ -35,7 +35,7 @@ SCHEMA = "linerate.host-journal/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HostChange:
     """A knob that was turned, or was about to be: whose, which, and what puts it back."""
 
     number: int
@@ -68,10 +68,10 @@ class _Undone:
     number: int
 
 
-_CHANGE = TypeAdapter(Change)
+_CHANGE = TypeAdapter(HostChange)
 
 
-class Journal:
+class HostJournal:
     """A journal that is being written. Closing it does not put anything back: `linerate.host.restore` does.
 
     Raises HostError when the file cannot be written, in time: nothing is changed that is not in it.
@@ -123,7 +123,7 @@ class Journal:
             self._file = -1
 
     @property
-    def pending(self) -> tuple[Change, ...]:
+    def pending(self) -> tuple[HostChange, ...]:
         """Changes that were not put back, the oldest first."""
         return tuple(self._pending.values())
 
@@ -139,7 +139,7 @@ class Journal:
             self._locks[namespace] = _locked(target)
         return namespace
 
-    def record(self, change: Change) -> Change:
+    def record(self, change: HostChange) -> HostChange:
         """Puts a change on the disk, with the next number; to be called before the knob is turned."""
         now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
         change = replace(change, number=self._next, since_boot_s=round(now_s, 6))
@@ -151,7 +151,7 @@ class Journal:
         self._next += 1
         return change
 
-    def undone(self, change: Change, *, why: str = "") -> None:
+    def undone(self, change: HostChange, *, why: str = "") -> None:
         """Notes that a change was put back, or that there is nothing left to put back and why.
 
         A full disk does not stop anybody from putting things back: the note is then missing, and putting back
@@ -208,7 +208,7 @@ def _cut_torn_line(file: int) -> None:
         os.ftruncate(file, whole)
 
 
-def read_journal(path: Path) -> list[Change]:
+def read_journal(path: Path) -> list[HostChange]:
     """Changes of a journal that were not put back, the oldest first.
 
     None when the kernel has started anew since. Raises UserError that names file and line when it is no journal.
@@ -217,13 +217,13 @@ def read_journal(path: Path) -> list[Change]:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}", "give the path of a journal of host settings") from error
-    pending: dict[int, Change] = {}
+    pending: dict[int, HostChange] = {}
     here = True
     for line in _lines(path, lines):
         match line:
             case _Head():
                 here = line.boot == boot_id()
-            case Change():
+            case HostChange():
                 if here:
                     pending[line.number] = line
             case _Undone():
@@ -231,7 +231,7 @@ def read_journal(path: Path) -> list[Change]:
     return list(pending.values())
 
 
-def _lines(path: Path, lines: list[bytes]) -> Iterator[_Head | Change | _Undone]:
+def _lines(path: Path, lines: list[bytes]) -> Iterator[_Head | HostChange | _Undone]:
     """What each line says; the last one counts only when it is whole, which its end of line says."""
     for number, text in enumerate(lines[:-1], start=1):
         try:
@@ -252,7 +252,7 @@ def _lines(path: Path, lines: list[bytes]) -> Iterator[_Head | Change | _Undone]
         yield line
 
 
-def _parsed(entry: object) -> _Head | Change | _Undone:
+def _parsed(entry: object) -> _Head | HostChange | _Undone:
     """Raises ValueError for what is none of them."""
     match entry:
         case {"schema": str(schema), "boot": str(boot)}:

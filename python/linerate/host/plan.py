@@ -15,7 +15,7 @@ from linerate.setting import OnOff, Value
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedSetting:
     """One setting of one device: what it stands at, what it will be, the commands for it and against it."""
 
     setting: HostSetting
@@ -33,7 +33,7 @@ class HostPlan:
     `apply` goes the same way through netlink; it applies nothing while anything is refused.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedSetting, ...]
     records: tuple[str, ...]
     refused: tuple[Refusal, ...]
 
@@ -63,7 +63,7 @@ def plan(target: HostTarget, values: Mapping[str, Value]) -> HostPlan:
     return HostPlan(tuple(steps), records, tuple(refused))
 
 
-def _steps(target: HostTarget, wanted: Mapping[str, Value]) -> tuple[list[Step], list[Refusal]]:
+def _steps(target: HostTarget, wanted: Mapping[str, Value]) -> tuple[list[PlannedSetting], list[Refusal]]:
     steps = []
     with kernel_of(target) as kernel:
         found = device_settings([named(name) for name in wanted], target, kernel)
@@ -73,7 +73,7 @@ def _steps(target: HostTarget, wanted: Mapping[str, Value]) -> tuple[list[Step],
             if knob := setting.linux:
                 there = tuple(knob.commands(device, one.value, before))
                 back = tuple(knob.commands(device, before.value, before))
-                steps.append(Step(setting, device, before.value, one.value, there, back))
+                steps.append(PlannedSetting(setting, device, before.value, one.value, there, back))
     return steps, refused
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from linerate.setting import Value
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
-from linerate.workload.spec import SessionOptions
+from linerate.workload.spec import SessionSpec
 
 _OUTSTANDING, _SESSIONS, _NAGLE = "outstanding", "sessions_per_volume", "nagle"
 
@@ -39,12 +39,12 @@ def with_session_settings(run: RunSpec, values: Mapping[str, Value]) -> RunSpec:
     return run.model_copy(update={"volumes": tuple(volumes), "streams": streams})
 
 
-def _session_options(values: Mapping[str, Value]) -> SessionOptions:
+def _session_options(values: Mapping[str, Value]) -> SessionSpec:
     """What the values ask of a login and of its connection."""
-    known: dict[str, Any] = {name: values[name] for name in SessionOptions.model_fields if name in values}
+    known: dict[str, Any] = {name: values[name] for name in SessionSpec.model_fields if name in values}
     if _NAGLE in values:
         known["nodelay"] = not values[_NAGLE]
-    return SessionOptions(**known)
+    return SessionSpec(**known)
 
 
 def _spread(stream: StreamSpec, names: Mapping[str, list[str]]) -> StreamSpec:

@@ -11,7 +11,7 @@ from linerate.errors import HostError, LinerateError
 from linerate.host.catalogue import named
 from linerate.host.change import mismatch
 from linerate.host.device_setting import DeviceSetting, Refusal, kernel_of
-from linerate.host.journal import Change, Journal
+from linerate.host.journal import HostChange, HostJournal
 from linerate.host.linux.knob import DeviceGoneError
 from linerate.host.namespace import find_namespace, namespace_cookie
 from linerate.host.target import HostTarget, inside
@@ -24,16 +24,16 @@ class Restored:
     `gone` are changes of a device or namespace that does not exist any more and took its settings along.
     """
 
-    restored: tuple[Change, ...] = ()
-    gone: tuple[Change, ...] = ()
+    restored: tuple[HostChange, ...] = ()
+    gone: tuple[HostChange, ...] = ()
     failed: tuple[Refusal, ...] = ()
 
 
-_Noted = tuple[Change, Journal]
+_Noted = tuple[HostChange, HostJournal]
 """A change and the journal that holds it."""
 
 
-def restore(journal: Journal, *others: Journal, since: int = 0) -> Restored:
+def restore(journal: HostJournal, *others: HostJournal, since: int = 0) -> Restored:
     """Puts back what the journals hold, the newest change first, and looks whether it stands as before.
 
     A change was made in one network namespace and is put back in that one, wherever this process may be.
@@ -56,7 +56,7 @@ def _whose(noted: _Noted) -> tuple[HostTarget, tuple[int, int], int]:
     return change.target, change.namespace, change.cookie
 
 
-def _undo(changes: Sequence[_Noted], holder: Journal) -> Restored:
+def _undo(changes: Sequence[_Noted], holder: HostJournal) -> Restored:
     """Changes of one host that follow each other. `holder` holds the lock on it."""
     target = _found(changes[0][0])
     if target is None:
@@ -71,7 +71,7 @@ def _undo(changes: Sequence[_Noted], holder: Journal) -> Restored:
         return Restored(failed=tuple(Refusal(change.setting, change.device, where) for change, _ in changes))
 
 
-def _found(change: Change) -> HostTarget | None:
+def _found(change: HostChange) -> HostTarget | None:
     """Where the namespace that was changed can be entered: as then, or by whatever holds it now."""
     target = change.target
     try:

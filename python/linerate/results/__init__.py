@@ -5,16 +5,16 @@
 
 from linerate.results.environment import collect_environment
 from linerate.results.errors import NotARunError, RunClosedError, RunDamagedError, RunExistsError
-from linerate.results.histogram import Histogram
+from linerate.results.histogram import LatencyHistogram
 from linerate.results.manifest import Finding, Manifest, Stamp, State, StepRecord, Validity, WorkloadSource
 from linerate.results.reader import RunDirectory
 from linerate.results.sample import (
     ArrayRow,
-    Event,
-    Interval,
-    Latency,
+    CounterRow,
+    IntervalSample,
+    LatencySample,
     PathRow,
-    Row,
+    TimedEvent,
     Usage,
     interval_from_core,
 )
@@ -22,15 +22,14 @@ from linerate.results.writer import RunWriter
 
 __all__ = [
     "ArrayRow",
-    "Event",
+    "CounterRow",
     "Finding",
-    "Histogram",
-    "Interval",
-    "Latency",
+    "IntervalSample",
+    "LatencyHistogram",
+    "LatencySample",
     "Manifest",
     "NotARunError",
     "PathRow",
-    "Row",
     "RunClosedError",
     "RunDamagedError",
     "RunDirectory",
@@ -39,6 +38,7 @@ __all__ = [
     "Stamp",
     "State",
     "StepRecord",
+    "TimedEvent",
     "Usage",
     "Validity",
     "WorkloadSource",

@@ -1,4 +1,4 @@
-"""The columns of the interval tables, and the way between them and `Interval` values.
+"""The columns of the interval tables, and the way between them and `IntervalSample` values.
 
 `intervals` has one row per (step, interval, stream, volume, op): what was done. `usage` has one row per
 (step, interval): what it cost. `paths` has one per (step, interval, volume, path), of volumes with several paths:
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from linerate.results.sample import ArrayRow, Interval, PathRow, Row, Usage
+from linerate.results.sample import ArrayRow, CounterRow, IntervalSample, PathRow, Usage
 
 _ROWS_PER_FRAME = 100_000
 _TYPES: dict[str, pl.DataType] = {
@@ -41,7 +41,7 @@ _KEY: dict[str, pl.DataType] = {
     "end_s": pl.Float64(),
     "warmup": pl.Boolean(),
 }
-ROW_COLUMNS = _columns_of(Row)
+ROW_COLUMNS = _columns_of(CounterRow)
 USAGE_COLUMNS = _columns_of(Usage)
 PATH_COLUMNS = _columns_of(PathRow)
 ARRAY_COLUMNS = _columns_of(ArrayRow)
@@ -60,7 +60,7 @@ class Tables(NamedTuple):
     arrays: pl.DataFrame
 
 
-def spool_line(step: str, interval: Interval) -> str:
+def spool_line(step: str, interval: IntervalSample) -> str:
     """One interval as one line of JSON:
 
     the rows as columns, so that names are not repeated a thousand times.
@@ -81,7 +81,9 @@ def spool_line(step: str, interval: Interval) -> str:
     return json.dumps(line, separators=(",", ":"))
 
 
-def _as_columns(rows: Sequence[Row | PathRow | ArrayRow], names: Iterable[str]) -> dict[str, Sequence[Any]]:
+def _as_columns(
+    rows: Sequence[CounterRow | PathRow | ArrayRow], names: Iterable[str]
+) -> dict[str, Sequence[Any]]:
     columns: Sequence[Sequence[Any]] = list(zip(*(astuple(row) for row in rows), strict=True))
     return dict(zip(names, columns, strict=True)) if columns else dict.fromkeys(names, ())
 

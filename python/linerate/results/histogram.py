@@ -1,7 +1,7 @@
 """The one place where reports meet the compiled histogram.
 
 A histogram counts nanoseconds in HDR buckets (3 digits). Python never recomputes quantiles: it merges and
-asks. `Histogram` names what the rest of the lab plane may ask of one; `decode` turns the bytes of a latency
+asks. `LatencyHistogram` names what the rest of the lab plane may ask of one; `decode` turns the bytes of a latency
 log back into one.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 
-class Histogram(Protocol):
+class LatencyHistogram(Protocol):
     """Counts of latencies in nanoseconds."""
 
     @property
@@ -43,21 +43,21 @@ class Histogram(Protocol):
         """Non-empty buckets as (lowest value, highest value, count), values in nanoseconds, ascending."""
 
 
-def compiled_decoder() -> Callable[[bytes], Histogram]:
+def compiled_decoder() -> Callable[[bytes], LatencyHistogram]:
     """The decoder of the compiled module: V2 bytes in, histogram out."""
     from linerate._core import Histogram as Compiled  # the only import of the data plane below `report`
 
     return Compiled.decode
 
 
-def decode(data: bytes) -> Histogram:
+def decode(data: bytes) -> LatencyHistogram:
     """Turn HdrHistogram V2 bytes into a histogram."""
     return compiled_decoder()(data)
 
 
-def merged(histograms: Iterable[Histogram]) -> Histogram | None:
+def merged(histograms: Iterable[LatencyHistogram]) -> LatencyHistogram | None:
     """A new histogram with the counts of all; None when there are none. The arguments stay as they are."""
-    total: Histogram | None = None
+    total: LatencyHistogram | None = None
     for histogram in histograms:
         if total is None:
             total = decode(histogram.encode())

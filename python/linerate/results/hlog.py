@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from linerate.results.sample import Latency
+from linerate.results.sample import LatencySample
 
 _COOKIE_V2 = 0x1C849313
 _COOKIE_V2_COMPRESSED = 0x1C849314
@@ -69,7 +69,7 @@ def header(started_at: datetime) -> str:
     )
 
 
-def log_line(step: str, latency: Latency, start_s: float, length_s: float) -> str:
+def log_line(step: str, latency: LatencySample, start_s: float, length_s: float) -> str:
     """One line of the log, with its line end."""
     tag = Tag(step, latency.stream, latency.volume, latency.op, latency.kind)
     payload = base64.b64encode(compressed(latency.histogram.encode())).decode("ascii")

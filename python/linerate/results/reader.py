@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from linerate.results import columns, files, hlog
 from linerate.results.errors import NotARunError, RunDamagedError
-from linerate.results.histogram import Histogram, decode, merged
+from linerate.results.histogram import LatencyHistogram, decode, merged
 from linerate.results.manifest import FORMAT, FORMAT_VERSION, Manifest, State, StepRecord
-from linerate.results.sample import KINDS, Event, LatencyKind, Op
+from linerate.results.sample import KINDS, LatencyKind, Op, TimedEvent
 
 _TIME_SLACK_S = 0.0015  # the log rounds to a millisecond
 
@@ -32,7 +32,7 @@ class RunDirectory:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
-        self._merged: dict[str, dict[hlog.Tag, Histogram]] = {}
+        self._merged: dict[str, dict[hlog.Tag, LatencyHistogram]] = {}
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -90,11 +90,13 @@ class RunDirectory:
         return self._tables.arrays
 
     @cached_property
-    def events(self) -> Sequence[Event]:
+    def events(self) -> Sequence[TimedEvent]:
         """What happened, in order."""
-        known = {item.name for item in fields(Event)}
+        known = {item.name for item in fields(TimedEvent)}
         lines = columns.complete_lines(self.path / files.EVENTS)
-        return tuple(Event(**{key: value for key, value in line.items() if key in known}) for line in lines)
+        return tuple(
+            TimedEvent(**{key: value for key, value in line.items() if key in known}) for line in lines
+        )
 
     def step(self, key: str) -> StepRecord:
         """The record of a step. `KeyError` when the run has no such step."""
@@ -116,7 +118,7 @@ class RunDirectory:
         volume: str | None = None,
         op: Op | None = None,
         kind: LatencyKind = "service",
-    ) -> Histogram | None:
+    ) -> LatencyHistogram | None:
         """The merged distribution of a step's measured time, of everything that the filters leave;
 
         None without I/O.
@@ -135,7 +137,7 @@ class RunDirectory:
             ]
         return merged(parts)
 
-    def latency_by_volume(self, step: str) -> Iterator[tuple[str, Op, Histogram]]:
+    def latency_by_volume(self, step: str) -> Iterator[tuple[str, Op, LatencyHistogram]]:
         """Volume, operation and service times over the measured time, one after the other.
 
         Only a step that ended has them. A thousand distributions are large: keep few at a time.
@@ -146,10 +148,10 @@ class RunDirectory:
 
     def latency_over_time(
         self, step: str, *, op: Op | None = None, kind: LatencyKind = "service"
-    ) -> list[tuple[float, Histogram]]:
+    ) -> list[tuple[float, LatencyHistogram]]:
         """Of each measured interval with I/O: start in seconds of the step, distribution over all streams."""
         offset = self._offset_s(step)
-        intervals: dict[float, list[Histogram]] = {}
+        intervals: dict[float, list[LatencyHistogram]] = {}
         for line in self._measured_lines(step, op, kind):
             if not line.tag.volume:
                 intervals.setdefault(line.start_s, []).append(decode(line.data))
@@ -176,10 +178,10 @@ class RunDirectory:
             if line.tag.kind == kind and op in (None, line.tag.op) and line.start_s >= first:
                 yield line
 
-    def _by_stream(self, step: str) -> dict[hlog.Tag, Histogram]:
+    def _by_stream(self, step: str) -> dict[hlog.Tag, LatencyHistogram]:
         """The measured distributions of each (stream, operation, kind); merged once, asked for many times."""
         if step not in self._merged:
-            found: dict[hlog.Tag, Histogram] = {}
+            found: dict[hlog.Tag, LatencyHistogram] = {}
             for line in (line for kind in KINDS for line in self._measured_lines(step, None, kind)):
                 if line.tag.volume:
                     continue

@@ -1,6 +1,6 @@
 """What one interval of a run measured, as small frozen values.
 
-An `Interval` is the unit that travels from the data plane into a run directory and back out of it. Counts and
+An `IntervalSample` is the unit that travels from the data plane into a run directory and back out of it. Counts and
 sums are kept, never averages or percentiles: whatever is shown later is derived from these, so that
 intervals, streams and volumes can be added up without lying. Times inside an interval are seconds since the
 start of its step.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal, cast
 
-from linerate.results.histogram import Histogram
+from linerate.results.histogram import LatencyHistogram
 
 if TYPE_CHECKING:
     import linerate._core as _core
@@ -23,7 +23,7 @@ KINDS: tuple[LatencyKind, ...] = ("service", "response")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CounterRow:
     """Counters of one (stream, volume, operation) over one interval."""
 
     stream: str
@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class LatencySample:
     """One latency distribution in nanoseconds.
 
     `volume` is empty for the distributions of a whole stream, and `stream` is empty for those of a whole
@@ -49,7 +49,7 @@ class Latency:
 
     op: Op
     kind: LatencyKind
-    histogram: Histogram
+    histogram: LatencyHistogram
     stream: str = ""
     volume: str = ""
 
@@ -148,7 +148,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TimedEvent:
     """Something that happened at a moment of the run:
 
     a lost connection, a wrong block, a step's start or end.
@@ -164,17 +164,17 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class IntervalSample:
     """One interval of one step. The summary of a step has the same shape, over the whole measured time."""
 
     index: int
     start_s: float
     end_s: float
     warmup: bool
-    rows: tuple[Row, ...]
+    rows: tuple[CounterRow, ...]
     usage: Usage = field(default_factory=Usage)
-    latencies: tuple[Latency, ...] = ()
-    events: tuple[Event, ...] = ()
+    latencies: tuple[LatencySample, ...] = ()
+    events: tuple[TimedEvent, ...] = ()
     paths: tuple[PathRow, ...] = ()
     arrays: tuple[ArrayRow, ...] = ()
 
@@ -189,20 +189,20 @@ class Interval:
         return sum(row.ios for row in self.rows)
 
 
-def interval_from_core(core: _core.Interval) -> Interval:
-    """The one adapter from the compiled module's interval (a summary's `total` too) to `Interval`."""
+def interval_from_core(core: _core.Interval) -> IntervalSample:
+    """The one adapter from the compiled module's interval (a summary's `total` too) to `IntervalSample`."""
     rows, paths = core.rows, core.paths
     columns = [rows[name] for name in _ROW_FIELDS]  # type: ignore[literal-required]
     path_columns = [paths[name] for name in _PATH_FIELDS]  # type: ignore[literal-required]
-    return Interval(
+    return IntervalSample(
         index=core.index,
         start_s=core.start_s,
         end_s=core.end_s,
         warmup=core.warmup,
-        rows=tuple(Row(*values) for values in zip(*columns, strict=True)),
+        rows=tuple(CounterRow(*values) for values in zip(*columns, strict=True)),
         usage=Usage(**core.usage),
         latencies=tuple(
-            Latency(
+            LatencySample(
                 stream=stream,
                 volume=volume,
                 op=cast("Op", op),
@@ -211,10 +211,10 @@ def interval_from_core(core: _core.Interval) -> Interval:
             )
             for stream, volume, op, kind, histogram in core.latencies
         ),
-        events=tuple(Event(**event) for event in core.events),
+        events=tuple(TimedEvent(**event) for event in core.events),
         paths=tuple(PathRow(*values) for values in zip(*path_columns, strict=True)),
     )
 
 
-_ROW_FIELDS = tuple(item.name for item in fields(Row))
+_ROW_FIELDS = tuple(item.name for item in fields(CounterRow))
 _PATH_FIELDS = tuple(item.name for item in fields(PathRow))

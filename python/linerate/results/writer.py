@@ -21,7 +21,7 @@ from linerate.results.errors import RunClosedError, RunExistsError
 from linerate.results.facts import checked_facts
 from linerate.results.manifest import FactValue, Manifest, State, StepRecord, Validity, WorkloadSource
 from linerate.results.reader import RunDirectory
-from linerate.results.sample import Event, Interval, Latency
+from linerate.results.sample import IntervalSample, LatencySample, TimedEvent
 from linerate.results.secrets import scrub, scrub_text
 
 Judge = Callable[[RunDirectory], Validity]
@@ -138,7 +138,7 @@ class RunWriter:
         files.write_manifest(self.path, self._manifest)
         return self._step.key
 
-    def interval(self, interval: Interval) -> None:
+    def interval(self, interval: IntervalSample) -> None:
         """Append one interval of the current step: rows, usage, latency distributions and events."""
         step = self._running_step()
         if not interval.warmup:
@@ -149,7 +149,7 @@ class RunWriter:
             self.event(event)
         self._append(self._spool, columns.spool_line(step.key, interval) + "\n")
 
-    def event(self, event: Event) -> None:
+    def event(self, event: TimedEvent) -> None:
         """Append one event.
 
         Without a step of its own it belongs to the current one; `at_s` counts from the step's start.
@@ -161,7 +161,7 @@ class RunWriter:
 
     def end_step(
         self,
-        summary: Interval | None = None,
+        summary: IntervalSample | None = None,
         *,
         state: State = "complete",
         reason: str = "",
@@ -251,7 +251,7 @@ class RunWriter:
         return next(name for name in names if name not in taken)
 
     def _write_latencies(
-        self, step: StepRecord, latencies: Sequence[Latency], start_s: float, length_s: float
+        self, step: StepRecord, latencies: Sequence[LatencySample], start_s: float, length_s: float
     ) -> None:
         offset_s = (step.started_at - self._manifest.started_at).total_seconds()
         for latency in latencies:

@@ -6,7 +6,7 @@ what a run looks like on a screen and what its result is worth to a study are ot
 
 from linerate.run.arrays import ArrayWatch, Reports, Watcher, watch
 from linerate.run.events import Ending, RunEvent
-from linerate.run.execute import Beside, Counters, Execution, Outcome, carry_out
+from linerate.run.execute import Beside, Counters, Execution, RunOutcome, carry_out
 from linerate.run.load import Here, Load, LoadEnd, Loader, LocalLoad, SimulatedLoad, VirtualSan
 
 __all__ = [
@@ -20,9 +20,9 @@ __all__ = [
     "LoadEnd",
     "Loader",
     "LocalLoad",
-    "Outcome",
     "Reports",
     "RunEvent",
+    "RunOutcome",
     "SimulatedLoad",
     "VirtualSan",
     "Watcher",

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from linerate.analysis import OpSummary, StepSummary
 from linerate.analysis.summary import MIB, NS_PER_MS
-from linerate.results import Interval, PathRow
+from linerate.results import IntervalSample, PathRow
 from linerate.volumes import Clearance, State
 
 VERSION: Literal["linerate.events/1"] = "linerate.events/1"
@@ -27,7 +27,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
-class Latency(Record):
+class LatencyRecord(Record):
     """I/Os of one direction, or of both."""
 
     iops: float
@@ -49,9 +49,9 @@ class Latency(Record):
 class Figures(Record):
     """What was measured over an interval or a step."""
 
-    total: Latency
-    read: Latency | None = None
-    write: Latency | None = None
+    total: LatencyRecord
+    read: LatencyRecord | None = None
+    write: LatencyRecord | None = None
     queue_depth: float
     """I/Os in flight, mean."""
     cpu_percent: float | None
@@ -117,7 +117,7 @@ class VolumesFound(Record):
     """Somebody was shown the list and has said yes."""
 
 
-class Notice(Record):
+class RunNotice(Record):
     """Something the user should know before trusting the result."""
 
     type: Literal["notice"] = "notice"
@@ -180,7 +180,7 @@ class StepEnded(Record):
     paths: tuple[PathFigures, ...] = ()
 
 
-RunEvent = RunStarted | VolumesFound | Notice | StepStarted | IntervalMeasured | Happened | StepEnded
+RunEvent = RunStarted | VolumesFound | RunNotice | StepStarted | IntervalMeasured | Happened | StepEnded
 
 
 def volumes_found(clearance: Clearance) -> VolumesFound:
@@ -212,7 +212,7 @@ def figures(summary: StepSummary) -> Figures:
     )
 
 
-def path_figures(interval: Interval) -> tuple[PathFigures, ...]:
+def path_figures(interval: IntervalSample) -> tuple[PathFigures, ...]:
     """The paths of an interval or a step by name, each over all volumes."""
     by_name: dict[str, list[PathRow]] = {}
     for row in interval.paths:
@@ -237,9 +237,9 @@ def _path(name: str, rows: Sequence[PathRow], seconds: float) -> PathFigures:
     )
 
 
-def _latency(op: OpSummary) -> Latency:
+def _latency(op: OpSummary) -> LatencyRecord:
     quantile = {item.q: item.value_ms for item in op.quantiles}
-    return Latency(
+    return LatencyRecord(
         iops=op.iops,
         mib_s=op.mib_s,
         mean_ms=op.mean_ms,

@@ -24,10 +24,10 @@ from linerate.analysis import check_run, summarise_interval
 from linerate.errors import LinerateError, PeerError, UserError
 from linerate.interrupt import heard
 from linerate.results import (
-    Event,
-    Interval,
+    IntervalSample,
     RunDirectory,
     RunWriter,
+    TimedEvent,
     WorkloadSource,
     collect_environment,
 )
@@ -36,8 +36,8 @@ from linerate.run.events import (
     Ending,
     Happened,
     IntervalMeasured,
-    Notice,
     RunEvent,
+    RunNotice,
     RunStarted,
     StepEnded,
     StepStarted,
@@ -47,8 +47,7 @@ from linerate.run.events import (
 )
 from linerate.run.load import Here, Load, LoadEnd, Loader
 from linerate.volumes import Clearance, Consent, RefusedError, clear
-from linerate.workload import Notice as WorkloadNotice
-from linerate.workload import Plan, PlannedRun, RunSpec, StepResult
+from linerate.workload import FileNotice, PlannedRun, RunPlan, RunSpec, StepResult
 
 PULL_TIMEOUT_S = 0.2
 HIGH_WATER = "_max"
@@ -64,7 +63,7 @@ class Beside(Protocol):
     def begin(self, started_monotonic_ns: int) -> None:
         """The load's clock began at this instant of the monotonic clock."""
 
-    def events(self) -> Iterable[Event]:
+    def events(self) -> Iterable[TimedEvent]:
         """What happened since it was asked last; does not wait. Raises LinerateError for what could not be done."""
 
     def end(self) -> None:
@@ -75,7 +74,7 @@ class Beside(Protocol):
 class Execution:
     """What to run and where to keep it."""
 
-    plan: Plan
+    plan: RunPlan
     source: WorkloadSource
     directory: Path
     consent: Consent
@@ -95,7 +94,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How it ended. `error` is what made a step fail, if one did."""
 
     run: RunDirectory
@@ -111,7 +110,7 @@ class _End:
     error: LinerateError | None = None
 
 
-def carry_out(execution: Execution, tell: Callable[[RunEvent], None]) -> Outcome:
+def carry_out(execution: Execution, tell: Callable[[RunEvent], None]) -> RunOutcome:
     """Runs the whole plan. The run directory is closed and, unless the user interrupted, stamped.
 
     Before anything else every volume that the plan writes to is looked at. Raises RefusedError if the consent does not
@@ -138,7 +137,7 @@ def carry_out(execution: Execution, tell: Callable[[RunEvent], None]) -> Outcome
             end = _End("failed", clearance.message, clearance)
         judge = None if end.state == "interrupted" else check_run
         run = writer.close(end.state, end.reason, judge=judge)
-    return Outcome(run, end.state, end.reason, end.error)
+    return RunOutcome(run, end.state, end.reason, end.error)
 
 
 def _look(execution: Execution) -> Clearance | LinerateError:
@@ -153,13 +152,13 @@ def _look(execution: Execution) -> Clearance | LinerateError:
         return error
 
 
-def _tell_notes(notes: Sequence[WorkloadNotice], most: int | None, tell: Callable[[RunEvent], None]) -> None:
+def _tell_notes(notes: Sequence[FileNotice], most: int | None, tell: Callable[[RunEvent], None]) -> None:
     """How a file was read otherwise than its author may expect."""
     shown = notes[:most]
     for note in shown:
-        tell(Notice(message=str(note)))
+        tell(RunNotice(message=str(note)))
     if len(shown) < len(notes):
-        tell(Notice(message=f"and {len(notes) - len(shown)} more like these; --json shows all"))
+        tell(RunNotice(message=f"and {len(notes) - len(shown)} more like these; --json shows all"))
 
 
 def _walk(
@@ -190,7 +189,7 @@ class _Measured:
         self._read = read
         self._before: Mapping[str, float] | None = read() if read and not warms_up else None
 
-    def after_warmup(self, interval: Interval, warmup_s: float, interval_s: float) -> None:
+    def after_warmup(self, interval: IntervalSample, warmup_s: float, interval_s: float) -> None:
         """Starts to count at the end of the last interval of the warm-up."""
         last = interval.warmup and interval.end_s > warmup_s - interval_s / 2
         if self._read is not None and self._before is None and (last or not interval.warmup):
@@ -340,7 +339,7 @@ class _Step:
         message = f"{self._planned.label}: {self._errors} I/O errors, and the workload ends at {limit}"
         return PeerError(message, "the events say which volume failed and how; data_errors= sets the limit")
 
-    def _no_io(self, total: Interval) -> PeerError | None:
+    def _no_io(self, total: IntervalSample) -> PeerError | None:
         """A step in which nothing was done has failed, however quietly; the warm-up counts here too."""
         if self._ios or total.ios:
             return None
@@ -351,7 +350,7 @@ class _Step:
             "see the events and the array's log; a rate or a volume that is so slow needs a longer --elapsed",
         )
 
-    def _measured(self, interval: Interval) -> None:
+    def _measured(self, interval: IntervalSample) -> None:
         if self._arrays is not None:
             interval = replace(interval, arrays=self._arrays.rows())
         self._writer.interval(interval)
@@ -372,7 +371,7 @@ class _Step:
             )
         )
 
-    def _happened(self, event: Event) -> None:
+    def _happened(self, event: TimedEvent) -> None:
         self._tell(
             Happened(
                 step=self._planned.label,
@@ -385,7 +384,9 @@ class _Step:
             )
         )
 
-    def _end(self, ended: LoadEnd, state: Ending, reason: str, counters: Mapping[str, float]) -> Interval:
+    def _end(
+        self, ended: LoadEnd, state: Ending, reason: str, counters: Mapping[str, float]
+    ) -> IntervalSample:
         measured = ended.total
         self._writer.end_step(measured, state=state, reason=reason, counters=counters)
         label = self._planned.label
@@ -395,7 +396,7 @@ class _Step:
         return measured
 
 
-def _step_result(measured: Interval) -> StepResult:
+def _step_result(measured: IntervalSample) -> StepResult:
     seconds = measured.seconds or 1.0
     streams: dict[str, float] = {}
     for row in measured.rows:
@@ -417,7 +418,7 @@ def _run_commands(commands: Sequence[str]) -> None:
             )
 
 
-def _peers(plan: Plan) -> list[str]:
+def _peers(plan: RunPlan) -> list[str]:
     """Addresses under test, each once, in order."""
     urls = [urlsplit(volume.url) for step in plan.steps() for volume in step.spec.volumes]
     return list(dict.fromkeys(url.netloc for url in urls if url.scheme == "iscsi"))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from linerate import _core
 from linerate.errors import LinerateError
-from linerate.results import Event, Interval, interval_from_core
+from linerate.results import IntervalSample, TimedEvent, interval_from_core
 from linerate.volumes import Cleared, Hold, Look, look_here, refuse_shared, virtual
 from linerate.workload import RunSpec
 
@@ -21,9 +21,9 @@ class LoadEnd:
     `events` are those that came after the last interval.
     """
 
-    total: Interval
+    total: IntervalSample
     error: LinerateError | None = None
-    events: tuple[Event, ...] = ()
+    events: tuple[TimedEvent, ...] = ()
 
 
 class Load(Protocol):
@@ -36,7 +36,7 @@ class Load(Protocol):
     def facts(self) -> Mapping[str, Any]:
         """What was negotiated and read back."""
 
-    def next_interval(self, timeout_s: float) -> Interval | None:
+    def next_interval(self, timeout_s: float) -> IntervalSample | None:
         """The next interval, or None when the timeout passes or the load has ended (see `finished`)."""
 
     @property
@@ -103,7 +103,7 @@ class LocalLoad:
         """Driver, workers, CPUs, and per volume its size, session and socket."""
         return self._core.facts()
 
-    def next_interval(self, timeout_s: float) -> Interval | None:
+    def next_interval(self, timeout_s: float) -> IntervalSample | None:
         """See `Load`."""
         pulled = self._core.next_interval(timeout_s)
         return None if pulled is None else interval_from_core(pulled)
@@ -145,7 +145,7 @@ class SimulatedLoad(LocalLoad):
         """What the disks, RAID sets, pools and volumes had counted by then."""
         return self._core.storage()
 
-    def next_interval(self, timeout_s: float) -> Interval | None:
+    def next_interval(self, timeout_s: float) -> IntervalSample | None:
         """See `Load`."""
         interval = super().next_interval(timeout_s)
         if interval is not None:

@@ -31,7 +31,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, ValidationError, mo
 
 from linerate.errors import UserError
 from linerate.san.model import Topology
-from linerate.workload.spec import Frozen
+from linerate.workload.spec import FrozenSpec
 from linerate.workload.toml_fields import Bytes, PositiveSeconds, Seconds
 from linerate.workload.units import number_text, parse_time_s
 
@@ -46,7 +46,7 @@ _MTU_MIN, _MTU_MAX = 68, 9216
 _DIRECTIONS = ("from", "to")
 
 
-class Fault(Frozen):
+class Fault(FrozenSpec):
     """Something that breaks, and perhaps heals again."""
 
     kind: FaultKind
@@ -100,7 +100,7 @@ class Fault(Frozen):
         return " ".join([*words, *([f"for {number_text(self.for_s)}s"] if self.for_s else [])])
 
 
-class FaultTable(Frozen):
+class FaultTable(FrozenSpec):
     """A fault as a table in TOML: one of the kinds with what it hits, and when."""
 
     cable: str | None = None

@@ -42,7 +42,7 @@ from linerate.san.units import (
     parse_rate,
     parse_share,
 )
-from linerate.workload.spec import Frozen
+from linerate.workload.spec import FrozenSpec
 from linerate.workload.toml_fields import Bytes
 
 
@@ -95,7 +95,7 @@ Name = Annotated[str, Field(pattern=NAME)]
 Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*(?:\{n\})?[a-z0-9-]*$", max_length=16)]
 
 
-class LinkKeys(Frozen):
+class LinkKeys(FrozenSpec):
     """Keys of every table that stands for a link."""
 
     rate: Rate | None = None
@@ -114,7 +114,7 @@ class LinkTable(LinkKeys):
     """[link]: what every link has that does not say otherwise."""
 
 
-class NicTable(Frozen):
+class NicTable(FrozenSpec):
     """nic: what is particular about a network adapter."""
 
     rx_ring: PositiveInt | None = None
@@ -127,7 +127,7 @@ class NicTable(Frozen):
     """Merge received frames of a connection."""
 
 
-class InterfaceTable(Frozen):
+class InterfaceTable(FrozenSpec):
     """One of several IP interfaces that share a port."""
 
     name: Name
@@ -165,7 +165,7 @@ class ArrayPortTable(PortTable):
     """What its paths may be used for (asymmetric logical unit access)."""
 
 
-class HostTable(Frozen):
+class HostTable(FrozenSpec):
     """[[host]]: one host, or `count` equal ones."""
 
     name: Pattern
@@ -175,7 +175,7 @@ class HostTable(Frozen):
     port: tuple[PortTable, ...] = Field(min_length=1)
 
 
-class StorageTable(Frozen):
+class StorageTable(FrozenSpec):
     """storage: the disks behind an array's volumes, and the RAID sets that they form."""
 
     disks: PositiveInt
@@ -203,7 +203,7 @@ class StorageTable(Frozen):
     """raid: each volume is a whole RAID set. pool: all are parts of a thin pool."""
 
 
-class VolumeTable(Frozen):
+class VolumeTable(FrozenSpec):
     """[[array.volume]]: one volume, or `count` of them; in memory, unless the array has disks."""
 
     name: Pattern
@@ -216,7 +216,7 @@ class VolumeTable(Frozen):
     """How hosts reach it; over one path if not given."""
 
 
-class ArrayTable(Frozen):
+class ArrayTable(FrozenSpec):
     """[[array]]: a storage array with one iSCSI target."""
 
     name: Name
@@ -228,7 +228,7 @@ class ArrayTable(Frozen):
     volume: tuple[VolumeTable, ...] = Field(min_length=1)
 
 
-class ScheduleTable(Frozen):
+class ScheduleTable(FrozenSpec):
     """schedule: how a port chooses among priorities."""
 
     kind: Literal["strict", "ets"] = "strict"
@@ -237,7 +237,7 @@ class ScheduleTable(Frozen):
     """Percent of the line by priority: { 3 = 50, 0 = 50 }."""
 
 
-class SwitchTable(Frozen):
+class SwitchTable(FrozenSpec):
     """[[switch]]: a switch."""
 
     name: Name
@@ -266,7 +266,7 @@ class TrunkTable(LinkKeys):
     """Links that connections are spread over by their flow hash."""
 
 
-class LanTable(Frozen):
+class LanTable(FrozenSpec):
     """[[lan]]: TCP traffic that is no storage traffic."""
 
     name: Name
@@ -279,7 +279,7 @@ class LanTable(Frozen):
     """Of all connections together; as much as goes if not given."""
 
 
-class TopologyFile(Frozen):
+class TopologyFile(FrozenSpec):
     """A topology file."""
 
     name: str | None = Field(default=None, pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")
@@ -295,7 +295,7 @@ class TopologyFile(Frozen):
     trunk: tuple[TrunkTable, ...] = ()
     lan: tuple[LanTable, ...] = ()
 
-    def pick(self, table: Frozen, key: str) -> Any:
+    def pick(self, table: FrozenSpec, key: str) -> Any:
         """A key of a port, a trunk or a nic table: its own value, else the file's default."""
         value = getattr(table, key)
         return (

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from linerate.san.storage import Storage
-from linerate.workload.spec import Frozen
+from linerate.workload.spec import FrozenSpec
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Priority = Annotated[int, Field(ge=0, le=7)]
@@ -31,7 +31,7 @@ AluaState = Literal["active_optimized", "active_non_optimized", "standby", "unav
 """What a path may be used for (SPC-5, asymmetric logical unit access)."""
 
 
-class Link(Frozen):
+class Link(FrozenSpec):
     """A wire, the same in both directions."""
 
     rate_bits_per_s: PositiveFloat = 1e9
@@ -47,7 +47,7 @@ class Link(Frozen):
     up: bool = True
 
 
-class Nic(Frozen):
+class Nic(FrozenSpec):
     """What is particular about the network adapter at a host's or an array's end of a link."""
 
     rx_ring_frames: PositiveInt = 512
@@ -58,7 +58,7 @@ class Nic(Frozen):
     """Merge received frames of a connection (Windows: RSC; Linux: LRO or GRO)."""
 
 
-class Interface(Frozen):
+class Interface(FrozenSpec):
     """What an operating system sees: an IP address on a VLAN. Several may share one port."""
 
     name: str
@@ -74,7 +74,7 @@ class Interface(Frozen):
     mac: str
 
 
-class Port(Frozen):
+class Port(FrozenSpec):
     """A physical port of a host or an array and the link that runs from it to a switch."""
 
     name: str
@@ -97,7 +97,7 @@ class ArrayPort(Port):
     """Of all the array's volumes through this port."""
 
 
-class Node(Frozen):
+class Node(FrozenSpec):
     """What has ports: a host or an array."""
 
     name: str
@@ -115,7 +115,7 @@ class Host(Node):
     """A computer with an initiator."""
 
 
-class Volume(Frozen):
+class Volume(FrozenSpec):
     """A logical unit."""
 
     name: str
@@ -143,7 +143,7 @@ class Array(Node):
         return {name: tuple(port.name for port in self.ports if port.controller == name) for name in names}
 
 
-class Schedule(Frozen):
+class Schedule(FrozenSpec):
     """How a port that has frames of several priorities chooses among them."""
 
     kind: Literal["strict", "ets"] = "strict"
@@ -152,7 +152,7 @@ class Schedule(Frozen):
     """Percent of the line for each priority; what is not named is served when these are idle."""
 
 
-class Switch(Frozen):
+class Switch(FrozenSpec):
     """A switch with finite buffers."""
 
     name: str
@@ -171,7 +171,7 @@ class Switch(Frozen):
     schedule: Schedule = Schedule()
 
 
-class Trunk(Frozen):
+class Trunk(FrozenSpec):
     """A link between two switches that carries every VLAN; several links form one aggregate by flow hash."""
 
     name: str
@@ -181,7 +181,7 @@ class Trunk(Frozen):
     links: PositiveInt = 1
 
 
-class Network(Frozen):
+class Network(FrozenSpec):
     """A broadcast domain: one VLAN over switches that are joined by trunks."""
 
     name: str
@@ -191,7 +191,7 @@ class Network(Frozen):
     """IPv4, with the prefix length."""
 
 
-class LanStream(Frozen):
+class LanStream(FrozenSpec):
     """TCP traffic that is no storage traffic, between two hosts."""
 
     name: str
@@ -204,7 +204,7 @@ class LanStream(Frozen):
     """Of all connections together; null: as much as goes."""
 
 
-class Path(Frozen):
+class Path(FrozenSpec):
     """One way from a host to an array: an initiator port and a target port in one network."""
 
     host: str
@@ -229,7 +229,7 @@ class Path(Frozen):
         return f"{self.array_address}:{ISCSI_PORT}"
 
 
-class Topology(Frozen):
+class Topology(FrozenSpec):
     """A SAN."""
 
     name: str

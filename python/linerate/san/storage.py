@@ -12,7 +12,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from linerate.array.storage import CHUNK_MAX_BYTES, CHUNK_MIN_BYTES, Level, level_fault
-from linerate.workload.spec import Frozen
+from linerate.workload.spec import FrozenSpec
 from linerate.workload.units import size_text
 
 RAID_LEVELS: tuple[Level, ...] = get_args(Level)
@@ -26,7 +26,7 @@ _PARITY = {"raid0": 0, "raid1": 0, "raid5": 1, "raid6": 2, "raid10": 0, "raid50"
 _GROUPED = ("raid50", "raid60")
 
 
-class Storage(Frozen):
+class Storage(FrozenSpec):
     """Disks, and the RAID sets that they form."""
 
     disks: PositiveInt

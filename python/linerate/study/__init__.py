@@ -26,21 +26,21 @@ from linerate.study.model import (
     Study,
     Workload,
 )
-from linerate.study.plan import Duration, Plan, Step
+from linerate.study.plan import Duration, StudyPlan, StudyStep
 
 __all__ = [
     "Case",
     "ClaimTest",
     "Duration",
-    "Plan",
     "RealHost",
     "Repeat",
     "San",
     "SettingValue",
     "Settings",
-    "Step",
     "Study",
     "StudyDirectory",
+    "StudyPlan",
+    "StudyStep",
     "Workload",
     "extend",
     "load_study",

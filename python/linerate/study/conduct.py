@@ -26,18 +26,18 @@ from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import (
     CaseSkipped,
     Entry,
-    Journal,
     SanFacts,
     SessionBegan,
     SessionEnded,
     StepDone,
     StepState,
+    StudyJournal,
     WarmUpFound,
     disk_error,
 )
 from linerate.study.laboratory import Laboratory, Measured, SetUp
 from linerate.study.model import San, Workload
-from linerate.study.plan import Step
+from linerate.study.plan import StudyStep
 from linerate.study.repeat import missing, wanted
 from linerate.study.warmup import found, trial
 
@@ -62,7 +62,7 @@ def conduct(
     Raises the LinerateError that ended it, or KeyboardInterrupt; the journal then says so and all is restored. A study
     that is complete already is returned as it is.
     """
-    with Journal(path / JOURNAL) as journal:
+    with StudyJournal(path / JOURNAL) as journal:
         directory = StudyDirectory.open(path)
         if directory.is_complete:
             return directory
@@ -86,7 +86,7 @@ def conduct(
 @dataclass(slots=True)
 class _Conductor:
     directory: StudyDirectory
-    journal: Journal
+    journal: StudyJournal
     laboratory: Laboratory
     tell: Tell
     settle: Callable[[float], None]
@@ -146,7 +146,7 @@ class _Conductor:
         )
         self.tell(entry)
 
-    def _blocks(self) -> Iterator[Sequence[Step]]:
+    def _blocks(self) -> Iterator[Sequence[StudyStep]]:
         """What is left to do of every block that the repeat rule and the budget ask for."""
         for block in self.directory.plan.blocks():
             asked = wanted(self.directory, block)
@@ -157,7 +157,7 @@ class _Conductor:
                 return
             yield left
 
-    def _is_over(self, step: Step) -> bool:
+    def _is_over(self, step: StudyStep) -> bool:
         """Measured, not to be had, or given up. What failed in an earlier session gets a new chance."""
         entries = self.directory.entries
         tries = sum(
@@ -167,14 +167,14 @@ class _Conductor:
         )
         return step.key in self.directory.measured or tries >= TRIES
 
-    def _beyond_budget(self, steps: Sequence[Step]) -> bool:
+    def _beyond_budget(self, steps: Sequence[StudyStep]) -> bool:
         """Whether a block that has not begun would end too late. The first one always fits."""
         budget_s = self.directory.study.repeat.budget_s
         if budget_s is None or steps[0].block == 1:
             return False
         return spent_s(self.directory.entries) + self.directory.plan.seconds(steps) > budget_s
 
-    def _block(self, steps: Sequence[Step]) -> None:
+    def _block(self, steps: Sequence[StudyStep]) -> None:
         seconds = self.directory.plan.seconds(steps)
         self.tell(BlockBegan(block=steps[0].block, steps=len(steps), seconds=seconds))
         number = 0
@@ -199,7 +199,7 @@ class _Conductor:
                     )
                     set_up = self._step(step, set_up)
 
-    def _prepared(self, step: Step) -> SetUp | None:
+    def _prepared(self, step: StudyStep) -> SetUp | None:
         """Brings the step's SAN up if another one is, and makes its case's settings hold. None: they cannot be had."""
         study = self.directory.study
         san = study.san(step.san)
@@ -243,7 +243,7 @@ class _Conductor:
             self.directory.study.workload(workload).until_steady and workload not in self.directory.warmups_s
         )
 
-    def _find_warmup(self, step: Step) -> None:
+    def _find_warmup(self, step: StudyStep) -> None:
         """Runs the baseline until it is steady, and writes down how long that took."""
         study = self.directory.study
         workload = study.workload(step.workload)
@@ -268,7 +268,7 @@ class _Conductor:
         warmup_s = self.directory.warmups_s.get(name)
         return workload if warmup_s is None else workload.timed(warmup_s, workload.elapsed_s)
 
-    def _step(self, step: Step, set_up: SetUp) -> SetUp | None:
+    def _step(self, step: StudyStep, set_up: SetUp) -> SetUp | None:
         """Runs a step, a second time if need be. Gives the settings that hold afterwards; None: the case is lost."""
         while True:
             entry, error = self._tried(step, set_up)
@@ -287,13 +287,13 @@ class _Conductor:
             if self._is_over(step):
                 return set_up
 
-    def _brought_back(self, step: Step) -> SetUp | None:
+    def _brought_back(self, step: StudyStep) -> SetUp | None:
         """The SAN built anew after a failure: nobody knows what state it is in."""
         self.laboratory.close()
         self.up = None
         return self._prepared(step)
 
-    def _tried(self, step: Step, set_up: SetUp) -> tuple[StepDone, LinerateError | None]:
+    def _tried(self, step: StudyStep, set_up: SetUp) -> tuple[StepDone, LinerateError | None]:
         place = self._new_place(step.key)
         error: LinerateError | None = None
         measured: Measured | None = None
@@ -323,7 +323,7 @@ class _Conductor:
         )
         return entry, error
 
-    def _record(self, step: Step, set_up: SetUp) -> dict[str, Any]:
+    def _record(self, step: StudyStep, set_up: SetUp) -> dict[str, Any]:
         """What the manifest says about the network under test."""
         return {
             "study": self.directory.study.name,

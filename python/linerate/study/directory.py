@@ -38,7 +38,7 @@ from linerate.study.journal import (
     read_journal,
 )
 from linerate.study.model import Study
-from linerate.study.plan import Plan, Step
+from linerate.study.plan import StudyPlan, StudyStep
 
 STUDY = "study.json"
 JOURNAL = "journal.jsonl"
@@ -179,9 +179,9 @@ class StudyDirectory:
         return tuple(entry for entry in self.entries if isinstance(entry, BlocksAdded))
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> StudyPlan:
         """Which step comes when."""
-        return Plan(self.study)
+        return StudyPlan(self.study)
 
     @property
     def state(self) -> StudyState:
@@ -231,7 +231,7 @@ class StudyDirectory:
         had = {(step.san, step.case) for step in self.measured.values()}
         return {place: last[-1].reason for place, last in self.refusals.items() if place not in had}
 
-    def is_given_up(self, step: Step) -> bool:
+    def is_given_up(self, step: StudyStep) -> bool:
         """Whether its case is not asked for again on its SAN."""
         return len(self.refusals.get((step.san, step.case), ())) >= REFUSALS_MOST
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.study.directory import JOURNAL, StudyDirectory
-from linerate.study.journal import BlocksAdded, Journal
+from linerate.study.journal import BlocksAdded, StudyJournal
 
 
 def extend(path: Path, blocks: int) -> StudyDirectory:
@@ -15,7 +15,7 @@ def extend(path: Path, blocks: int) -> StudyDirectory:
     Raises UserError when so many were measured already, or while another process runs the study.
     """
     StudyDirectory.open(path)  # a directory that is no study gets no journal
-    with Journal(path / JOURNAL) as journal:
+    with StudyJournal(path / JOURNAL) as journal:
         directory = StudyDirectory.open(path)
         measured = max((step.block for step in directory.steps), default=0)
         if blocks <= measured:

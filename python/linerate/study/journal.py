@@ -143,7 +143,7 @@ def _whole(data: bytes) -> int:
     return end
 
 
-class Journal:
+class StudyJournal:
     """A journal that is open for writing; one process at a time has it."""
 
     def __init__(self, path: Path) -> None:

@@ -12,13 +12,13 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 
 from linerate.san import Topology
 from linerate.setting import Value
-from linerate.workload.spec import Frozen, RunSpec
+from linerate.workload.spec import FrozenSpec, RunSpec
 
 SettingValue = Value
 Settings = Mapping[str, SettingValue]
 
 
-class RealHost(Frozen):
+class RealHost(FrozenSpec):
     """A host that exists: this machine, or one that is reached by SSH or another command."""
 
     name: str
@@ -41,7 +41,7 @@ class RealHost(Frozen):
         return self.ssh is None and not self.reach
 
 
-class San(Frozen):
+class San(FrozenSpec):
     """Where a part of the study runs: a topology that a lab builds, or hosts that exist."""
 
     name: str
@@ -56,7 +56,7 @@ class San(Frozen):
     """This machine's address as the hosts reach it; null: the one that its name stands for."""
 
 
-class Workload(Frozen):
+class Workload(FrozenSpec):
     """One load on one SAN. Every case is compared with the baseline under the same workload."""
 
     name: str
@@ -93,7 +93,7 @@ class Workload(Frozen):
         )
 
 
-class Case(Frozen):
+class Case(FrozenSpec):
     """One configuration. `settings` are all of them, those of the baseline included."""
 
     name: str
@@ -106,7 +106,7 @@ class Case(Frozen):
     """Where a publication describes it: a table and row."""
 
 
-class ClaimTest(Frozen):
+class ClaimTest(FrozenSpec):
     """A published finding and the comparison that puts it to the test: `case` against `against`."""
 
     claim: str
@@ -117,7 +117,7 @@ class ClaimTest(Frozen):
     """Those under which it is put to the test; all that it speaks of if empty."""
 
 
-class Repeat(Frozen):
+class Repeat(FrozenSpec):
     """How often a case is measured."""
 
     blocks_min: PositiveInt = 3
@@ -132,7 +132,7 @@ class Repeat(Frozen):
     """Runs of the baseline in every block; two show the noise floor."""
 
 
-class Study(Frozen):
+class Study(FrozenSpec):
     """A study. The baseline is the first case."""
 
     name: str

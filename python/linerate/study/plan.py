@@ -35,7 +35,7 @@ _Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StudyStep:
     """One run: a case under a workload in a block.
 
     `replica` tells the runs of the baseline in one block apart: 1 or 2. `position` is the place in the block, from 0.
@@ -63,25 +63,25 @@ class Duration:
     most_s: float
 
 
-class Plan:
+class StudyPlan:
     """The steps of a study, block by block."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
 
-    def block(self, number: int) -> tuple[Step, ...]:
+    def block(self, number: int) -> tuple[StudyStep, ...]:
         """The steps of block `number` (from 1) in order."""
         study = self.study
         dice = random.Random(f"{study.seed}/{number}")
-        steps: list[Step] = []
+        steps: list[StudyStep] = []
         for san in _shuffled(study.sans, dice):
             on_san = [workload for workload in study.workloads if workload.san == san.name]
             for case, replica in _shuffled(self._visits(on_san), dice):
                 for workload in _shuffled([one for one in on_san if one.name in case.workloads], dice):
-                    steps.append(Step(number, len(steps), san.name, case.name, workload.name, replica))
+                    steps.append(StudyStep(number, len(steps), san.name, case.name, workload.name, replica))
         return tuple(steps)
 
-    def blocks(self) -> Iterator[tuple[Step, ...]]:
+    def blocks(self) -> Iterator[tuple[StudyStep, ...]]:
         """All blocks that the study may come to."""
         return map(self.block, range(1, self.study.repeat.blocks_max + 1))
 
@@ -92,7 +92,7 @@ class Plan:
             return None
         return f"{runs * blocks:,} runs ({blocks:,} blocks x {runs:,} runs); at most {RUNS_MAX:,}"
 
-    def io_seed(self, step: Step) -> int:
+    def io_seed(self, step: StudyStep) -> int:
         """Where the I/Os of a run come from: 32 bits, others for every run of the study."""
         return random.Random(f"{self.study.seed}/{step.san}/{step.key}").getrandbits(32)
 
@@ -114,11 +114,11 @@ class Plan:
         )
         return visits + again
 
-    def _run_s(self, step: Step) -> float:
+    def _run_s(self, step: StudyStep) -> float:
         run_s = self.study.workload(step.workload).run_s
         return run_s if self.study.san(step.san).clock == "real" else run_s * MODELLED_SHARE
 
-    def seconds(self, steps: Sequence[Step]) -> float:
+    def seconds(self, steps: Sequence[StudyStep]) -> float:
         """How long steps of one block take."""
         runs_s = sum(self._run_s(step) + STEP_COST_S for step in steps)
         changes = len({(step.san, step.case, step.replica) for step in steps})

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from linerate.study.directory import Repeated, StudyDirectory
 from linerate.study.journal import StepDone
 from linerate.study.model import Study
-from linerate.study.plan import Step
+from linerate.study.plan import StudyStep
 
 RESULTS = 3
 
@@ -44,7 +44,7 @@ def rsd_percent(values: Sequence[float]) -> float:
     return 100 * statistics.stdev(values) / abs(mean) if mean else 0.0
 
 
-def wanted(directory: StudyDirectory, block: Sequence[Step]) -> tuple[Step, ...]:
+def wanted(directory: StudyDirectory, block: Sequence[StudyStep]) -> tuple[StudyStep, ...]:
     """The steps of a block that the rule asks for, given everything measured in the blocks before it.
 
     The baseline comes along wherever a case is repeated: a case is compared with the baseline of its own block.
@@ -52,7 +52,7 @@ def wanted(directory: StudyDirectory, block: Sequence[Step]) -> tuple[Step, ...]
     return _asked(directory, [step for step in block if not directory.is_given_up(step)])
 
 
-def _asked(directory: StudyDirectory, block: Sequence[Step]) -> tuple[Step, ...]:
+def _asked(directory: StudyDirectory, block: Sequence[StudyStep]) -> tuple[StudyStep, ...]:
     study = directory.study
     if not block or block[0].block <= study.repeat.blocks_min:
         return tuple(block)

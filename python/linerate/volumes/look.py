@@ -19,7 +19,7 @@ from linerate.volumes.contents import END_BYTES, Contents, Ends, contents_of
 from linerate.volumes.identity import RefusedError, path_of, refuse_shared, shown
 from linerate.volumes.kernel import Machine, seen_machine, uses_of_device, uses_of_file
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
-from linerate.workload.spec import Frozen
+from linerate.workload.spec import FrozenSpec
 from linerate.workload.url import NO_DEVICE, in_dev
 
 _LUNS_AT_ONCE = 16
@@ -48,7 +48,7 @@ class State(StrEnum):
     """It could not be read."""
 
 
-class Look(Frozen):
+class Look(FrozenSpec):
     """What was found about a volume."""
 
     volume: str

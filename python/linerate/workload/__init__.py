@@ -1,7 +1,7 @@
 """Workload: what a run does to its volumes, and the files that say so.
 
 Open this file first. `load_workload` reads a vdbench parameter file, a Linerate TOML file or a preset by
-name and gives a `Plan`: the runs in order, each with a `RunSpec` that the data plane takes as JSON.
+name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the data plane takes as JSON.
 
     plan = load_workload("dell-nic", overrides=Overrides(luns=LunMap({"*": "null:8g"})))
     run = plan.next(None)
@@ -23,21 +23,21 @@ from typing import Literal
 
 from linerate.errors import UserError
 from linerate.workload.overrides import LunMap, Overrides
-from linerate.workload.plan import Notice, Plan, PlannedRun, StepResult
+from linerate.workload.plan import FileNotice, PlannedRun, RunPlan, StepResult
 from linerate.workload.presets import PRESETS, load_preset
-from linerate.workload.spec import RunSpec, SessionOptions, StreamSpec, VolumeSpec
+from linerate.workload.spec import RunSpec, SessionSpec, StreamSpec, VolumeSpec
 from linerate.workload.toml_file import load_toml
 from linerate.workload.vdbench import load_vdbench
 
 __all__ = [
     "PRESETS",
+    "FileNotice",
     "LunMap",
-    "Notice",
     "Overrides",
-    "Plan",
     "PlannedRun",
+    "RunPlan",
     "RunSpec",
-    "SessionOptions",
+    "SessionSpec",
     "StepResult",
     "StreamSpec",
     "VolumeSpec",
@@ -53,7 +53,7 @@ def load_workload(
     substitutions: Mapping[str, str] | None = None,
     lenient: Lenient = "auto",
     overrides: Overrides | None = None,
-) -> Plan:
+) -> RunPlan:
     """The plan of a workload file, of several vdbench files read as one, or of a preset.
 
     `substitutions` are vdbench's name=value pairs for `$name`. `lenient` says how a vdbench file is read:

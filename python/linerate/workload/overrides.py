@@ -11,8 +11,8 @@ from typing import Any, Literal, Self
 
 from linerate.errors import UserError
 from linerate.workload.multipath import MultipathTable, PathTable, contradiction, filled_paths
-from linerate.workload.plan import Notice, Plan, PlannedRun
-from linerate.workload.spec import TIME_S_MAX, MultipathSpec, PathSpec, RunSpec, SessionOptions, VolumeSpec
+from linerate.workload.plan import FileNotice, PlannedRun, RunPlan
+from linerate.workload.spec import TIME_S_MAX, MultipathSpec, PathSpec, RunSpec, SessionSpec, VolumeSpec
 from linerate.workload.url import NO_DEVICE, in_dev, without_secret
 
 _NAMES_SHOWN = 20
@@ -125,13 +125,13 @@ class Overrides:
     session: Literal["own", "shared"] | None = None
     direct: bool | None = None
     create: bool | None = None
-    iscsi: SessionOptions | None = None
+    iscsi: SessionSpec | None = None
     paths: tuple[PathTable, ...] | None = None
     """Of every iSCSI volume; may hold {n}, the volume's number."""
     multipath_base: MultipathSpec | None = None
     """In place of what the file says; `multipath` goes over it."""
     multipath: MultipathTable | None = None
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[FileNotice, ...] = ()
     """How these changes were read otherwise than their author may expect."""
     luns: LunMap = field(default_factory=LunMap)
 
@@ -148,7 +148,7 @@ class Overrides:
         if self.warmup_s is not None and not 0 <= self.warmup_s <= TIME_S_MAX:
             raise UserError(f"warm-up {self.warmup_s:g}: out of range", "0 s to 366 days")
 
-    def apply(self, plan: Plan) -> Plan:
+    def apply(self, plan: RunPlan) -> RunPlan:
         """The plan with these changes in every run. Targets are mapped by the readers, which know the
         luns."""
         made: dict[int, VolumeSpec] = {}  # runs of a sweep share what is the same in them
@@ -165,7 +165,7 @@ class Overrides:
         warnings = run.warnings
         if self.interval_s is None and spec.interval_s != run.spec.interval_s:
             message = f"{run.label}: interval {spec.interval_s:g} s, not {run.spec.interval_s:g} s, to fit the times"
-            warnings = (*warnings, Notice(run.source, message))
+            warnings = (*warnings, FileNotice(run.source, message))
         return replace(
             run,
             spec=spec.model_copy(update=update),

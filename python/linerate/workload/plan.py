@@ -31,7 +31,7 @@ class StepResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class FileNotice:
     """Something in a file that was read otherwise than its author may expect."""
 
     where: str
@@ -65,8 +65,8 @@ class PlannedRun:
     """Wait this long before the run starts."""
     start_commands: tuple[str, ...] = ()
     end_commands: tuple[str, ...] = ()
-    warnings: tuple[Notice, ...] = ()
-    """What concerns this run alone; what concerns the file is in `Plan.warnings`."""
+    warnings: tuple[FileNotice, ...] = ()
+    """What concerns this run alone; what concerns the file is in `RunPlan.warnings`."""
     error_limit: int | None = None
     """Number of I/O errors that ends the run; None: no limit."""
     histogram_us: tuple[int, ...] = ()
@@ -101,7 +101,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """A run whose rate may still be open."""
 
     run: PlannedRun
@@ -110,25 +110,25 @@ class Step:
     """A curve point slower than this ends the plan (vdbench: stopcurve)."""
 
 
-class Plan:
+class RunPlan:
     """The runs of a workload file. Walk it with `next`; `rewind` starts over."""
 
     def __init__(
         self,
         name: str,
-        steps: Sequence[Step],
-        warnings: Sequence[Notice] = (),
+        steps: Sequence[PlanStep],
+        warnings: Sequence[FileNotice] = (),
         *,
         start_commands: Sequence[str] = (),
         end_commands: Sequence[str] = (),
     ) -> None:
         self.name = name
-        self.warnings: tuple[Notice, ...] = tuple(warnings)
+        self.warnings: tuple[FileNotice, ...] = tuple(warnings)
         self.start_commands: tuple[str, ...] = tuple(start_commands)
         """Commands before the first run."""
         self.end_commands: tuple[str, ...] = tuple(end_commands)
         """Commands after the last run."""
-        self._steps: tuple[Step, ...] = tuple(steps)
+        self._steps: tuple[PlanStep, ...] = tuple(steps)
         self.rewind()
 
     def __len__(self) -> int:
@@ -136,14 +136,16 @@ class Plan:
         return len(self._steps)
 
     @property
-    def plain_steps(self) -> tuple[Step, ...]:
+    def plain_steps(self) -> tuple[PlanStep, ...]:
         """The steps with the rules for their rates, to build another plan from."""
         return self._steps
 
-    def changed(self, change: Callable[[PlannedRun], PlannedRun], notices: Sequence[Notice] = ()) -> Plan:
+    def changed(
+        self, change: Callable[[PlannedRun], PlannedRun], notices: Sequence[FileNotice] = ()
+    ) -> RunPlan:
         """This plan with every run changed, at its first run; `notices` come before its own."""
         steps = [replace(step, run=change(step.run)) for step in self._steps]
-        return Plan(
+        return RunPlan(
             self.name,
             steps,
             (*notices, *self.warnings),
@@ -154,7 +156,7 @@ class Plan:
     def rewind(self) -> None:
         """Forgets all results; the next call of `next` gives the first run."""
         self._position = 0
-        self._current: Step | None = None
+        self._current: PlanStep | None = None
         self._last_max: StepResult | None = None
 
     def steps(self) -> Iterator[PlannedRun]:
@@ -179,7 +181,7 @@ class Plan:
         self._current = None
         return None
 
-    def _note(self, step: Step, result: StepResult) -> bool:
+    def _note(self, step: PlanStep, result: StepResult) -> bool:
         """Remembers a result; True if it ends the plan."""
         if step.rate.kind in ("max", "curve_max"):
             self._last_max = result
@@ -187,7 +189,7 @@ class Plan:
             return result.response_ms_mean > step.stop_response_ms
         return False
 
-    def _resolve(self, step: Step) -> PlannedRun | None:
+    def _resolve(self, step: PlanStep) -> PlannedRun | None:
         if step.rate.kind in ("max", "curve_max"):
             return step.run
         if step.rate.kind == "fixed":
@@ -210,7 +212,7 @@ def curve_target_iops(max_iops: float, percent: float) -> float | None:
     return float(rounded) if rounded >= 10 else None
 
 
-def _at_rate(step: Step, rate_iops: float, observed: StepResult | None) -> PlannedRun:
+def _at_rate(step: PlanStep, rate_iops: float, observed: StepResult | None) -> PlannedRun:
     """The step at an open rate. A maximum run without shares leaves its observed shares to the points of its
     curve."""
     spec = step.run.spec

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from linerate.errors import UserError
 from linerate.workload.overrides import Overrides
-from linerate.workload.plan import Plan, PlannedRun, Step
+from linerate.workload.plan import PlannedRun, PlanStep, RunPlan
 from linerate.workload.toml_file import load_toml
 from linerate.workload.vdbench import load_vdbench
 
@@ -53,7 +53,7 @@ PRESETS = MappingProxyType(
 )
 
 
-def load_preset(name: str, *, overrides: Overrides | None = None) -> Plan:
+def load_preset(name: str, *, overrides: Overrides | None = None) -> RunPlan:
     """The plan of a preset. Raises UserError for an unknown name, and where a volume has no target."""
     if name not in PRESETS:
         raise UserError(f"{name}: no such preset", f"there is {', '.join(PRESETS)}")
@@ -64,10 +64,10 @@ def load_preset(name: str, *, overrides: Overrides | None = None) -> Plan:
     steps = [
         _named(step, path.stem) for path, plan in zip(paths, plans, strict=True) for step in plan.plain_steps
     ]
-    return Plan(name, steps, [notice for plan in plans for notice in plan.warnings])
+    return RunPlan(name, steps, [notice for plan in plans for notice in plan.warnings])
 
 
-def _named(step: Step, stem: str) -> Step:
+def _named(step: PlanStep, stem: str) -> PlanStep:
     """The step labelled by its file: every published file calls its run rd1."""
     run: PlannedRun = step.run
     label = run.label.replace(run.name, stem, 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from linerate.errors import UserError
-from linerate.workload.plan import Notice
+from linerate.workload.plan import FileNotice
 
 _MOST_SHOWN = 20
 
@@ -30,7 +30,7 @@ class Problems:
     """The errors and notices of one reading."""
 
     errors: list[tuple[str, str]] = field(default_factory=list)
-    notices: list[Notice] = field(default_factory=list)
+    notices: list[FileNotice] = field(default_factory=list)
 
     def error(self, place: SourceLocation, what: str, accepted: str = "") -> None:
         """Notes that `what` is wrong; `accepted` says what is right."""
@@ -40,7 +40,7 @@ class Problems:
 
     def notice(self, place: SourceLocation, message: str) -> None:
         """Notes something that was read otherwise than its author may expect."""
-        entry = Notice(str(place), message)
+        entry = FileNotice(str(place), message)
         if entry not in self.notices:
             self.notices.append(entry)
 

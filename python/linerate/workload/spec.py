@@ -39,13 +39,13 @@ RATE_IOPS_MAX = 1e9
 TIME_S_MAX = 366.0 * 86_400
 
 
-class Frozen(BaseModel):
+class FrozenSpec(BaseModel):
     """Base of all specs: immutable, unknown keys refused, an attribute's docstring is its description."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class SessionOptions(Frozen):
+class SessionSpec(FrozenSpec):
     """What an iSCSI session asks for (RFC 7143 section 13) and how its TCP connection is set up.
 
     None means: leave it to the initiator's default. Unset options are left out of the JSON.
@@ -100,7 +100,7 @@ class SessionOptions(Frozen):
     def _only_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {key: value for key, value in handler(self).items() if value is not None}
 
-    def merged(self, over: SessionOptions) -> SessionOptions:
+    def merged(self, over: SessionSpec) -> SessionSpec:
         """These options with every option that is set in `over` replaced."""
         return self.model_copy(update={k: v for k, v in over.model_dump().items() if v is not None})
 
@@ -117,7 +117,7 @@ MultipathPolicy = Literal[
 """Which of the paths an I/O takes, in the words of the Windows MPIO control panel and of multipath.conf."""
 
 
-class PathSpec(Frozen):
+class PathSpec(FrozenSpec):
     """One way to a volume: from where, to where, and how it ranks."""
 
     name: str = Field(min_length=1)
@@ -138,7 +138,7 @@ class PathSpec(Frozen):
     """Used only while no other path lives."""
 
 
-class MultipathSpec(Frozen):
+class MultipathSpec(FrozenSpec):
     """How I/O is spread over the paths of a volume, and what happens when one fails."""
 
     policy: MultipathPolicy = "round_robin"
@@ -156,7 +156,7 @@ class MultipathSpec(Frozen):
     """How long I/O waits when no path is left; null: for ever, 0: it fails at once."""
 
 
-class VolumeSpec(Frozen):
+class VolumeSpec(FrozenSpec):
     """A volume under load: where it is and how it is opened."""
 
     name: str = Field(min_length=1)
@@ -187,7 +187,7 @@ class VolumeSpec(Frozen):
     """Each write is on stable storage before it completes (FUA, O_DSYNC)."""
     session: Literal["own", "shared"] = "own"
     """own: one iSCSI session for this volume; shared: one per target and worker."""
-    iscsi: SessionOptions = SessionOptions()
+    iscsi: SessionSpec = SessionSpec()
     """Options of the iSCSI session."""
     paths: tuple[PathSpec, ...] = ()
     """Its paths; without any there is one, the URL's own."""
@@ -208,7 +208,7 @@ class VolumeSpec(Frozen):
         return value.get_secret_value() if (info.context or {}).get(_REVEAL) else str(value)
 
 
-class SizeMix(Frozen):
+class SizeMix(FrozenSpec):
     """I/O sizes by share: `parts` holds (bytes, percent of I/Os)."""
 
     kind: Literal["mix"] = "mix"
@@ -220,7 +220,7 @@ class SizeMix(Frozen):
         return cls(parts=((size_bytes, 100.0),))
 
 
-class SizeRange(Frozen):
+class SizeRange(FrozenSpec):
     """I/O sizes drawn evenly from the multiples of `align_bytes` in [min_bytes, max_bytes]."""
 
     kind: Literal["range"] = "range"
@@ -232,14 +232,14 @@ class SizeRange(Frozen):
 Sizes = Annotated[SizeMix | SizeRange, Field(discriminator="kind")]
 
 
-class ByteSpan(Frozen):
+class ByteSpan(FrozenSpec):
     """A distance between `min_bytes` and `max_bytes`."""
 
     min_bytes: NonNegativeInt
     max_bytes: PositiveInt
 
 
-class Region(Frozen):
+class VolumeRegion(FrozenSpec):
     """A part of each volume. In percent `end` may pass 100: the region then wraps to the volume's start."""
 
     unit: Literal["percent", "bytes"]
@@ -247,7 +247,7 @@ class Region(Frozen):
     end: PositiveFloat
 
 
-class HitArea(Frozen):
+class HitArea(FrozenSpec):
     """A small area at the start of each volume that is meant to sit in the array's cache."""
 
     bytes: PositiveInt = 1 << 20
@@ -257,7 +257,7 @@ class HitArea(Frozen):
     """Share of the writes that goes there."""
 
 
-class StreamSpec(Frozen):
+class StreamSpec(FrozenSpec):
     """A stream of I/Os with one character, spread over its volumes (vdbench: workload definition)."""
 
     name: str = Field(min_length=1)
@@ -275,9 +275,9 @@ class StreamSpec(Frozen):
     place."""
     stride: ByteSpan | None = None
     """Instead of a random jump, skip this far ahead."""
-    range: Region | None = None
+    range: VolumeRegion | None = None
     """Part of each volume that is used."""
-    hotband: Region | None = None
+    hotband: VolumeRegion | None = None
     """Part of each volume in which the access probability decays with distance."""
     align_bytes: PositiveInt | None = None
     """Grid of random offsets; null: the I/O's size."""
@@ -292,13 +292,13 @@ class StreamSpec(Frozen):
     """Write data compresses about n:1; null: incompressible."""
 
 
-class ClosedArrival(Frozen):
+class ClosedArrival(FrozenSpec):
     """A finished I/O makes room for the next one: as fast as the SAN goes."""
 
     kind: Literal["closed"] = "closed"
 
 
-class OpenArrival(Frozen):
+class OpenArrival(FrozenSpec):
     """I/Os start when they are due, whether or not earlier ones have finished."""
 
     kind: Literal["open"] = "open"
@@ -309,7 +309,7 @@ class OpenArrival(Frozen):
 Arrival = Annotated[ClosedArrival | OpenArrival, Field(discriminator="kind")]
 
 
-class Limits(Frozen):
+class RunLimits(FrozenSpec):
     """Ends a run early, counted after the warm-up and checked at the end of each interval."""
 
     bytes: PositiveInt | None = None
@@ -317,7 +317,7 @@ class Limits(Frozen):
     written_bytes: PositiveInt | None = None
 
 
-class RunSpec(Frozen):
+class RunSpec(FrozenSpec):
     """One run: volumes, streams, arrival, and for how long."""
 
     VERSION: ClassVar[int] = 1
@@ -344,7 +344,7 @@ class RunSpec(Frozen):
     """uncontrolled: every slot loops freely. controlled: shares hold per volume, so the slowest volume gates
     the run (vdbench's maximum with skew). total: shares hold over all volumes together."""
     arrival: Arrival = ClosedArrival()
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
 
     @model_validator(mode="after")
     def _names_fit_together(self) -> Self:

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSchema
 
 from linerate.workload.plan import Rate
-from linerate.workload.spec import IO_BYTES_MAX, RATE_IOPS_MAX, TIME_S_MAX, Region, SizeMix, SizeRange
+from linerate.workload.spec import IO_BYTES_MAX, RATE_IOPS_MAX, TIME_S_MAX, SizeMix, SizeRange, VolumeRegion
 from linerate.workload.units import SIZE_FORM, TIME_FORM, parse_size, parse_time_s
 
 _SIZE_SCHEMA = {"type": ["integer", "string"], "description": SIZE_FORM}
@@ -78,7 +78,7 @@ def _part(part: object) -> tuple[int, float]:
     return _io_size(part["size"]), float(percent)
 
 
-def _region(value: object) -> Region:
+def _region(value: object) -> VolumeRegion:
     """`{ percent = [10, 20] }` or `{ bytes = ["1g", "2g"] }`."""
     wrong = 'write { percent = [10, 20] } or { bytes = ["1g", "2g"] }'
     if not isinstance(value, dict) or len(value) != 1:
@@ -94,7 +94,7 @@ def _region(value: object) -> Region:
         start, end = (float(limit) for limit in limits)
     if not 0 <= start < end or (unit == "percent" and (start >= 100 or end > 200 or end - start > 100)):
         raise ValueError("the start must be below the end; in percent the end may wrap beyond 100")
-    return Region(unit=unit, start=start, end=end)
+    return VolumeRegion(unit=unit, start=start, end=end)
 
 
 def _rates(value: object) -> tuple[Rate, ...]:
@@ -161,7 +161,7 @@ SizesField = Annotated[
     ),
 ]
 RegionField = Annotated[
-    Region,
+    VolumeRegion,
     PlainValidator(_region),
     WithJsonSchema(
         {

@@ -17,9 +17,17 @@ from typing import Any
 from linerate.errors import UserError
 from linerate.workload.multipath import contradiction, filled_paths
 from linerate.workload.overrides import Overrides, fill_number
-from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, Plan, PlannedRun, Rate, Step
+from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate, RunPlan
 from linerate.workload.problems import Problems, SourceLocation
-from linerate.workload.spec import Limits, MultipathSpec, PathSpec, RunSpec, SizeMix, StreamSpec, VolumeSpec
+from linerate.workload.spec import (
+    MultipathSpec,
+    PathSpec,
+    RunLimits,
+    RunSpec,
+    SizeMix,
+    StreamSpec,
+    VolumeSpec,
+)
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_model import (
     LimitTable,
@@ -43,13 +51,13 @@ SweepValue = tuple[str, Any, str]
 """Keyword, value, text."""
 
 
-def load_toml(path: Path, *, overrides: Overrides | None = None) -> Plan:
+def load_toml(path: Path, *, overrides: Overrides | None = None) -> RunPlan:
     """The plan of a workload file. Raises UserError with everything that is wrong."""
     text = read_text(path, "workload file")
     return parse_toml(text, str(path), name=path.stem, overrides=overrides)
 
 
-def parse_toml(text: str, shown: str, *, name: str, overrides: Overrides | None = None) -> Plan:
+def parse_toml(text: str, shown: str, *, name: str, overrides: Overrides | None = None) -> RunPlan:
     """The plan of a workload file's text; `shown` stands for the file in messages, `name` is used if it has
     none."""
     wanted = overrides or Overrides()
@@ -58,7 +66,7 @@ def parse_toml(text: str, shown: str, *, name: str, overrides: Overrides | None 
     reader = _Reader(file, shown, key_lines(text), wanted, problems)
     steps = list(reader.steps(name))
     problems.raise_if_any()
-    return wanted.apply(Plan(reader.file.name or name, steps, problems.notices))
+    return wanted.apply(RunPlan(reader.file.name or name, steps, problems.notices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ class _Reader:
         self._problems = problems
         self._maximum_known = False
 
-    def steps(self, name: str) -> Iterator[Step]:
+    def steps(self, name: str) -> Iterator[PlanStep]:
         self._overrides.luns.check(
             [(one, table.target or "") for table in self.file.volume for one in _names(table)]
         )
@@ -175,7 +183,7 @@ class _Reader:
             return None
         return paths
 
-    def _steps_of(self, key: Key, run: RunTable, volumes: Sequence[VolumeSpec]) -> Iterator[Step]:
+    def _steps_of(self, key: Key, run: RunTable, volumes: Sequence[VolumeSpec]) -> Iterator[PlanStep]:
         settings = _Settings(run, self.file)
         names = [stream.name for stream in self.file.stream]
         chosen = self._pick((*key, "streams"), "stream", run.streams, names)
@@ -308,7 +316,7 @@ class _Reader:
             ),
             streams=tuple(_swept(stream, swept) for stream in streams),
             shares=settings.get("shares", "total") if shared else "uncontrolled",
-            limits=Limits(
+            limits=RunLimits(
                 bytes=limit.total or None, read_bytes=limit.read or None, written_bytes=limit.written or None
             ),
         )
@@ -324,7 +332,7 @@ class _Reader:
 
     def _at_rates(
         self, key: Key, run: PlannedRun, settings: _Settings, rates: Sequence[Rate]
-    ) -> Iterator[Step]:
+    ) -> Iterator[PlanStep]:
         process = settings.get("arrival", "poisson")
         for rate in rates:
             named = run
@@ -333,23 +341,23 @@ class _Reader:
             if rate.kind in ("max", "curve_max"):
                 self._maximum_known = True
             if rate.kind == "max":
-                yield Step(named, rate)
+                yield PlanStep(named, rate)
             elif rate.kind == "curve_max":
                 yield from self._curve(named, settings, process)
             else:
                 if rate.kind == "percent" and not self._maximum_known:
                     what = "rate: a percentage needs an earlier run at its maximum"
                     self._error((*key, "rate"), what, 'put rate = "max" or "curve" before it')
-                yield Step(replace(named, rate_text=_rate_text(rate)), replace(rate, process=process))
+                yield PlanStep(replace(named, rate_text=_rate_text(rate)), replace(rate, process=process))
 
-    def _curve(self, run: PlannedRun, settings: _Settings, process: Any) -> Iterator[Step]:
-        yield Step(replace(run, rate_text=run.rate_text.replace("MAX", "curve")), Rate("curve_max"))
+    def _curve(self, run: PlannedRun, settings: _Settings, process: Any) -> Iterator[PlanStep]:
+        yield PlanStep(replace(run, rate_text=run.rate_text.replace("MAX", "curve")), Rate("curve_max"))
         for percent in settings.get("curve", _CURVE):
             name = f"{run.name}_({percent:g}%)"
             point = _labelled(run, run.label.replace(run.name, name, 1), name)
             rate = Rate("curve_point", percent, process)
             text = f"{percent:g}% of the maximum"
-            yield Step(replace(point, rate_text=text), rate, settings.get("stop_curve_ms", None))
+            yield PlanStep(replace(point, rate_text=text), rate, settings.get("stop_curve_ms", None))
 
 
 def _names(table: VolumeTable) -> list[str]:

@@ -36,11 +36,11 @@ from linerate.workload.spec import (
     CURSORS_MAX,
     RATE_IOPS_MAX,
     ByteSpan,
-    Frozen,
+    FrozenSpec,
     HitArea,
     Outstanding,
     Percent,
-    SessionOptions,
+    SessionSpec,
     SizeMix,
 )
 from linerate.workload.toml_fields import (
@@ -56,7 +56,7 @@ from linerate.workload.toml_fields import (
 )
 
 
-class VolumeTable(Frozen):
+class VolumeTable(FrozenSpec):
     """[[volume]]: one volume, or `count` of them."""
 
     name: str = Field(min_length=1)
@@ -88,7 +88,7 @@ class VolumeTable(Frozen):
     """Each write is on stable storage before it completes."""
     session: Literal["own", "shared"] = "own"
     """own: one iSCSI session per volume; shared: one per target and worker."""
-    iscsi: SessionOptions = SessionOptions()
+    iscsi: SessionSpec = SessionSpec()
     """Options of this volume's iSCSI session, over those of the file."""
     paths: PathsField = ()
     """Its paths, as texts or tables; may hold {n} or {n-1}. Without any there is one, the target's own."""
@@ -96,7 +96,7 @@ class VolumeTable(Frozen):
     """How I/O is spread over the paths, over what the file says for all."""
 
 
-class StrideTable(Frozen):
+class StrideTable(FrozenSpec):
     """stride: how far to skip ahead instead of a random jump."""
 
     min: Bytes
@@ -107,7 +107,7 @@ class StrideTable(Frozen):
         return ByteSpan(min_bytes=self.min, max_bytes=self.max)
 
 
-class HitAreaTable(Frozen):
+class HitAreaTable(FrozenSpec):
     """hit_area: a small part of the volume that is meant to sit in the array's cache."""
 
     size: Bytes = 1 << 20
@@ -121,7 +121,7 @@ class HitAreaTable(Frozen):
         return HitArea(bytes=self.size, read_percent=self.read, write_percent=self.write)
 
 
-class StreamTable(Frozen):
+class StreamTable(FrozenSpec):
     """[[stream]]: I/Os of one character, spread over some volumes."""
 
     name: str = Field(min_length=1)
@@ -157,7 +157,7 @@ class StreamTable(Frozen):
     """Write data compresses about n:1; incompressible if not given."""
 
 
-class SweepTable(Frozen):
+class SweepTable(FrozenSpec):
     """sweep: every combination of these values, in the order in which they are given, rates last."""
 
     outstanding: tuple[Outstanding, ...] | None = Field(default=None, min_length=1)
@@ -181,7 +181,7 @@ class SweepTable(Frozen):
         return self._order
 
 
-class LimitTable(Frozen):
+class LimitTable(FrozenSpec):
     """limit: ends a run early, counted after the warm-up."""
 
     total: Bytes | None = None
@@ -189,7 +189,7 @@ class LimitTable(Frozen):
     written: Bytes | None = None
 
 
-class RunSettings(Frozen):
+class RunSettings(FrozenSpec):
     """What a file says for all runs and a [[run]] for itself."""
 
     elapsed: PositiveSeconds | None = None
@@ -240,7 +240,7 @@ class WorkloadFile(RunSettings):
     """CPUs that workers are pinned to."""
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     wait: Literal["block", "spin"] = "block"
-    iscsi: SessionOptions = SessionOptions()
+    iscsi: SessionSpec = SessionSpec()
     """Options of all iSCSI sessions."""
     multipath: MultipathTable = MultipathTable()
     """How I/O is spread over the paths of all volumes that have several."""

@@ -7,13 +7,20 @@ long until I/O went another way, who waited, what coming back cost.
 
 from linerate.analysis.paths.explain import explain
 from linerate.analysis.paths.faults import FaultOutcome, fault_outcomes
-from linerate.analysis.paths.layout import Layout, Meeting, PathFigures, layout_of, merged_layout, over_time
+from linerate.analysis.paths.layout import (
+    Meeting,
+    PathFigures,
+    PathLayout,
+    layout_of,
+    merged_layout,
+    over_time,
+)
 
 __all__ = [
     "FaultOutcome",
-    "Layout",
     "Meeting",
     "PathFigures",
+    "PathLayout",
     "explain",
     "fault_outcomes",
     "layout_of",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linerate.analysis.paths.layout import Layout, Meeting, PathFigures, Side
+from linerate.analysis.paths.layout import Meeting, PathFigures, PathLayout, Side
 
 SHARED_PERCENT_MIN = 1.0
 """Of the intervals: below, senders hardly ever met."""
@@ -29,7 +29,7 @@ _NAMED_MAX = 4
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 
 
-def explain(layout: Layout, control: Layout | None = None) -> str:
+def explain(layout: PathLayout, control: PathLayout | None = None) -> str:
     """The statement, empty when no path carried anything.
 
     `control` is the layout that it is held against (one path), measured under the same load.
@@ -47,7 +47,7 @@ def explain(layout: Layout, control: Layout | None = None) -> str:
     return " ".join(clauses)
 
 
-def _shares(layout: Layout) -> Iterator[str]:
+def _shares(layout: PathLayout) -> Iterator[str]:
     used = [path for path in layout.paths if path.ios]
     rate = f"{layout.mib_s:.3g} MB/s"
     if len(used) == 1:
@@ -80,7 +80,7 @@ def _listed(shares: dict[str, float]) -> str:
     return ", ".join(shown)
 
 
-def _meetings(layout: Layout) -> Iterator[str]:
+def _meetings(layout: PathLayout) -> Iterator[str]:
     """One clause per kind of meeting: ports with the same senders in the same share of intervals stand together."""
     grouped: dict[tuple[Side, int, int], list[Meeting]] = {}
     for meeting in _met(layout):
@@ -98,11 +98,11 @@ def _meetings(layout: Layout) -> Iterator[str]:
         yield f"{what}, with up to {flight:.2g} I/Os in flight there on average."
 
 
-def _met(layout: Layout) -> list[Meeting]:
+def _met(layout: PathLayout) -> list[Meeting]:
     return [meeting for meeting in layout.meetings if meeting.percent >= SHARED_PERCENT_MIN]
 
 
-def _loss(layout: Layout) -> Iterator[str]:
+def _loss(layout: PathLayout) -> Iterator[str]:
     """What was dropped where senders met, and who sent again; that nothing was, if senders met and somebody looked."""
     ports = [meeting.port for meeting in _met(layout)] or [
         port for path in layout.paths for port in (path.array_port, path.host_port)
@@ -123,7 +123,7 @@ def _loss(layout: Layout) -> Iterator[str]:
         yield "No frame was dropped there and no segment sent again."
 
 
-def _waits(layout: Layout, control: Layout | None) -> Iterator[str]:
+def _waits(layout: PathLayout, control: PathLayout | None) -> Iterator[str]:
     if control is None or control.service_ms <= 0 or control.iops <= 0 or layout.iops <= 0:
         return
     times = layout.service_ms / control.service_ms
@@ -135,7 +135,7 @@ def _waits(layout: Layout, control: Layout | None) -> Iterator[str]:
         )
 
 
-def _drag(layout: Layout) -> Iterator[str]:
+def _drag(layout: PathLayout) -> Iterator[str]:
     """A path that is slower than the others, and what the policy made of it."""
     used = [path for path in layout.paths if path.ios]
     if len(used) < 2:
@@ -161,7 +161,7 @@ def _alike(paths: Sequence[PathFigures]) -> bool:
     return max(counts) - min(counts) <= ALIKE_PERCENT / 100 * max(counts)
 
 
-def _mechanism(layout: Layout, control: Layout | None) -> Iterator[str]:
+def _mechanism(layout: PathLayout, control: PathLayout | None) -> Iterator[str]:
     met = _met(layout)
     if control is None or control.mib_s <= 0 or not met:
         return

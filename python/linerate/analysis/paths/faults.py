@@ -13,7 +13,7 @@ from statistics import median
 import polars as pl
 
 from linerate.analysis.summary import NS_PER_MS
-from linerate.results import Event, Histogram, RunDirectory
+from linerate.results import LatencyHistogram, RunDirectory, TimedEvent
 
 SLOW_NS = 1_000_000_000
 """A response that takes longer is one that somebody waits for."""
@@ -83,9 +83,9 @@ def fault_outcomes(run: RunDirectory, step: str) -> tuple[FaultOutcome, ...]:
 
 
 def _outcome(
-    fault: Event,
+    fault: TimedEvent,
     until_s: float,
-    events: Sequence[Event],
+    events: Sequence[TimedEvent],
     intervals: Sequence[_Interval],
     slow: Sequence[int],
 ) -> FaultOutcome:
@@ -168,12 +168,12 @@ def _slow_ios(run: RunDirectory, step: str, intervals: Sequence[_Interval]) -> l
     return slow
 
 
-def slow_count(histogram: Histogram) -> int:
+def slow_count(histogram: LatencyHistogram) -> int:
     """Times of a distribution above `SLOW_NS`."""
     return sum(count for low, _, count in histogram.buckets() if low > SLOW_NS)
 
 
-def paths_down(events: Iterable[Event]) -> tuple[tuple[str, str], ...]:
+def paths_down(events: Iterable[TimedEvent]) -> tuple[tuple[str, str], ...]:
     """(volume, path) of those that failed and did not return; `events` in order."""
     down: dict[tuple[str, str], None] = {}
     for event in events:

@@ -73,7 +73,7 @@ class Meeting:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PathLayout:
     """All paths of a step (or of the same step of several runs), and what the network under them counted.
 
     `drops` are the frames that switches dropped on the way to a port; a port that nobody watched is not in it.
@@ -118,12 +118,12 @@ class _Part:
     counters: Mapping[str, float]
 
 
-def layout_of(run: RunDirectory, step: str) -> Layout | None:
+def layout_of(run: RunDirectory, step: str) -> PathLayout | None:
     """The layout of one step; None when no volume of it has paths."""
     return merged_layout([(run, step)])
 
 
-def merged_layout(steps: Sequence[tuple[RunDirectory, str]]) -> Layout | None:
+def merged_layout(steps: Sequence[tuple[RunDirectory, str]]) -> PathLayout | None:
     """The layout of the same step in several runs, taken together; None without paths."""
     parts = [part for number, (run, step) in enumerate(steps) if (part := _part(run, step, number))]
     if not parts:
@@ -138,7 +138,7 @@ def merged_layout(steps: Sequence[tuple[RunDirectory, str]]) -> Layout | None:
         for port, dropped in _drops(part.counters).items():
             drops[port] = drops.get(port, 0) + dropped
     again = [found for part in parts if (found := _array_retransmits(part.counters)) is not None]
-    return Layout(
+    return PathLayout(
         paths=tuple(_paths(rows, seconds, moved)),
         meetings=(*_meetings(rows, seconds, "array"), *_meetings(rows, seconds, "host")),
         policy=parts[0].policy,

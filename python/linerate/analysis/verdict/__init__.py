@@ -22,7 +22,13 @@ sets published findings beside the effects.
 
 from linerate.analysis.figures import figures_of
 from linerate.analysis.verdict.attribution import attribute
-from linerate.analysis.verdict.claims import Claim, Expectation, judge_claims, read_claims, shipped_claims
+from linerate.analysis.verdict.claims import (
+    Expectation,
+    PublishedClaim,
+    judge_claims,
+    read_claims,
+    shipped_claims,
+)
 from linerate.analysis.verdict.judge import ALPHA, MARGIN, judge
 from linerate.analysis.verdict.metric import METRICS, Metric, find_metric
 from linerate.analysis.verdict.model import (
@@ -45,7 +51,6 @@ __all__ = [
     "MARGIN",
     "METRICS",
     "Attribution",
-    "Claim",
     "ClaimOutcome",
     "ClaimVerdict",
     "Deviance",
@@ -57,6 +62,7 @@ __all__ = [
     "Metric",
     "NoiseFloor",
     "Observation",
+    "PublishedClaim",
     "Scale",
     "Verdict",
     "attribute",

@@ -21,7 +21,7 @@ LOG_RATIO_MAX = 700.0  # with two blocks a bound may lie anywhere; beyond this i
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BlockRun:
     """One run of a case: its block, its place in the block's order (if known), its value on the metric's scale."""
 
     block: int
@@ -35,7 +35,7 @@ class Table:
 
     workload: str
     metric: Metric
-    runs: Mapping[str, Sequence[Place]]
+    runs: Mapping[str, Sequence[BlockRun]]
     unusable: int = 0
 
 
@@ -75,7 +75,7 @@ def from_scale(metric: Metric, value: float) -> float:
 
 def tabulate(observations: Iterable[Observation], workload: str, metric: Metric) -> Table:
     """The runs of one workload that have the metric, in the order of their blocks."""
-    runs: dict[str, list[Place]] = {}
+    runs: dict[str, list[BlockRun]] = {}
     unusable = 0
     for seen in observations:
         if seen.workload != workload or metric.name not in seen.values:
@@ -84,7 +84,7 @@ def tabulate(observations: Iterable[Observation], workload: str, metric: Metric)
         if value is None:
             unusable += 1
         else:
-            runs.setdefault(seen.case, []).append(Place(seen.block, seen.position, value))
+            runs.setdefault(seen.case, []).append(BlockRun(seen.block, seen.position, value))
     ordered = {case: sorted(places, key=_in_order) for case, places in runs.items()}
     return Table(workload, metric, ordered, unusable)
 
@@ -111,11 +111,11 @@ def comparisons(table: Table, baseline: str) -> list[Comparison]:
     return found
 
 
-def _in_order(place: Place) -> tuple[int, int]:
+def _in_order(place: BlockRun) -> tuple[int, int]:
     return place.block, -1 if place.position is None else place.position
 
 
-def _by_block(places: Sequence[Place]) -> dict[int, list[float]]:
+def _by_block(places: Sequence[BlockRun]) -> dict[int, list[float]]:
     blocks: dict[int, list[float]] = {}
     for place in places:
         blocks.setdefault(place.block, []).append(place.value)

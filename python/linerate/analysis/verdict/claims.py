@@ -74,7 +74,7 @@ class Expectation(_Data):
         return any(each <= words and (words - each).isdisjoint(_SPECIAL) for each in wanted)
 
 
-class Claim(_Data):
+class PublishedClaim(_Data):
     """One published finding. `because` says what hardware it needs and why nothing here stands in for it."""
 
     id: str
@@ -92,7 +92,7 @@ class Claim(_Data):
 
 
 class _ClaimsFile(_Data):
-    claim: tuple[Claim, ...]
+    claim: tuple[PublishedClaim, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class _Answer:
 class _Reasons:
     """What a difference may be explained with: the claim, what limited every case, and what cases are held against."""
 
-    claim: Claim
+    claim: PublishedClaim
     limits: Mapping[tuple[str, str], Attribution]
     against: str
 
@@ -135,13 +135,13 @@ class _Reasons:
         return " ".join(filter(None, sentences))
 
 
-def shipped_claims() -> Mapping[str, Claim]:
+def shipped_claims() -> Mapping[str, PublishedClaim]:
     """The claims that come with Linerate."""
     with resources.as_file(resources.files("linerate") / "studies" / "claims.toml") as path:
         return read_claims(path)
 
 
-def read_claims(path: Path) -> Mapping[str, Claim]:
+def read_claims(path: Path) -> Mapping[str, PublishedClaim]:
     """Every claim of a file by its id.
 
     Raises:
@@ -159,7 +159,7 @@ def read_claims(path: Path) -> Mapping[str, Claim]:
 
 
 def judge_claims(
-    claims: Mapping[str, Claim],
+    claims: Mapping[str, PublishedClaim],
     tested: Mapping[str, Sequence[str]],
     judgement: Judgement,
     attributions: Iterable[Attribution],
@@ -190,7 +190,7 @@ def judge_claims(
 
 
 def _verdict(
-    claim: Claim,
+    claim: PublishedClaim,
     cases: Sequence[str],
     judgement: Judgement,
     limits: Mapping[tuple[str, str], Attribution],
@@ -228,7 +228,7 @@ def _verdict(
     )
 
 
-def _deviances(claim: Claim, cases: Sequence[str], judgement: Judgement) -> Iterator[Deviance]:
+def _deviances(claim: PublishedClaim, cases: Sequence[str], judgement: Judgement) -> Iterator[Deviance]:
     """Each published change beside the one that was measured for it."""
     for expected in claim.expect:
         if expected.published_percent is None:

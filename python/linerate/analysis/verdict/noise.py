@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
-from linerate.analysis.verdict.blocks import Comparison, Place, Table, from_scale
+from linerate.analysis.verdict.blocks import BlockRun, Comparison, Table, from_scale
 from linerate.analysis.verdict.estimate import Array, estimate, spread_of, t_interval
 from linerate.analysis.verdict.metric import Metric
 from linerate.analysis.verdict.model import Drift, NoiseFloor
@@ -22,7 +22,7 @@ DRIFT_FREEDOM_MIN = 4
 
 def noise_floor(table: Table, baseline: str, alpha: float) -> NoiseFloor | None:
     """A/A: the last baseline run of each block against the first. None without a block that has two."""
-    blocks: dict[int, list[Place]] = {}
+    blocks: dict[int, list[BlockRun]] = {}
     for place in table.runs.get(baseline, ()):
         blocks.setdefault(place.block, []).append(place)
     repeated = [places for places in blocks.values() if len(places) > 1]

@@ -12,8 +12,8 @@ import typer
 from linerate.cli.host.show import joined
 from linerate.errors import HostError, LinerateError
 from linerate.host import (
-    Change,
-    Journal,
+    HostChange,
+    HostJournal,
     Restored,
     default_journal,
     known_journals,
@@ -48,10 +48,12 @@ def _every() -> list[Path]:
     return sorted({*known_journals(), *([own] if own.exists() else [])})
 
 
-def _opened(journals: Iterable[Path], stack: ExitStack, troubles: list[LinerateError]) -> Iterable[Journal]:
+def _opened(
+    journals: Iterable[Path], stack: ExitStack, troubles: list[LinerateError]
+) -> Iterable[HostJournal]:
     for path in journals:
         try:
-            yield stack.enter_context(Journal(path))
+            yield stack.enter_context(HostJournal(path))
         except LinerateError as error:
             troubles.append(error)
 
@@ -74,9 +76,9 @@ def _tell(outcome: Restored, *, json: bool, quiet: bool) -> None:
         typer.echo("all settings are as they were")
 
 
-def _object(change: Change) -> dict[str, object]:
+def _object(change: HostChange) -> dict[str, object]:
     return {"setting": change.setting, "device": change.device or None, "value": change.before}
 
 
-def _place(change: Change) -> str:
+def _place(change: HostChange) -> str:
     return f"{change.setting} of {change.device}" if change.device else change.setting

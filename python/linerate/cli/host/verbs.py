@@ -104,13 +104,13 @@ def apply(
 
     Of a study, what its sessions ask for at login is left to its run.
     """
-    from linerate.host import Journal, apply, default_journal, named, restore
+    from linerate.host import HostJournal, apply, default_journal, named, restore
 
     target, wanted = _wanted(values, device, case)
     if "=" not in values[0]:
         wanted = {name: value for name, value in wanted.items() if named(name).where != "session"}
     path = journal or default_journal()
-    with Journal(path) as opened:
+    with HostJournal(path) as opened:
         before = opened.mark
         try:
             applied = apply(target, wanted, opened)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from linerate.analysis import summarise
 from linerate.cli.console import show_result
-from linerate.cli.view import View
+from linerate.cli.view import RunView
 from linerate.cli.view.events import Failed, RunEnded, RunStarted
 from linerate.report import write_report, write_vdbench_output
 from linerate.results import WorkloadSource
-from linerate.run import Execution, Loader, Outcome, RunEvent, Watcher, carry_out
+from linerate.run import Execution, Loader, RunEvent, RunOutcome, Watcher, carry_out
 from linerate.volumes import Consent
-from linerate.workload import Plan
+from linerate.workload import RunPlan
 
 INTERRUPTED = 130
 NOTES_SHOWN = 2
@@ -26,7 +26,7 @@ NOTES_SHOWN = 2
 class Job:
     """What to run and where to keep it."""
 
-    plan: Plan
+    plan: RunPlan
     source: WorkloadSource
     directory: Path
     consent: Consent
@@ -39,7 +39,7 @@ class Job:
     """Watches the disks of arrays, where somebody can."""
 
 
-def execute(job: Job, view: View) -> int:
+def execute(job: Job, view: RunView) -> int:
     """Runs the whole plan and gives the exit code.
 
     Raises the LinerateError that made a step fail, after the run directory was closed and stamped.
@@ -66,14 +66,14 @@ def execute(job: Job, view: View) -> int:
     return _conclude(job, view, outcome)
 
 
-def _without_notes(plan: Plan) -> Plan:
+def _without_notes(plan: RunPlan) -> RunPlan:
     """How a preset is written is not the user's to mend."""
-    return Plan(
+    return RunPlan(
         plan.name, plan.plain_steps, start_commands=plan.start_commands, end_commands=plan.end_commands
     )
 
 
-def _conclude(job: Job, view: View, outcome: Outcome) -> int:
+def _conclude(job: Job, view: RunView, outcome: RunOutcome) -> int:
     """Tells how it went. An interrupted run gets no report: the user wants the prompt, and `report` can make it; nor
     does one that has measured nothing."""
     run, error = outcome.run, outcome.error
@@ -107,7 +107,7 @@ def _conclude(job: Job, view: View, outcome: Outcome) -> int:
     return code
 
 
-def _tell(outcome: Outcome, report: Path | None, *, has_result: bool) -> None:
+def _tell(outcome: RunOutcome, report: Path | None, *, has_result: bool) -> None:
     run = outcome.run
     if outcome.state != "interrupted":
         if has_result:

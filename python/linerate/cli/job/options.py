@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
-from linerate.workload import LunMap, Overrides, Plan, SessionOptions, load_workload
+from linerate.workload import LunMap, Overrides, RunPlan, SessionSpec, load_workload
 from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
 from linerate.workload.units import SIZE_FORM, parse_size
 
@@ -50,7 +50,7 @@ class Asked:
             return self.preset
         return list(self.files) if len(self.files) > 1 else self.files[0]
 
-    def plan(self, lenient: Lenient, overrides: Overrides) -> Plan:
+    def plan(self, lenient: Lenient, overrides: Overrides) -> RunPlan:
         """Its runs, with these changes. Raises UserError."""
         return load_workload(
             self.source, substitutions=self.substitutions, lenient=lenient, overrides=overrides
@@ -99,7 +99,7 @@ def with_settings(
     base, notices = read_conf(conf) if conf is not None else (None, ())
     return replace(
         overrides,
-        iscsi=_model_of(SessionOptions, "iscsi", settings),
+        iscsi=_model_of(SessionSpec, "iscsi", settings),
         paths=tuple(_path(text) for text in paths) or None,
         multipath_base=base,
         multipath=_model_of(MultipathTable, "multipath", settings),

@@ -11,7 +11,7 @@ from linerate.errors import LinerateError
 from linerate.run import Loader
 from linerate.volumes import Look, columns, refuse_shared, size_text
 from linerate.volumes.identity import shown
-from linerate.workload import Plan, RunSpec, VolumeSpec
+from linerate.workload import RunPlan, RunSpec, VolumeSpec
 
 _HEADINGS = ("volume", "target", "size", "threads", "reads", "found")
 
@@ -25,7 +25,7 @@ class _Volume:
     read_percents: set[float] = field(default_factory=set)
 
 
-def preview(plan: Plan, loader: Loader | None) -> None:
+def preview(plan: RunPlan, loader: Loader | None) -> None:
     """Writes it. No loader: the volumes are on hosts that are not asked. Raises UserError for volumes that are one."""
     for notice in plan.warnings:
         typer.echo(f"note: {notice}")

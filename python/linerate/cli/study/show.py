@@ -13,7 +13,7 @@ from linerate.analysis.verdict import find_metric
 from linerate.cli.console import console
 from linerate.cli.study.places import host_lines, runs_here
 from linerate.errors import UserError
-from linerate.study import Plan, Study, StudyDirectory
+from linerate.study import Study, StudyDirectory, StudyPlan
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import CaseSkipped, SanFacts, StepDone, WarmUpFound
 from linerate.study.repeat import missing
@@ -44,7 +44,7 @@ def certainty_text(study: Study) -> str:
 
 def show_plan(study: Study, *, json: bool) -> None:
     """The plan: what is compared, the runs of each block in order, and how long it takes."""
-    plan = Plan(study)
+    plan = StudyPlan(study)
     duration = plan.duration()
     if json:
         blocks = [

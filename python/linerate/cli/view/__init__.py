@@ -8,15 +8,15 @@ chooses.
 from __future__ import annotations
 
 from linerate.cli.console import console
-from linerate.cli.view.base import View
+from linerate.cli.view.base import RunView
 from linerate.cli.view.live import LiveView
 from linerate.cli.view.ndjson import NdjsonView
 from linerate.cli.view.plain import PlainView
 
-__all__ = ["View", "open_view"]
+__all__ = ["RunView", "open_view"]
 
 
-def open_view(*, json: bool) -> View:
+def open_view(*, json: bool) -> RunView:
     """JSON lines if asked for, else a live table on a terminal that can move its cursor, else plain lines."""
     if json:
         return NdjsonView()

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 from linerate.cli.view.events import AnyEvent
 
 
-class View(Protocol):
+class RunView(Protocol):
     """Shows events in the order in which they happen. Entered before the first event, left after the last one."""
 
     machine_readable: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linerate.cli.view.events import Figures, Happened, Latency, PathFigures, VolumesFound
+from linerate.cli.view.events import Figures, Happened, LatencyRecord, PathFigures, VolumesFound
 from linerate.volumes import columns, on_host, size_text
 
 BLANK = "-"
@@ -33,7 +33,7 @@ def _percent(value: float | None) -> str:
     return BLANK if value is None else f"{value:.1f}"
 
 
-def _mean(part: Latency | None) -> str:
+def _mean(part: LatencyRecord | None) -> str:
     return BLANK if part is None or part.ios == 0 else _ms(part.mean_ms)
 
 

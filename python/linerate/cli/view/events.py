@@ -16,10 +16,10 @@ from linerate.run.events import (
     Figures,
     Happened,
     IntervalMeasured,
-    Latency,
-    Notice,
+    LatencyRecord,
     PathFigures,
     Record,
+    RunNotice,
     RunStarted,
     StepEnded,
     StepStarted,
@@ -34,10 +34,10 @@ __all__ = [
     "Figures",
     "Happened",
     "IntervalMeasured",
-    "Latency",
-    "Notice",
+    "LatencyRecord",
     "PathFigures",
     "RunEnded",
+    "RunNotice",
     "RunStarted",
     "StepEnded",
     "StepStarted",
@@ -77,7 +77,7 @@ class Failed(Record):
 AnyEvent = (
     RunStarted
     | VolumesFound
-    | Notice
+    | RunNotice
     | StepStarted
     | IntervalMeasured
     | Happened

@@ -23,8 +23,8 @@ from linerate.cli.view.events import (
     Figures,
     Happened,
     IntervalMeasured,
-    Notice,
     PathFigures,
+    RunNotice,
     RunStarted,
     StepEnded,
     StepStarted,
@@ -61,7 +61,7 @@ class LiveView:
             case VolumesFound():
                 for line in () if event.asked else volume_lines(event):
                     self._out.print(Text(line))
-            case Notice():
+            case RunNotice():
                 self._out.print(Text(f"note: {event.message}", style="yellow"))
             case StepStarted():
                 self._begin(event)

@@ -12,7 +12,7 @@ from linerate.cli.view.events import (
     Figures,
     Happened,
     IntervalMeasured,
-    Notice,
+    RunNotice,
     RunStarted,
     StepEnded,
     StepStarted,
@@ -42,7 +42,7 @@ class PlainView:
             case VolumesFound():
                 for line in volume_lines(event):
                     self._write(line)
-            case Notice():
+            case RunNotice():
                 self._write(f"note: {event.message}")
             case StepStarted():
                 self._write(f"\n{event.banner}  [{event.volumes} volumes, {event.driver}]")

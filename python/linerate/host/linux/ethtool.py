@@ -19,7 +19,7 @@ _OMIT_REPLY = 2  # ETHTOOL_FLAG_OMIT_REPLY
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class EthtoolMessage:
     """Numbers of a request and of a change, and the attributes after the header with their types."""
 
     get: int
@@ -32,14 +32,14 @@ def _u32(names: str) -> tuple[tuple[str, str], ...]:
 
 
 MESSAGES = {
-    "features": Message(
+    "features": EthtoolMessage(
         11, 12, tuple((name, "ethtoolbitset") for name in ("hw", "wanted", "active", "nochange"))
     ),
-    "rings": Message(15, 16, _u32("rx_max rx_mini_max rx_jumbo_max tx_max rx rx_mini rx_jumbo tx")),
-    "channels": Message(
+    "rings": EthtoolMessage(15, 16, _u32("rx_max rx_mini_max rx_jumbo_max tx_max rx rx_mini rx_jumbo tx")),
+    "channels": EthtoolMessage(
         17, 18, _u32("rx_max tx_max other_max combined_max rx_count tx_count other_count combined_count")
     ),
-    "coalesce": Message(
+    "coalesce": EthtoolMessage(
         19,
         20,
         (
@@ -49,12 +49,12 @@ MESSAGES = {
             ("use_adaptive_tx", "uint8"),
         ),
     ),
-    "pause": Message(21, 22, (("autoneg", "uint8"), ("rx", "uint8"), ("tx", "uint8"))),
+    "pause": EthtoolMessage(21, 22, (("autoneg", "uint8"), ("rx", "uint8"), ("tx", "uint8"))),
 }
 """Messages by the name of what they carry."""
 
 
-def _message_class(message: Message) -> type[genlmsg]:
+def _message_class(message: EthtoolMessage) -> type[genlmsg]:
     """pyroute2's description of a message; attributes that the kernel has added since are ignored."""
 
     class Described(genlmsg):  # type: ignore[misc]

@@ -17,9 +17,9 @@ from linerate.report.page import arrays, charts, series
 from linerate.report.page.arrays import ArrayPanel, array_panel
 from linerate.report.page.paths import TEMPLATE, PathsPanel, filters, paths_panel
 from linerate.report.page.svg import draw
-from linerate.results import Event, RunClosedError, RunDirectory, StepRecord, Validity, files
+from linerate.results import RunClosedError, RunDirectory, StepRecord, TimedEvent, Validity, files
 from linerate.results.facts import find_fact, label_of, show_fact
-from linerate.results.histogram import Histogram
+from linerate.results.histogram import LatencyHistogram
 from linerate.results.sample import OPS
 
 PAGE_BYTES_MAX = 1_450_000
@@ -30,7 +30,7 @@ _BRIEF_STEPS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PageLimits:
     """What may go into a page.
 
     A page that still gets too large is made again with the next, smaller limits.
@@ -44,9 +44,9 @@ class Limits:
 
 
 _LIMITS = (
-    Limits(chart_bytes=850_000, volume_rows=3_000, steps=200, events=400, workload_characters=60_000),
-    Limits(chart_bytes=400_000, volume_rows=1_500, steps=100, events=200, workload_characters=20_000),
-    Limits(chart_bytes=100_000, volume_rows=0, steps=20, events=50, workload_characters=5_000),
+    PageLimits(chart_bytes=850_000, volume_rows=3_000, steps=200, events=400, workload_characters=60_000),
+    PageLimits(chart_bytes=400_000, volume_rows=1_500, steps=100, events=200, workload_characters=20_000),
+    PageLimits(chart_bytes=100_000, volume_rows=0, steps=20, events=50, workload_characters=5_000),
 )
 
 
@@ -121,7 +121,9 @@ def render_report(run: RunDirectory) -> str:
     return page
 
 
-def _render(run: RunDirectory, summaries: Sequence[StepSummary], validity: Validity, limits: Limits) -> str:
+def _render(
+    run: RunDirectory, summaries: Sequence[StepSummary], validity: Validity, limits: PageLimits
+) -> str:
     budget = Budget(limits.chart_bytes)
     workload = run.manifest.workload
     templates = jinja2.Environment(
@@ -158,7 +160,7 @@ def _asset(name: str) -> str:
 
 
 def _step_pages(
-    run: RunDirectory, summaries: Sequence[StepSummary], budget: Budget, limits: Limits
+    run: RunDirectory, summaries: Sequence[StepSummary], budget: Budget, limits: PageLimits
 ) -> Iterator[StepPage]:
     smallest, largest = _POINTS_STEP
     points = min(largest, max(smallest, _POINTS_ALL // max(len(summaries), 1)))
@@ -226,7 +228,7 @@ def _latency_figures(
     if not over_time:
         return []
     found = [budget.figure("resp over time", charts.latency_chart(over_time), "service time, log scale")]
-    by_op: list[tuple[str, Histogram]] = [
+    by_op: list[tuple[str, LatencyHistogram]] = [
         (op, histogram) for op in OPS if (histogram := run.latency(step, op=op))
     ]
     response = run.latency(step, kind="response")
@@ -300,7 +302,7 @@ def _environment(run: RunDirectory) -> list[tuple[str, list[tuple[str, str]]]]:
     return [*groups.items(), *([("Versions", versions)] if versions else [])]
 
 
-def _shortened(events: list[Event], limit: int) -> list[Event]:
+def _shortened(events: list[TimedEvent], limit: int) -> list[TimedEvent]:
     half = limit // 2
     return events if len(events) <= limit else [*events[:half], *events[-half:]]
 

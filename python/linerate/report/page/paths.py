@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from linerate.analysis.paths import FaultOutcome, Layout, explain, fault_outcomes, layout_of
+from linerate.analysis.paths import FaultOutcome, PathLayout, explain, fault_outcomes, layout_of
 from linerate.report import figures
 from linerate.report.page import charts, series
 from linerate.report.page.svg import PATHS
@@ -38,7 +38,7 @@ class Failback(Protocol):
 class PathsPanel:
     """What one step tells about its paths; `charts` are titles, notes and specs, still to be drawn."""
 
-    layout: Layout | None
+    layout: PathLayout | None
     said: str
     faults: tuple[FaultOutcome, ...]
     charts: tuple[tuple[str, charts.Spec, str], ...] = ()

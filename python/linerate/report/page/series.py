@@ -13,7 +13,7 @@ import polars as pl
 
 from linerate.analysis.paths import over_time
 from linerate.analysis.summary import MIB, NS_PER_MS, RELIABLE_BEYOND
-from linerate.results import Histogram, RunDirectory
+from linerate.results import LatencyHistogram, RunDirectory
 from linerate.results.histogram import merged
 from linerate.results.sample import OPS
 
@@ -141,7 +141,7 @@ def paths_over_time(run: RunDirectory, step: str, points_max: int, paths_max: in
     ]
 
 
-def percentile_curve(histogram: Histogram, name: str, points_max: int) -> list[Point]:
+def percentile_curve(histogram: LatencyHistogram, name: str, points_max: int) -> list[Point]:
     """The distribution on a nines axis.
 
     `nines` 1 is p90, 2 is p99. `reliable` while at least 100 values lie beyond.
@@ -163,7 +163,7 @@ def percentile_curve(histogram: Histogram, name: str, points_max: int) -> list[P
     return [point for point in points if point["nines"] <= round(reliable_end, 4)] + beyond
 
 
-def latency_bars(histograms: Sequence[tuple[str, Histogram]]) -> list[Point]:
+def latency_bars(histograms: Sequence[tuple[str, LatencyHistogram]]) -> list[Point]:
     """Shares of all I/Os in percent, in bars of equal width on a logarithmic axis, stacked."""
     low = min(histogram.min for _, histogram in histograms) / NS_PER_MS
     high = max(histogram.max for _, histogram in histograms) / NS_PER_MS

@@ -29,7 +29,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class DiskFigure:
     """One figure of one case; marked where somebody should look after it."""
 
     shown: str
@@ -41,7 +41,7 @@ class DisksTable:
     """Names of the columns, and a row of cells for every case that was measured."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[CasePart, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[CasePart, tuple[DiskFigure, ...]], ...]
 
 
 def disks_table(page: StudyPage, part: WorkloadPart) -> DisksTable | None:
@@ -59,5 +59,7 @@ def disks_table(page: StudyPage, part: WorkloadPart) -> DisksTable | None:
     return DisksTable(tuple(COLUMNS[metric] for metric in there), rows) if rows else None
 
 
-def _cell(metric: str, value: float | None) -> Cell:
-    return Cell(figures.significant(value), metric == "pool_used_percent" and (value or 0.0) > WARN_PERCENT)
+def _cell(metric: str, value: float | None) -> DiskFigure:
+    return DiskFigure(
+        figures.significant(value), metric == "pool_used_percent" and (value or 0.0) > WARN_PERCENT
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from linerate.analysis.paths import FaultOutcome, Layout, explain, fault_outcomes, merged_layout
+from linerate.analysis.paths import FaultOutcome, PathLayout, explain, fault_outcomes, merged_layout
 from linerate.errors import UserError
 from linerate.results import RunDirectory
 from linerate.study import StudyDirectory
@@ -21,7 +21,7 @@ class LayoutPart:
 
     case: str
     workload: str
-    layout: Layout
+    layout: PathLayout
     said: str
 
 
@@ -82,7 +82,7 @@ def _is_told(run: RunDirectory) -> bool:
     )
 
 
-def _explained(layouts: Mapping[_Key, Layout], baseline: str) -> Iterator[LayoutPart]:
+def _explained(layouts: Mapping[_Key, PathLayout], baseline: str) -> Iterator[LayoutPart]:
     for (case, workload), layout in layouts.items():
         control = layouts.get((baseline, workload)) if case != baseline else None
         yield LayoutPart(case, workload, layout, explain(layout, control))

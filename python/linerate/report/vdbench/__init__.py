@@ -37,11 +37,11 @@ def write_vdbench_output(run: RunDirectory, directory: Path) -> None:
         _write(directory / file, f"report for sd={name}", _volume(steps, name))
 
 
-def _write(path: Path, title: str, lines: Iterable[str | layout.Link]) -> None:
+def _write(path: Path, title: str, lines: Iterable[str | layout.ReportLink]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.write(f"<title>Linerate {html.escape(title)}</title><pre>\n")
         for line in lines:
-            file.write((line.markup if isinstance(line, layout.Link) else _escaped(line)) + "\n")
+            file.write((line.markup if isinstance(line, layout.ReportLink) else _escaped(line)) + "\n")
         file.write("</pre>\n")
 
 
@@ -55,11 +55,11 @@ def _escaped(line: str) -> str:
 
 def _summary(
     steps: list[tuple[StepRecord, StepRows]], links: list[tuple[str, str]]
-) -> Iterable[str | layout.Link]:
+) -> Iterable[str | layout.ReportLink]:
     for name in ("totals", "logfile", "parmfile", "flatfile", "histogram"):
-        yield layout.Link(f"Link to {name}: ", f"{name}.html", name)
+        yield layout.ReportLink(f"Link to {name}: ", f"{name}.html", name)
     for name, file in links:
-        yield layout.Link("Link to SD report: ", file, name)
+        yield layout.ReportLink("Link to SD report: ", file, name)
     for record, rows in steps:
         yield from ("", layout.banner(record), "", *layout.header(record.started_at, cpu=True))
         yield from (layout.line(row, cpu=True) for row in rows.intervals)

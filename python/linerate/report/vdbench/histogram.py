@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from linerate.report.vdbench.layout import banner
-from linerate.results import Histogram, RunDirectory
+from linerate.results import LatencyHistogram, RunDirectory
 from linerate.results.sample import OPS
 
 LIMITS_US = (
@@ -32,7 +32,7 @@ def lines(run: RunDirectory) -> Iterable[str]:
             yield from _section(title, histogram, limits_us)
 
 
-def _section(title: str, histogram: Histogram, limits_us: Sequence[int]) -> Iterator[str]:
+def _section(title: str, histogram: LatencyHistogram, limits_us: Sequence[int]) -> Iterator[str]:
     yield f"{title}:"
     yield f"{'min(ms)':>12} < {'max(ms)':>12} {'count':>14} {'%%':>10} {'cum%%':>10}"
     total = histogram.count
@@ -47,7 +47,7 @@ def _section(title: str, histogram: Histogram, limits_us: Sequence[int]) -> Iter
     yield ""
 
 
-def counts(histogram: Histogram, limits_us: Sequence[int]) -> list[tuple[int, int | None, int]]:
+def counts(histogram: LatencyHistogram, limits_us: Sequence[int]) -> list[tuple[int, int | None, int]]:
     """(lower limit, upper limit, count) of every bucket, limits in us; the last has no upper limit.
 
     A bucket of the histogram that spans a limit is counted where its middle lies: it is 0.1 % wide.

@@ -31,7 +31,7 @@ _CPU_COLUMNS = (("cpu%", "sys+u", 5, 1, "cpu_used"), ("cpu%", "sys", 5, 1, "cpu_
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ReportLink:
     """A line that leads to another report."""
 
     text: str

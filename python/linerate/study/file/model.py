@@ -28,7 +28,7 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, Posi
 
 from linerate.san import FaultTable
 from linerate.study.model import SettingValue
-from linerate.workload.spec import Frozen
+from linerate.workload.spec import FrozenSpec
 from linerate.workload.toml_fields import Bytes, Names, PositiveSeconds, Seconds
 
 Name = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,_%=+/-]*$")]
@@ -56,7 +56,7 @@ SettingsField = Annotated[dict[str, SettingValue], BeforeValidator(_flat), WithJ
 Levels = Annotated[tuple[SettingValue, ...], Field(min_length=2)]
 
 
-class RealHostTable(Frozen):
+class RealHostTable(FrozenSpec):
     """[[san.host]]: a host that exists."""
 
     name: Name
@@ -76,7 +76,7 @@ class RealHostTable(Frozen):
     """Number of volumes for which a URL with {n} stands, numbered from 1."""
 
 
-class SanTable(Frozen):
+class SanTable(FrozenSpec):
     """[[san]]: a virtual SAN by its topology, or hosts that exist."""
 
     name: Name | None = None
@@ -92,7 +92,7 @@ class SanTable(Frozen):
     host: tuple[RealHostTable, ...] = ()
 
 
-class WorkloadTable(Frozen):
+class WorkloadTable(FrozenSpec):
     """[[workload]]: one load."""
 
     name: Name
@@ -123,7 +123,7 @@ class WorkloadTable(Frozen):
     """With "steady", the longest that is waited for it."""
 
 
-class CaseTable(Frozen):
+class CaseTable(FrozenSpec):
     """[[case]]: what it changes in the baseline."""
 
     name: Name
@@ -145,7 +145,7 @@ class BaselineTable(CaseTable):
     name: Name = "baseline"
 
 
-class ClaimTable(Frozen):
+class ClaimTable(FrozenSpec):
     """[[claim]]: a published finding that another comparison than that with the baseline puts to the test."""
 
     id: str
@@ -155,14 +155,14 @@ class ClaimTable(Frozen):
     """Under which of those that the finding speaks of, a trailing * as wildcard; all if not given."""
 
 
-class FactorialTable(Frozen):
+class FactorialTable(FrozenSpec):
     """[factorial]: how the values of `[factors]` are combined."""
 
     fraction: PositiveInt = 1
     """1: every combination; 2, 4, ..: so many times fewer, for factors of two values each."""
 
 
-class RepeatTable(Frozen):
+class RepeatTable(FrozenSpec):
     """[repeat]: how often a case is measured."""
 
     blocks_min: int = Field(default=3, ge=1)
@@ -177,7 +177,7 @@ class RepeatTable(Frozen):
     """Runs of the baseline in every block."""
 
 
-class QuickTable(Frozen):
+class QuickTable(FrozenSpec):
     """[quick]: what `--quick` makes of it."""
 
     workloads: Names = ("*",)
@@ -191,7 +191,7 @@ class QuickTable(Frozen):
     """As in [repeat] if not given."""
 
 
-class StudyFile(Frozen):
+class StudyFile(FrozenSpec):
     """A study file."""
 
     name: Name | None = None

@@ -21,7 +21,7 @@ from linerate.study.file.hosts import real_host, unfit_hosts
 from linerate.study.file.model import CaseTable, ClaimTable, SanTable, StudyFile, WorkloadTable
 from linerate.study.laboratory.settings import check_on, check_setting
 from linerate.study.model import Case, ClaimTest, Repeat, San, SettingValue, Study, Workload
-from linerate.study.plan import Plan, Step
+from linerate.study.plan import StudyPlan, StudyStep
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_lines import Key, key_lines, line_of
@@ -144,7 +144,7 @@ class _Reader:
             claims=tuple(test for test in claims if {test.case, test.against} <= names),
             repeat=self._repeat(),
         )
-        if (what := Plan(study).too_long(study.repeat.blocks_max)) is not None:
+        if (what := StudyPlan(study).too_long(study.repeat.blocks_max)) is not None:
             self._error(("repeat", "blocks_max"), what, "ask for fewer blocks, cases or workloads")
             return None
         self._told_apart(study)
@@ -167,8 +167,8 @@ class _Reader:
 
     def _told_apart(self, study: Study) -> None:
         """Steps whose names come to one key would be taken for one step: all but the first would never run."""
-        keys: dict[str, Step] = {}
-        for step in Plan(study).block(1):
+        keys: dict[str, StudyStep] = {}
+        for step in StudyPlan(study).block(1):
             other = keys.setdefault(step.key, step)
             if other is not step:
                 self._error(

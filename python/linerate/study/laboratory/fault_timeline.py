@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from linerate.lab import Lab
 from linerate.lab.faults import FaultPlayer
-from linerate.results import Event
+from linerate.results import TimedEvent
 from linerate.san import Fault
 from linerate.study.model import Workload
 
@@ -29,11 +29,11 @@ class FaultTimeline:
         self._started_ns = started_monotonic_ns
         self._player.start(started_monotonic_ns)
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[TimedEvent]:
         """See `Beside`. What the lab refused is raised at the end."""
         while self._told:
             kind, label, at_ns = self._told.popleft()
-            yield Event(at_s=(at_ns - self._started_ns) / 1e9, kind=kind, message=label)
+            yield TimedEvent(at_s=(at_ns - self._started_ns) / 1e9, kind=kind, message=label)
 
     def end(self) -> None:
         """See `Beside`. Heals what is in force. Raises what the lab refused: the run was not what was asked for."""

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from linerate.cluster import apportion
 from linerate.errors import HostError, InternalError, UserError
-from linerate.host import HostSettings, HostTarget, Journal, catalogue, unproven
+from linerate.host import HostJournal, HostSettings, HostTarget, catalogue, unproven
 from linerate.run import Here, Load
 from linerate.settings import applied_by, is_of_topology
 from linerate.study.laboratory.base import Measured, SetUp
-from linerate.study.laboratory.measure import Run, measure, placed
+from linerate.study.laboratory.measure import LaboratoryRun, measure, placed
 from linerate.study.laboratory.places import owners, place, placed_volume, reached
 from linerate.study.laboratory.remote import RemoteSettings
 from linerate.study.model import RealHost, San, Settings, Study, Workload
@@ -70,7 +70,7 @@ class HostLaboratory:
     def _applier(self, host: RealHost, stack: ExitStack) -> _HostApplier:
         target = HostTarget(host.name, host.devices)
         if host.is_here:
-            journal = stack.enter_context(Journal(self._folder / JOURNAL))
+            journal = stack.enter_context(HostJournal(self._folder / JOURNAL))
             return HostSettings(target, journal)
         remote = RemoteSettings(place(host), target, sudo=host.sudo)
         stack.callback(remote.close)
@@ -93,10 +93,10 @@ class HostLaboratory:
                     found |= {(look.host, look.url): look for look in looks}
         return tuple(found.values())
 
-    def _run(self, up: _Up, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Run:
+    def _run(self, up: _Up, workload: Workload, directory: Path, record: Mapping[str, Any]) -> LaboratoryRun:
         volumes = [placed_volume(url) for host in up.hosts for url in host.volumes]
         loader = _Hosts(up, workload)
-        return Run(workload, up.settings, volumes, directory, record, self._consent, loader)
+        return LaboratoryRun(workload, up.settings, volumes, directory, record, self._consent, loader)
 
     def give_free(self, study: Study) -> None:
         """Judges what the study would overwrite, and asks where somebody can be asked, before anything is changed.

@@ -21,8 +21,8 @@ from linerate.study.laboratory.base import Measured
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Settings, Workload
 from linerate.volumes import Consent
-from linerate.workload import Plan, PlannedRun, RunSpec, SessionOptions, StreamSpec, VolumeSpec
-from linerate.workload.plan import Step
+from linerate.workload import PlannedRun, RunPlan, RunSpec, SessionSpec, StreamSpec, VolumeSpec
+from linerate.workload.plan import PlanStep
 from linerate.workload.spec import OpenArrival, PathSpec, SizeMix
 
 IDLE_IOPS = 20.0
@@ -40,7 +40,7 @@ class Placed:
     url: str
     netns: str | None = None
     source_address: str | None = None
-    iscsi: SessionOptions = field(default_factory=SessionOptions)
+    iscsi: SessionSpec = field(default_factory=SessionSpec)
     """What its URL asks of the session."""
     access: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the volume: users and secrets."""
@@ -48,7 +48,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LaboratoryRun:
     """What is run and what is watched meanwhile."""
 
     workload: Workload
@@ -69,11 +69,11 @@ class Run:
     """Watches the disks of its arrays."""
 
 
-def measure(run: Run) -> Measured:
+def measure(run: LaboratoryRun) -> Measured:
     """Carries the run out. Raises the LinerateError that made it fail, or KeyboardInterrupt."""
     workload = run.workload
     spec = idle(workload) if workload.spec is None else placed(workload, run)
-    plan = Plan(workload.name, [Step(PlannedRun(spec=spec, name=workload.name, label=workload.name))])
+    plan = RunPlan(workload.name, [PlanStep(PlannedRun(spec=spec, name=workload.name, label=workload.name))])
     execution = Execution(
         plan,
         WorkloadSource(name=workload.name, format="study"),
@@ -106,7 +106,7 @@ def measure(run: Run) -> Measured:
     return Measured(figures, stamp, "; ".join(grave), rates["ios"].to_list(), spec.interval_s)
 
 
-def placed(workload: Workload, run: Run) -> RunSpec:
+def placed(workload: Workload, run: LaboratoryRun) -> RunSpec:
     """The workload's run on the volumes of the SAN, in their order, as the settings want it.
 
     Raises UserError when the SAN has fewer volumes than the workload names.

@@ -17,7 +17,7 @@ from linerate.lab.supervisor.arrays import array_config
 from linerate.run import ArrayWatch, Load, SimulatedLoad, VirtualSan
 from linerate.san import Topology
 from linerate.study.laboratory.base import Measured
-from linerate.study.laboratory.measure import Placed, Run, measure
+from linerate.study.laboratory.measure import LaboratoryRun, Placed, measure
 from linerate.study.laboratory.settings import changed_topology, is_of_load, is_of_storage
 from linerate.study.model import Settings, SettingValue, Workload
 from linerate.volumes import Cleared, Consent
@@ -50,7 +50,7 @@ class ModelledSan:
         """Computes the run of the workload on an array that is new."""
         (array,) = changed_topology(self._as_built, self._settings).arrays
         return measure(
-            Run(
+            LaboratoryRun(
                 workload,
                 self._settings,
                 tuple(Placed(f"array:{volume.name}") for volume in array.volumes),

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from linerate.errors import HostError, InternalError, LinerateError, UserError
-from linerate.host import HostSettings, HostTarget, Journal, unproven
+from linerate.host import HostJournal, HostSettings, HostTarget, unproven
 from linerate.lab import Lab
 from linerate.lab.cpu_idle import kept_awake
 from linerate.lab.lan import LanTraffic
@@ -22,7 +22,7 @@ from linerate.settings import REPLICATION, applied_by, is_of_topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.fault_timeline import FaultTimeline
 from linerate.study.laboratory.faults import faults_of
-from linerate.study.laboratory.measure import Placed, Run, measure
+from linerate.study.laboratory.measure import LaboratoryRun, Placed, measure
 from linerate.study.laboratory.modelled import ModelledSan
 from linerate.study.laboratory.multipath import path_specs, paths_of
 from linerate.study.laboratory.precondition import precondition
@@ -106,7 +106,7 @@ class _Up:
             # Settings go with their namespaces: what an earlier lab left in its journal is nobody's any more.
             journal.unlink(missing_ok=True)
             stack.callback(journal.unlink, missing_ok=True)
-            written = stack.enter_context(Journal(journal))
+            written = stack.enter_context(HostJournal(journal))
             self._idle_cpus = stack.enter_context(kept_awake())
             self._stack = stack.pop_all()
         self._hosts = tuple(HostSettings(self._target(host), written) for host in topology.hosts)
@@ -160,7 +160,7 @@ class _Up:
             waits = beside.enter_context(ArrayWaits(self._lab, arrays))
             counted = [one for one in (self._lab, traffic, waits, copies) if one is not None]
             return measure(
-                Run(
+                LaboratoryRun(
                     workload,
                     self._settings,
                     tuple(self._volumes()),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from linerate.workload.plan import Notice
+from linerate.workload.plan import FileNotice
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import MultipathPolicy, MultipathSpec
 from linerate.workload.toml_read import read_text
@@ -78,12 +78,12 @@ class _Section:
     sections: list[_Section] = field(default_factory=list)
 
 
-def read_conf(path: Path) -> tuple[MultipathSpec, tuple[Notice, ...]]:
+def read_conf(path: Path) -> tuple[MultipathSpec, tuple[FileNotice, ...]]:
     """What a multipath.conf asks for, and what of it does not apply here. Raises UserError with all that is wrong."""
     return parse_conf(read_text(path, "multipath.conf"), str(path))
 
 
-def parse_conf(text: str, shown: str) -> tuple[MultipathSpec, tuple[Notice, ...]]:
+def parse_conf(text: str, shown: str) -> tuple[MultipathSpec, tuple[FileNotice, ...]]:
     """The same for the text of a file; `shown` stands for the file in messages."""
     problems = Problems()
     entries = _effective(_sections(text, shown, problems), shown, problems)

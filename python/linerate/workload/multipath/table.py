@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PositiveInt, WithJsonSchema
 
-from linerate.workload.spec import Connections, Frozen, MultipathPolicy, MultipathSpec, PathSpec
+from linerate.workload.spec import Connections, FrozenSpec, MultipathPolicy, MultipathSpec, PathSpec
 from linerate.workload.toml_fields import TIME_SCHEMA, Bytes, Seconds, seconds
 
 ISCSI_PORT = 3260
@@ -64,7 +64,7 @@ def _where_filled(check: Callable[[str], str]) -> AfterValidator:
     return AfterValidator(lambda text: text if _PLACE_FIELD.search(text) else check(text))
 
 
-class PathTable(Frozen):
+class PathTable(FrozenSpec):
     """One of `paths`: a way to the volume."""
 
     name: str | None = Field(default=None, min_length=1)
@@ -177,7 +177,7 @@ _Queue = Annotated[
 _Timeout = Annotated[Seconds, AfterValidator(_timeout)]
 
 
-class MultipathTable(Frozen):
+class MultipathTable(FrozenSpec):
     """multipath: how I/O is spread over the paths of a volume; what is not given is the file's or the default."""
 
     policy: MultipathPolicy | None = None

@@ -26,7 +26,7 @@ from urllib.parse import unquote_to_bytes
 from pydantic import SecretStr
 
 from linerate.errors import UserError
-from linerate.workload.spec import SessionOptions
+from linerate.workload.spec import SessionSpec
 from linerate.workload.units import SIZE_FORM, parse_size
 from linerate.workload.url.host_like import url_meant
 
@@ -61,7 +61,7 @@ class Target:
     secret: SecretStr | None = None
     mutual_user: str | None = None
     mutual_secret: SecretStr | None = None
-    iscsi: SessionOptions = field(default_factory=SessionOptions)
+    iscsi: SessionSpec = field(default_factory=SessionSpec)
 
     @property
     def is_raw(self) -> bool:
@@ -175,7 +175,7 @@ def _parse_iscsi(text: str, environ: Mapping[str, str]) -> Target:
         secret=SecretStr(secret) if user and secret else None,
         mutual_user=mutual_user if mutual else None,
         mutual_secret=SecretStr(mutual_secret) if mutual else None,
-        iscsi=SessionOptions(header_digest=digest),
+        iscsi=SessionSpec(header_digest=digest),
     )
 
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 from linerate.errors import UserError
 from linerate.workload.overrides import Overrides
-from linerate.workload.plan import Plan
+from linerate.workload.plan import RunPlan
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.vdbench.blocks import read_blocks
 from linerate.workload.vdbench.expand import Workload, expand
@@ -35,7 +35,7 @@ def load_vdbench(
     substitutions: Mapping[str, str] | None = None,
     lenient: Literal["auto"] | bool = "auto",
     overrides: Overrides | None = None,
-) -> Plan:
+) -> RunPlan:
     """The plan of parameter files read as one. Raises UserError with everything that is wrong."""
     _refuse_others(paths[0])
     given = dict(substitutions or {})
@@ -69,7 +69,7 @@ def _refuse_others(path: Path) -> None:
 
 def _load(
     paths: Sequence[Path], substitutions: Mapping[str, str], overrides: Overrides, *, lenient: bool
-) -> Plan:
+) -> RunPlan:
     problems = Problems()
     lines = read_lines(paths, substitutions, problems, lenient=lenient)
     problems.raise_if_any()
@@ -91,7 +91,7 @@ def _load(
         overrides.luns.check([(sd.name, sd.lun or "") for sd in workload.sds.values()])
     steps = [] if problems.errors else expand(workload, overrides, problems)
     problems.raise_if_any()
-    plan = Plan(
+    plan = RunPlan(
         paths[0].stem,
         steps,
         problems.notices,

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from linerate.workload.overrides import Overrides
-from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, Rate, Step
+from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate
 from linerate.workload.problems import Problems, SourceLocation
-from linerate.workload.spec import Limits, RunSpec, SizeMix, StreamSpec
+from linerate.workload.spec import RunLimits, RunSpec, SizeMix, StreamSpec
 from linerate.workload.vdbench.settings import General, Loop, Rd, Sd, Seek, Wd, matches
 from linerate.workload.vdbench.streams import StreamContext, make_streams
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE
@@ -49,7 +49,7 @@ class Workload:
     rds: Sequence[Rd]
 
 
-def expand(workload: Workload, overrides: Overrides, problems: Problems) -> list[Step]:
+def expand(workload: Workload, overrides: Overrides, problems: Problems) -> list[PlanStep]:
     """The steps of all RDs in order, with the fill of formatsds=yes before them."""
     expander = _Expander(workload, overrides, problems)
     if expander.too_many_runs():
@@ -93,7 +93,7 @@ class _Expander:
         self._volumes = VolumeMaker(overrides, problems)
         self._maximum_known = False
 
-    def steps_of(self, rd: Rd) -> Iterator[Step]:
+    def steps_of(self, rd: Rd) -> Iterator[PlanStep]:
         wds = self._wds_of(rd)
         if not wds:
             return
@@ -279,7 +279,7 @@ class _Expander:
             source=str(rd.place),
         )
 
-    def _limits(self, rd: Rd, sds: Sequence[Sd]) -> Limits:
+    def _limits(self, rd: Rd, sds: Sequence[Sd]) -> RunLimits:
         limits: dict[str, int] = {}
         fields = {"maxdata": "bytes", "maxdataread": "read_bytes", "maxdatawritten": "written_bytes"}
         for keyword, amount in rd.max_data.items():
@@ -293,9 +293,9 @@ class _Expander:
                 total_bytes = amount * sum(size for size in sizes if size is not None)
             if total_bytes >= 1:
                 limits[fields[keyword]] = int(total_bytes)
-        return Limits.model_validate(limits)
+        return RunLimits.model_validate(limits)
 
-    def _at_rates(self, rd: Rd, run: PlannedRun) -> Iterator[Step]:
+    def _at_rates(self, rd: Rd, run: PlannedRun) -> Iterator[PlanStep]:
         process = cast("Literal['deterministic', 'poisson', 'uniform']", rd.process)
         rates = rd.rates or (MAX_RATE,)
         for rate in rates:
@@ -304,22 +304,22 @@ class _Expander:
                 yield from self._curve(rd, named, process)
             elif rate == MAX_RATE:
                 self._maximum_known = True
-                yield Step(named, Rate("max"))
+                yield PlanStep(named, Rate("max"))
             elif rate < 0:
                 if not self._maximum_known:
                     what = f"rd={rd.name}: iorate={-rate:g}% needs an earlier run at its maximum"
                     self._problems.error(rd.place, what, "put an RD with iorate=max or curve before it")
-                yield Step(replace(named, rate_text=f"{-rate:g}%"), Rate("percent", -rate, process))
+                yield PlanStep(replace(named, rate_text=f"{-rate:g}%"), Rate("percent", -rate, process))
             else:
-                yield Step(replace(named, rate_text=f"{rate:.10g}"), Rate("fixed", rate, process))
+                yield PlanStep(replace(named, rate_text=f"{rate:.10g}"), Rate("fixed", rate, process))
 
     def _curve(
         self, rd: Rd, run: PlannedRun, process: Literal["deterministic", "poisson", "uniform"]
-    ) -> Iterator[Step]:
+    ) -> Iterator[PlanStep]:
         """A run at the maximum, then one for each percentage of what it achieves."""
         self._maximum_known = True
         text = run.rate_text.replace("MAX", "curve")
-        yield Step(replace(run, rate_text=text), Rate("curve_max"))
+        yield PlanStep(replace(run, rate_text=text), Rate("curve_max"))
         for percent in rd.curve:
             name = f"{run.name}_({percent:g}%)"
             label = run.label.replace(run.name, name, 1)
@@ -330,7 +330,7 @@ class _Expander:
                 rate_text=f"{percent:g}% of the maximum",
                 spec=run.spec.model_copy(update={"name": label}),
             )
-            yield Step(point, Rate("curve_point", percent, process), rd.stop_curve_ms)
+            yield PlanStep(point, Rate("curve_point", percent, process), rd.stop_curve_ms)
 
 
 def _loop_texts(loops: Sequence[Loop], chosen: Sequence[int]) -> tuple[tuple[str, str], ...]:
@@ -343,7 +343,7 @@ def _with_rate_label(run: PlannedRun, rate: float) -> PlannedRun:
     return replace(run, label=label, spec=run.spec.model_copy(update={"name": label}))
 
 
-def _format_step(steps: Sequence[Step], general: General) -> Step:
+def _format_step(steps: Sequence[PlanStep], general: General) -> PlanStep:
     """Sequential writes over every volume of the plan, to its end."""
     volumes = {volume.name: volume for step in steps for volume in step.run.spec.volumes}
     update: dict[str, Any] = {"durable_writes": False}
@@ -366,10 +366,10 @@ def _format_step(steps: Sequence[Step], general: General) -> Step:
             "interval_s": 1.0,
             "verify": "off",
             "shares": "uncontrolled",
-            "limits": Limits(),
+            "limits": RunLimits(),
         }
     )
     run = replace(
         first, spec=spec, name="format", label="format", loops=(), rate_text=UNCONTROLLED, pause_s=0.0
     )
-    return Step(replace(run, timing_text="", start_commands=(), end_commands=()), Rate("max"))
+    return PlanStep(replace(run, timing_text="", start_commands=(), end_commands=()), Rate("max"))

@@ -13,10 +13,10 @@ from linerate.workload.spec import (
     RATE_IOPS_MAX,
     TIME_S_MAX,
     ByteSpan,
-    Region,
     SizeMix,
     SizeRange,
     Sizes,
+    VolumeRegion,
 )
 from linerate.workload.units import number_text, size_text
 from linerate.workload.vdbench.blocks import Blocks, Instance
@@ -70,7 +70,7 @@ class Sd:
     hit_area_bytes: int
     offset_bytes: int
     align_bytes: int | None
-    range: Region | None
+    range: VolumeRegion | None
     flags: Flags | None
 
 
@@ -85,8 +85,8 @@ class Wd:
     read_percent: float
     seek: Seek | None
     stride: ByteSpan | None
-    range: Region | None
-    hotband: Region | None
+    range: VolumeRegion | None
+    hotband: VolumeRegion | None
     read_hit_percent: float
     write_hit_percent: float
     skew: float | None
@@ -212,7 +212,7 @@ class Fields:
             self.wrong(value, "only yes or no is supported", f"write {keyword}=yes or {keyword}=no")
         return word in ("yes", "y")
 
-    def region(self, keyword: str) -> Region | None:
+    def region(self, keyword: str) -> VolumeRegion | None:
         """(low,high), in percent up to 200, else in bytes."""
         value = self.value(keyword)
         if value is None:
@@ -222,7 +222,7 @@ class Fields:
             self.wrong(value, "not a range", f"write {keyword}=(low,high), for example (10,20)")
             return None
         if high > _LARGEST_PERCENT:
-            return Region(unit="bytes", start=low, end=high)
+            return VolumeRegion(unit="bytes", start=low, end=high)
         if low >= 100 or (high > 100 and high - low >= 100):
             self.wrong(
                 value,
@@ -230,7 +230,7 @@ class Fields:
                 f"write {keyword}=(70,130)",
             )
             return None
-        return Region(unit="percent", start=low, end=high)
+        return VolumeRegion(unit="percent", start=low, end=high)
 
     def flags(self) -> Flags | None:
         """openflags=."""

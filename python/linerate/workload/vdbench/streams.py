@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from linerate.workload.problems import Problems
-from linerate.workload.spec import HitArea, Region, SizeMix, SizeRange, StreamSpec
+from linerate.workload.spec import HitArea, SizeMix, SizeRange, StreamSpec, VolumeRegion
 from linerate.workload.url import Target
 from linerate.workload.vdbench.settings import General, Rd, Sd, Seek, Wd
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE
@@ -138,7 +138,11 @@ def _largest_bytes(wd: Wd, context: StreamContext) -> int:
 
 
 def _same(
-    wd: Wd, sds: Sequence[Sd], keyword: str, value: Callable[[Sd], Region | int | None], problems: Problems
+    wd: Wd,
+    sds: Sequence[Sd],
+    keyword: str,
+    value: Callable[[Sd], VolumeRegion | int | None],
+    problems: Problems,
 ) -> bool:
     """Whether the SDs of a WD agree on a keyword that a stream has once."""
     for sd in sds[1:]:
