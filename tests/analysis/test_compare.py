@@ -16,7 +16,7 @@ from linerate.results import RunDirectory
 from tests.samples.synthetic import ENVIRONMENT, Load, make_run
 
 LOAD = Load(intervals=10, warmup=0, volumes=2, points=20)
-RATE = METRICS[0]
+RATE = METRICS[0][0]
 
 
 def runs(path: Path, load: Load, seeds: range) -> list[RunDirectory]:

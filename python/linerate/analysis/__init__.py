@@ -1,12 +1,12 @@
-"""What a run's figures come down to, whether to believe them, and how two runs differ.
+"""Summaries of runs, checks of their results, and comparisons.
 
-Open `summary.py` first: it turns a run directory into summary rows. `check.py` doubts them with the rules of
-`rules/`; `compare.py` puts two sets of runs side by side; `verdict/` judges a whole study. Nothing here writes or
-draws.
+Open `summary.py` first: it turns a run directory into summary rows. `check.py` checks them with the rules of
+`rules/`; `compare.py` puts two sets of runs side by side; `verdict/` judges a whole study. `metric.py` says what a
+metric is. Nothing here writes or draws.
 """
 
 from linerate.analysis.check import check_run
-from linerate.analysis.compare import Comparison, MetricComparison, StepComparison, compare_runs
+from linerate.analysis.compare import MetricComparison, RunComparison, StepComparison, compare_runs
 from linerate.analysis.difference import Difference
 from linerate.analysis.summary import (
     OpSummary,
@@ -19,12 +19,12 @@ from linerate.analysis.summary import (
 )
 
 __all__ = [
-    "Comparison",
     "Difference",
     "MetricComparison",
     "OpSummary",
     "PartSummary",
     "Quantile",
+    "RunComparison",
     "StepComparison",
     "StepSummary",
     "UsageSummary",

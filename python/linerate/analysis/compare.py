@@ -1,8 +1,8 @@
 """Two sets of runs side by side.
 
-The unit of replication is the run: intervals of one run resemble their neighbours and prove nothing about the
-next run. With one run on a side, ratios are shown and nothing is said about significance. With more, a Welch
-interval on the logarithms bounds the ratio at 95 %; with few runs it is wide, and says so honestly.
+The unit of replication is the run: intervals of one run are similar and say nothing about the next run. With one
+run on a side, only ratios are shown. With more, a Welch interval on the logarithms bounds the ratio at 95 %. With few
+runs it is wide.
 """
 
 from __future__ import annotations
@@ -14,21 +14,12 @@ from dataclasses import dataclass
 from scipy import stats  # type: ignore[import-untyped]
 
 from linerate.analysis.difference import Difference, differences_between
+from linerate.analysis.metric import Metric
 from linerate.analysis.summary import StepSummary, summarise
 from linerate.results import RunDirectory
 
 CONFIDENCE = 0.95
 MARGIN_PERCENT = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A figure that is compared. `better` says which way is good: +1 more, -1 less, 0 neither."""
-
-    name: str
-    unit: str
-    better: int
-    read: Callable[[StepSummary], float | None]
 
 
 def _quantile(q: float) -> Callable[[StepSummary], float | None]:
@@ -39,18 +30,19 @@ def _quantile(q: float) -> Callable[[StepSummary], float | None]:
     return read
 
 
-METRICS = (
-    Metric("i/o rate", "IOPS", +1, lambda step: step.total.iops),
-    Metric("MB/sec", "MB/s", +1, lambda step: step.total.mib_s),
-    Metric("resp", "ms", -1, lambda step: step.total.mean_ms),
-    Metric("p50", "ms", -1, _quantile(0.5)),
-    Metric("p99", "ms", -1, _quantile(0.99)),
-    Metric("p99.9", "ms", -1, _quantile(0.999)),
-    Metric("queue depth", "", 0, lambda step: step.queue_depth),
-    Metric("cpu% sys+u", "%", -1, lambda step: step.usage.cpu_busy_percent),
-    Metric("cycles/byte", "", -1, lambda step: step.usage.cycles_per_byte),
-    Metric("retransmits", "%", -1, lambda step: step.usage.retransmits_percent),
+METRICS: tuple[tuple[Metric, Callable[[StepSummary], float | None]], ...] = (
+    (Metric("i/o rate", "i/o rate", "IOPS", +1), lambda step: step.total.iops),
+    (Metric("MB/sec", "MB/sec", "MB/s", +1), lambda step: step.total.mib_s),
+    (Metric("resp", "resp", "ms", -1), lambda step: step.total.mean_ms),
+    (Metric("p50", "p50", "ms", -1), _quantile(0.5)),
+    (Metric("p99", "p99", "ms", -1), _quantile(0.99)),
+    (Metric("p99.9", "p99.9", "ms", -1), _quantile(0.999)),
+    (Metric("queue depth", "queue depth", "", 0), lambda step: step.queue_depth),
+    (Metric("cpu% sys+u", "cpu% sys+u", "%", -1), lambda step: step.usage.cpu_busy_percent),
+    (Metric("cycles/byte", "cycles/byte", "", -1), lambda step: step.usage.cycles_per_byte),
+    (Metric("retransmits", "retransmits", "%", -1), lambda step: step.usage.retransmits_percent),
 )
+"""The figures of the run tables, under the names they have there, and how to read each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +72,7 @@ class StepComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Result of `compare_runs`. `warnings` say what weakens the comparison as a whole."""
 
     a: tuple[str, ...]
@@ -92,12 +84,12 @@ class Comparison:
     warnings: tuple[str, ...]
 
 
-def compare_runs(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> Comparison:
+def compare_runs(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> RunComparison:
     """Compare side `b` with side `a` (the baseline), step by step by key."""
     sides = [[{step.step: step for step in summarise(run)} for run in side] for side in (a, b)]
     keys_a, keys_b = ([key for run in side for key in run] for side in sides)
     common = [key for key in dict.fromkeys(keys_a) if key in set(keys_b)]
-    return Comparison(
+    return RunComparison(
         a=tuple(str(run.path) for run in a),
         b=tuple(str(run.path) for run in b),
         steps=tuple(_compare_step(key, *sides) for key in common),
@@ -132,10 +124,9 @@ def _compare_step(
     key: str, a: Sequence[Mapping[str, StepSummary]], b: Sequence[Mapping[str, StepSummary]]
 ) -> StepComparison:
     metrics = []
-    for metric in METRICS:
+    for metric, read in METRICS:
         values_a, values_b = (
-            [value for run in side if key in run and (value := metric.read(run[key])) is not None]
-            for side in (a, b)
+            [value for run in side if key in run and (value := read(run[key])) is not None] for side in (a, b)
         )
         if values_a or values_b:
             metrics.append(compare_values(metric, values_a, values_b))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from linerate.analysis import Comparison, OpSummary, Quantile, StepSummary
+from linerate.analysis import OpSummary, Quantile, RunComparison, StepSummary
 from linerate.report import figures
 from linerate.results import Validity
 
@@ -155,7 +155,7 @@ def validity_lines(
     return lines
 
 
-def comparison_lines(comparison: Comparison) -> list[str]:
+def comparison_lines(comparison: RunComparison) -> list[str]:
     """Two sides, ratios and their bounds, then what differed besides the figures."""
     lines = [f"A: {', '.join(comparison.a)}", f"B: {', '.join(comparison.b)}"]
     for step in comparison.steps:

@@ -21,6 +21,7 @@ sets published findings beside the effects.
 """
 
 from linerate.analysis.figures import figures_of
+from linerate.analysis.metric import Metric, Scale
 from linerate.analysis.verdict.attribution import attribute
 from linerate.analysis.verdict.claims import (
     Expectation,
@@ -30,7 +31,7 @@ from linerate.analysis.verdict.claims import (
     shipped_claims,
 )
 from linerate.analysis.verdict.judge import ALPHA, MARGIN, judge
-from linerate.analysis.verdict.metric import METRICS, Metric, find_metric
+from linerate.analysis.verdict.metric import METRICS, find_metric
 from linerate.analysis.verdict.model import (
     Attribution,
     ClaimOutcome,
@@ -42,7 +43,6 @@ from linerate.analysis.verdict.model import (
     Limit,
     NoiseFloor,
     Observation,
-    Scale,
     Verdict,
 )
 

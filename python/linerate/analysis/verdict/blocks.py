@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linerate.analysis.metric import Metric
 from linerate.analysis.verdict.estimate import Array, location
-from linerate.analysis.verdict.metric import Metric
 from linerate.analysis.verdict.model import Observation
 from linerate.analysis.verdict.permutation import relabelled
 
@@ -40,7 +40,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BlockComparison:
     """One case against the baseline, block by block.
 
     `labels` holds per block the effect under every labelling of its runs, the observed one first; `points` are those
@@ -89,7 +89,7 @@ def tabulate(observations: Iterable[Observation], workload: str, metric: Metric)
     return Table(workload, metric, ordered, unusable)
 
 
-def comparisons(table: Table, baseline: str) -> list[Comparison]:
+def comparisons(table: Table, baseline: str) -> list[BlockComparison]:
     """Every case of the table that shares at least one block with the baseline."""
     reference = _by_block(table.runs.get(baseline, ()))
     found = []
@@ -98,7 +98,7 @@ def comparisons(table: Table, baseline: str) -> list[Comparison]:
         if case == baseline or not runs:
             continue
         found.append(
-            Comparison(
+            BlockComparison(
                 case=case,
                 workload=table.workload,
                 metric=table.metric,

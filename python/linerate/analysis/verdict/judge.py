@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linerate.analysis.verdict.blocks import Comparison, Table, comparisons, from_scale, tabulate
+from linerate.analysis.metric import Metric
+from linerate.analysis.verdict.blocks import BlockComparison, Table, comparisons, from_scale, tabulate
 from linerate.analysis.verdict.decide import decide, measure
 from linerate.analysis.verdict.estimate import spread_of
-from linerate.analysis.verdict.metric import METRICS, Metric, find_metric
+from linerate.analysis.verdict.metric import METRICS, find_metric
 from linerate.analysis.verdict.model import Effect, Interval, Judgement, Observation, Test, Verdict
 from linerate.analysis.verdict.noise import drift, noise_floor, stray_blocks
 from linerate.analysis.verdict.power import blocks_needed
@@ -165,7 +166,7 @@ def _effects(
 
 
 def _measure(
-    rows: Sequence[Comparison], margins: Sequence[tuple[float, float]], alpha: float
+    rows: Sequence[BlockComparison], margins: Sequence[tuple[float, float]], alpha: float
 ) -> list[_Figures]:
     """The figures of every row of one family; rows with the same numbers of runs per block are measured at once."""
     alike: dict[tuple[int, ...], list[int]] = {}

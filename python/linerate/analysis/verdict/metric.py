@@ -1,34 +1,17 @@
-"""The metrics that are judged: their unit, which way is good, and how two values are compared.
+"""The metrics of studies.
 
-A rate or a time is compared by its ratio, for a change of 5 % means the same on a slow SAN as on a fast one.
+A rate or a time is compared by its ratio, because a change of 5 % means the same on a slow and on a fast SAN.
 A percentage that may be zero (retransmits) is compared by its difference, in points, with a margin of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from linerate.analysis.verdict.model import Scale
+from linerate.analysis.metric import Metric
 from linerate.errors import UserError
 
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A judged figure. `better` is +1 when more is good and -1 when less is.
-
-    `margin` replaces the study's relative margin where values are compared by difference.
-    """
-
-    name: str
-    label: str
-    unit: str
-    better: int
-    scale: Scale = "ratio"
-    margin: float | None = None
-
-
-# 0.05 points of retransmits: half of what makes `check` doubt a run, and half of the 0.11 % that the NIC paper reports.
+# 0.05 points of retransmits: half of the limit of `check`, and half of the 0.11 % that the NIC paper reports.
 RETRANSMIT_MARGIN_POINTS = 0.05
 
 _ALL = (

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from linerate.analysis.metric import Scale
+
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
-Scale = Literal["ratio", "difference"]
 Test = Literal["permutation", "t", ""]
 Interval = Literal["t", "bca", ""]
 ClaimOutcome = Literal["agrees", "differs", "needs hardware", "not tested"]

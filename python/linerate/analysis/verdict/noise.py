@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
-from linerate.analysis.verdict.blocks import BlockRun, Comparison, Table, from_scale
+from linerate.analysis.metric import Metric
+from linerate.analysis.verdict.blocks import BlockComparison, BlockRun, Table, from_scale
 from linerate.analysis.verdict.estimate import Array, estimate, spread_of, t_interval
-from linerate.analysis.verdict.metric import Metric
 from linerate.analysis.verdict.model import Drift, NoiseFloor
 from linerate.analysis.verdict.power import detectable
 
@@ -80,7 +80,7 @@ def drift(table: Table, alpha: float) -> Drift | None:
     return Drift(table.workload, table.metric.name, table.metric.scale, change=middle, low=low, high=high)
 
 
-def stray_blocks(rows: Sequence[Comparison]) -> Mapping[tuple[str, str], tuple[int, ...]]:
+def stray_blocks(rows: Sequence[BlockComparison]) -> Mapping[tuple[str, str], tuple[int, ...]]:
     """Blocks far off their case's others, per (workload, case); the yardstick is what all cases of a workload do."""
     far: dict[tuple[str, str], tuple[int, ...]] = {}
     for workload in dict.fromkeys(row.workload for row in rows):
