@@ -7,8 +7,8 @@ from pathlib import Path
 
 import altair as alt
 import pytest
-from linerate.report.page import charts
-from linerate.report.page.arrays import array_panel, sets_over_time
+from linerate.report.panels import charts
+from linerate.report.panels.arrays import array_panel, sets_over_time
 from linerate.report.study import render_study
 from linerate.report.study.disks import disks_table
 

@@ -13,8 +13,9 @@ import altair as alt
 import pytest
 from linerate.analysis import check_run
 from linerate.report import write_report
-from linerate.report.page import build, charts, series
-from linerate.report.page.svg import PALETTE, draw
+from linerate.report.page import build
+from linerate.report.panels import charts, series
+from linerate.report.panels.svg import PALETTE, draw
 from linerate.results import RunClosedError, RunDirectory, RunWriter, WorkloadSource, files
 from linerate.results.sample import OPS
 from syrupy.assertion import SnapshotAssertion

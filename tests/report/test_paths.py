@@ -11,8 +11,8 @@ import altair as alt
 import pytest
 from linerate.analysis.paths import layout_of
 from linerate.analysis.verdict import ClaimVerdict, Deviance
-from linerate.report.page import charts, series
-from linerate.report.page.paths import failback, paths_panel, seconds
+from linerate.report.panels import charts, series
+from linerate.report.panels.paths import failback, paths_panel, seconds
 from linerate.report.study import StudyPage, closing_lines, render_study, verdict_object
 from linerate.report.study.paths import FaultPart, LayoutPart, paths_of
 from linerate.results import TimedEvent

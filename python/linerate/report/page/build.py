@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from linerate.analysis import PartSummary, StepSummary, check_run, summarise
 from linerate.report import figures, tables
-from linerate.report.page import arrays, charts, series
-from linerate.report.page.arrays import ArrayPanel, array_panel
-from linerate.report.page.paths import TEMPLATE, PathsPanel, filters, paths_panel
-from linerate.report.page.svg import draw
+from linerate.report.panels import charts, series
+from linerate.report.panels.arrays import ArrayPanel, array_panel
+from linerate.report.panels.paths import PathsPanel, paths_panel
+from linerate.report.panels.svg import draw
+from linerate.report.panels.template import asset, environment, style
 from linerate.results import RunClosedError, RunDirectory, StepRecord, TimedEvent, Validity, files
 from linerate.results.facts import find_fact, label_of, show_fact
 from linerate.results.histogram import LatencyHistogram
 from linerate.results.sample import OPS
 
 PAGE_BYTES_MAX = 1_450_000
+_PACKAGE = "linerate.report.page"
 _POINTS_ALL = 3_000
 _POINTS_STEP = (40, 240)
 _OPEN_STEPS_MAX = 6
@@ -126,37 +126,29 @@ def _render(
 ) -> str:
     budget = Budget(limits.chart_bytes)
     workload = run.manifest.workload
-    templates = jinja2.Environment(
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.DictLoader({name: _asset(name) for name in (TEMPLATE, arrays.TEMPLATE)}),
+    return (
+        environment()
+        .from_string(asset(_PACKAGE, "report.html.j2"))
+        .render(
+            run=run,
+            manifest=run.manifest,
+            state=run.state,
+            validity=validity,
+            findings=figures.grouped_findings(validity.findings, len(run.manifest.steps)),
+            columns=tables.COLUMNS,
+            rows=tables.result_rows(summaries),
+            response=_response_figure(summaries, budget),
+            steps=list(_step_pages(run, summaries[: limits.steps], budget, limits)),
+            steps_left_out=max(len(summaries) - limits.steps, 0),
+            environment=_environment(run),
+            events=_shortened(list(run.events), limits.events),
+            events_left_out=max(len(run.events) - limits.events, 0),
+            workload_text=workload.text[: limits.workload_characters],
+            workload_cut=len(workload.text) > limits.workload_characters,
+            style=Markup(style()),
+            script=Markup(asset(_PACKAGE, "page.js")),
+        )
     )
-    templates.filters.update(**filters(), **arrays.filters())
-    return templates.from_string(_asset("report.html.j2")).render(
-        run=run,
-        manifest=run.manifest,
-        state=run.state,
-        validity=validity,
-        findings=figures.grouped_findings(validity.findings, len(run.manifest.steps)),
-        columns=tables.COLUMNS,
-        rows=tables.result_rows(summaries),
-        response=_response_figure(summaries, budget),
-        steps=list(_step_pages(run, summaries[: limits.steps], budget, limits)),
-        steps_left_out=max(len(summaries) - limits.steps, 0),
-        environment=_environment(run),
-        events=_shortened(list(run.events), limits.events),
-        events_left_out=max(len(run.events) - limits.events, 0),
-        workload_text=workload.text[: limits.workload_characters],
-        workload_cut=len(workload.text) > limits.workload_characters,
-        style=Markup(_asset("style.css")),
-        script=Markup(_asset("page.js")),
-    )
-
-
-def _asset(name: str) -> str:
-    return (resources.files("linerate.report.page") / name).read_text(encoding="utf-8")
 
 
 def _step_pages(

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 
 from linerate.analysis.verdict import METRICS, Effect
 from linerate.report import figures
-from linerate.report.page.paths import TEMPLATE, filters
-from linerate.report.page.svg import draw
+from linerate.report.panels.svg import draw
+from linerate.report.panels.template import asset, environment, style
 from linerate.report.study import bars, words
 from linerate.report.study.disks import DisksTable, disks_table
 from linerate.report.study.drift import drift_chart
@@ -25,6 +23,7 @@ from linerate.study import StudyDirectory
 from linerate.study.directory import REPORT
 
 PAGE_BYTES_MAX = 1_450_000
+_PACKAGE = "linerate.report.study"
 COSTS = {
     "lan_mib_s": "LAN, MB/s",
     "iscsi_share_percent": "iSCSI share, %",
@@ -84,15 +83,8 @@ def render_study(page: StudyPage) -> str:
 
 
 def _render(page: StudyPage, *, drift: bool, paths: bool) -> str:
-    templates = jinja2.Environment(
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.DictLoader({TEMPLATE: _asset("linerate.report.page", TEMPLATE)}),
-    )
+    templates = environment()
     templates.filters.update(
-        **filters(),
         change=words.change,
         bounds=words.bounds,
         relative=words.percent,
@@ -106,7 +98,7 @@ def _render(page: StudyPage, *, drift: bool, paths: bool) -> str:
         (group.finding, words.where(group.steps, page.runs))
         for group in figures.grouped_findings(page.validity.findings)
     ]
-    return templates.from_string(_asset("linerate.report.study", "study.html.j2")).render(
+    return templates.from_string(asset(_PACKAGE, "study.html.j2")).render(
         page=page,
         each_path=paths,
         counts=verdict_counts(page),
@@ -117,9 +109,7 @@ def _render(page: StudyPage, *, drift: bool, paths: bool) -> str:
         metrics=" and ".join(dict.fromkeys(part.metric.label for part in page.workloads)),
         views=[_view(page, part, drift=drift) for part in page.workloads],
         claims=sorted(page.claims, key=lambda claim: _CLAIMS.index(claim.verdict)),
-        style=Markup(
-            _asset("linerate.report.page", "style.css") + _asset("linerate.report.study", "study.css")
-        ),
+        style=Markup(style() + asset(_PACKAGE, "study.css")),
     )
 
 
@@ -128,10 +118,6 @@ def verdict_counts(page: StudyPage) -> list[tuple[str, int]]:
     counts: Counter[str] = Counter(effect.verdict for effect in page.judgement.primary())
     shown = [(word, counts[word]) for word in _VERDICTS]
     return [(word, count) for word, count in (*shown, ("not applicable", len(page.not_applicable))) if count]
-
-
-def _asset(package: str, name: str) -> str:
-    return (resources.files(package) / name).read_text(encoding="utf-8")
 
 
 def _view(page: StudyPage, part: WorkloadPart, *, drift: bool) -> WorkloadView:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linerate.report import figures
-from linerate.report.page.arrays import WARN_PERCENT
+from linerate.report.panels.arrays import WARN_PERCENT
 from linerate.report.study.model import CasePart, StudyPage, WorkloadPart
 
 COLUMNS = {

@@ -6,9 +6,9 @@ from statistics import fmean
 
 import altair as alt
 
-from linerate.report.page.charts import WIDTH, Spec, finished
-from linerate.report.page.series import Point
-from linerate.report.page.svg import PALETTE
+from linerate.report.panels.charts import WIDTH, Spec, finished
+from linerate.report.panels.series import Point
+from linerate.report.panels.svg import PALETTE
 from linerate.report.study.model import StudyPage, WorkloadPart
 
 _HEIGHT = 110

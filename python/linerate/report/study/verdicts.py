@@ -14,7 +14,7 @@ from rich.text import Text
 
 from linerate.analysis.verdict import Effect
 from linerate.report import figures
-from linerate.report.page.paths import failback, seconds
+from linerate.report.panels.paths import failback, seconds
 from linerate.report.study import words
 from linerate.report.study.model import CasePart, StudyPage
 from linerate.report.tables import aligned

@@ -12,12 +12,11 @@ import polars as pl
 from linerate.analysis.arrays import ArrayUse, PartUse, array_use
 from linerate.analysis.summary import NS_PER_MS
 from linerate.report import figures
-from linerate.report.page import charts, series
-from linerate.report.page.series import Point
-from linerate.report.page.svg import PATHS
+from linerate.report.panels import charts, series
+from linerate.report.panels.series import Point
+from linerate.report.panels.svg import PATHS
 from linerate.results import RunDirectory
 
-TEMPLATE = "arrays.html.j2"
 WARN_PERCENT = 80.0
 """A pool that is fuller is marked, whatever the array itself says."""
 _CHARTS = (

@@ -13,8 +13,8 @@ from typing import Any
 
 import altair as alt
 
-from linerate.report.page.series import Point
-from linerate.report.page.svg import PALETTE, PATHS
+from linerate.report.panels.series import Point
+from linerate.report.panels.svg import PALETTE, PATHS
 
 Spec = dict[str, Any]
 WIDTH, HEIGHT = 400, 150

@@ -8,11 +8,10 @@ from typing import Any, Protocol
 
 from linerate.analysis.paths import FaultOutcome, PathLayout, explain, fault_outcomes, layout_of
 from linerate.report import figures
-from linerate.report.page import charts, series
-from linerate.report.page.svg import PATHS
+from linerate.report.panels import charts, series
+from linerate.report.panels.svg import PATHS
 from linerate.results import RunDirectory
 
-TEMPLATE = "paths.html.j2"
 _POINTS_MAX = 160
 _CHARTS = (
     ("mib_s", "MB/sec by path", "MB/s"),
