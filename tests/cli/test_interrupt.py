@@ -131,7 +131,7 @@ print(json.dumps(took_s))
 
 
 def test_a_waiting_call_answers_a_signal_at_once() -> None:
-    """The seam itself, from the signal to the summary: the median of several, in whatever part of a wait they fall."""
+    """The seam itself, from the signal to the summary: the median of several, in any part of a wait."""
     done = subprocess.run(
         [sys.executable, "-c", WAITING],
         capture_output=True,

@@ -27,7 +27,7 @@ from linerate.host.linux.routes import _unicast
 target = HostTarget("h1", ("p0", "p1"), sys.argv[1])
 values, folder = json.loads(sys.argv[2]), Path(sys.argv[3])
 
-def stands():
+def values_now():
     return [(one.setting.name, one.device, one.value) for one in read(target, values)], inside(target, routes)
 
 def routes():
@@ -47,7 +47,7 @@ def dies_after(left):
         setattr(Kernel, name, counted(getattr(Kernel, name)))
 
 found = []
-before = stands()
+before = values_now()
 for writes in json.loads(sys.argv[4]):
     path = folder / f"journal-{writes}"
     if (child := os.fork()) == 0:
@@ -56,10 +56,10 @@ for writes in json.loads(sys.argv[4]):
             apply(target, values, journal)
         os._exit(0)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    changed = stands() != before
+    changed = values_now() != before
     with HostJournal(path) as journal:
         back = restore(journal)
-    found.append({"writes": writes, "status": status, "changed": changed, "back": stands() == before,
+    found.append({"writes": writes, "status": status, "changed": changed, "back": values_now() == before,
                   "failed": [str(one) for one in back.failed], "left": len(read_journal(path))})
 print(json.dumps(found))
 """
@@ -95,8 +95,8 @@ from linerate.host import HostTarget, HostJournal, apply, read
 
 target = HostTarget("h1", ("p0", "p1"), sys.argv[1])
 values = json.loads(sys.argv[2])
-stands = lambda: [one.value for one in read(target, values)]
-before = stands()
+values_now = lambda: [one.value for one in read(target, values)]
+before = values_now()
 with HostJournal(Path(sys.argv[3])) as journal:
     try:
         apply(target, values, journal)
@@ -104,14 +104,14 @@ with HostJournal(Path(sys.argv[3])) as journal:
     except HostError as error:
         words = error.message
     left = len(journal.pending)
-print(json.dumps({"words": words, "same": stands() == before, "left": left, "text": Path(sys.argv[3]).read_text()}))
+print(json.dumps({"words": words, "same": values_now() == before, "left": left, "text": Path(sys.argv[3]).read_text()}))
 """
 
 
 def test_a_disk_that_fills_up_on_the_way_takes_everything_back(
     make_namespace: Callable[[bool], Namespace], tmp_path: Path
 ) -> None:
-    """The journal lies on a file system with one page, which holds about half of the changes."""
+    """The journal is on a file system with one page, which holds about half of the changes."""
     namespace = make_namespace(True)
     program = tmp_path / "full.py"
     program.write_text(_FULL_DISK)

@@ -33,7 +33,7 @@ from tests.host.conftest import Namespace, may_make_namespaces
 
 
 def _set(namespace: Namespace, *words: str) -> None:
-    """`linerate host apply` as somebody inside the namespace calls it, who has the same home."""
+    """`linerate host apply` as a user inside the namespace calls it, with the same home directory."""
     assert inside(namespace.target, partial(main, ["host", "apply", *words])) == 0
 
 
@@ -235,7 +235,7 @@ def test_a_spoilt_journal_does_not_hold_the_others_up(
 
 
 def test_of_commands_that_run_at_once_no_change_is_lost(namespace: Namespace) -> None:
-    """Each is made under the lock and stands in the journal, or was refused and changed nothing."""
+    """Each is made under the lock and is in the journal, or was refused and changed nothing."""
     enter = [need.tool("nsenter", "util-linux"), "--target", str(namespace.pid), "--net"]
     asked = [f"mtu={mtu}" for mtu in (2000, 3000, 4000)] + ["ecn=on", "selective_ack=off"]
     command = [*enter, sys.executable, "-m", "linerate.cli", "host", "apply", "-d", "p0"]

@@ -46,16 +46,16 @@ from linerate.host import HostTarget, HostJournal, apply, read, restore
 target = HostTarget("h1", ("p0", "p1"), sys.argv[1])
 values = json.loads(sys.argv[2])
 
-def stands():
+def values_now():
     return {f"{one.setting.name} {one.device}": one.value for one in read(target, values)}
 
-before = stands()
+before = values_now()
 with HostJournal(Path(sys.argv[3])) as journal:
     applied = apply(target, values, journal)
-    after = stands()
+    after = values_now()
     back = restore(journal)
     left = len(journal.pending)
-print(json.dumps({"before": before, "after": after, "end": stands(), "readback": dict(applied.readback),
+print(json.dumps({"before": before, "after": after, "end": values_now(), "readback": dict(applied.readback),
                   "refused": [str(one) for one in applied.refused],
                   "failed": [str(one) for one in back.failed], "left": left}))
 """

@@ -52,7 +52,7 @@ Verbs = Callable[..., Said]
 
 @pytest.fixture
 def linerate(namespace: Namespace, capsys: pytest.CaptureFixture[str]) -> Verbs:
-    """Calls `linerate host` in a thread that stands inside the namespace."""
+    """Calls `linerate host` in a thread inside the namespace."""
 
     def call(*arguments: str) -> Said:
         capsys.readouterr()
@@ -93,7 +93,7 @@ def test_apply_then_restore(linerate: Verbs, tmp_path: Path) -> None:
 def test_restore_finds_the_journal_of_whoever_was_killed(
     linerate: Verbs, namespace: Namespace, tmp_path: Path
 ) -> None:
-    """A study on this host keeps its journal in its own directory; nobody remembers which."""
+    """A study on this host keeps its journal in its own directory; which one need not be named."""
 
     def study() -> None:
         with HostJournal(tmp_path / "study" / "settings.jsonl") as journal:

@@ -1,4 +1,4 @@
-"""The checked-in run of format 1 stays readable, whatever later versions write."""
+"""The checked-in run of format 1 stays readable for later versions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tables of settings in the documentation, written from the catalogue: `make docs`.
 
-A table stands between `<!-- settings: NAME -->` and `<!-- end of settings -->`.
+A table is between `<!-- settings: NAME -->` and `<!-- end of settings -->`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A study is conducted as planned, whatever stands in its way, and goes on where it stopped."""
+"""A study is conducted as planned in spite of failures, and continues where it stopped."""
 
 from __future__ import annotations
 

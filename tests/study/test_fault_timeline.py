@@ -1,4 +1,4 @@
-"""Faults befall a run at their instants, are told among its events, and are healed whatever happens."""
+"""Faults happen in a run at their instants, are among its events, and are always healed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is in a file or on the command line: a plan or a UserError, never another exception."""
+"""Any file and command line give a plan or a UserError, never another exception."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class PartUse:
 
     @property
     def stripe_writes(self) -> int:
-        """Writes to stripes of a set with parity; one without has none, whatever it counted."""
+        """Writes to stripes of a set with parity; a set without parity has none."""
         if self.row.kind in _WITHOUT_PARITY:
             return 0
         return self.row.full_stripe_writes + self.row.read_modify_writes + self.row.reconstruct_writes
@@ -105,7 +105,7 @@ class ArrayUse:
 
 
 def array_use(run: RunDirectory, step: str) -> ArrayUse | None:
-    """What the arrays did in the measured time of a step; None where nobody watched their disks."""
+    """What the arrays did in the measured time of a step; None if their disks were not watched."""
     return merged_use([measured(run, step)])
 
 
@@ -152,7 +152,7 @@ def _with_disks(raid_set: PartUse, disks: Sequence[PartUse]) -> PartUse:
 
 
 def array_figures(run: RunDirectory, step: str) -> dict[str, float]:
-    """The figures of one step that a study compares and explains with; empty where nobody watched the disks.
+    """The figures of one step that a study compares and explains with; empty if the disks were not watched.
 
     `disk_iops`, `disk_mib_s`: of all disks together. `disk_queue`, `disk_busy_percent`: of each, as a mean.
     `disk_service_ms`: time at work per I/O. `disk_io_kib`: KiB of each. `disk_ios_per_io`: reads and writes of disks

@@ -1,7 +1,7 @@
 """The figures of one step that a study compares, that rules doubt it by, and that tell what limited it.
 
 They come from three places: the summary of the step (load side), the laboratory's counters over the measured time
-(CPU per side, TCP per side, bytes per link), and the rates of the links. Whatever was not counted is left out; a
+(CPU per side, TCP per side, bytes per link), and the rates of the links. Figures that were not counted are left out; a
 missing figure is never a zero.
 
 Figures beyond `verdict.METRICS`, all over the measured time:

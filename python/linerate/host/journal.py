@@ -5,7 +5,7 @@ the disk before the knob is turned, and names the network namespace in which tha
 when it was put back. A last line that a crash tore is no line. Settings of a kernel do not outlive it: after a
 reboot, or when a namespace is gone, there is nothing left to put back.
 
-Whoever changes a host holds a lock on its network namespace until the journal is closed or the process ends,
+A process that changes a host locks its network namespace until the journal is closed or the process ends,
 whichever way it ends. The lock hangs on the namespace's own file: it needs no place of its own and never goes
 stale.
 """
@@ -133,7 +133,7 @@ class HostJournal:
         return self._next - 1
 
     def lock(self, target: HostTarget) -> tuple[int, int]:
-        """Claims the target for this journal; its identity. Raises HostError when somebody else changes it."""
+        """Claims the target for this journal; its identity. Raises HostError when another process changes it."""
         namespace = target.identity()
         if namespace not in self._locks:
             self._locks[namespace] = _locked(target)
@@ -171,7 +171,7 @@ class HostJournal:
 
 
 def _opened(path: Path) -> int:
-    """The file, for this journal alone: nobody else writes it, or takes it away, before it is closed."""
+    """The file, for this journal alone: no other process writes or removes it before it is closed."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -186,7 +186,7 @@ def _opened(path: Path) -> int:
         except BaseException:
             os.close(file)
             raise
-        os.close(file)  # whoever had it before has taken it away
+        os.close(file)  # its last owner has removed it
 
 
 def _write_whole(file: int, line: bytes) -> None:

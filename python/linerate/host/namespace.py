@@ -17,7 +17,7 @@ _NSFS = "nsfs"
 
 
 def namespace_cookie() -> int:
-    """Of the network namespace in which the calling thread stands; 0 where the kernel does not tell."""
+    """The cookie of the calling thread's network namespace; 0 if the kernel has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             raw = probe.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8)
@@ -30,7 +30,7 @@ def find_namespace(identity: tuple[int, int]) -> str | None:
     """A path that leads to a network namespace, given by device and inode, while it lives; None: it is gone.
 
     Looked at are the threads and descriptors of every process that this user may see, and what is mounted here.
-    Somebody else's namespace is gone as far as this user can tell.
+    For this user a namespace of another user counts as gone.
     """
     wanted = f"net:[{identity[1]}]"
     for place in (*_mounted(), *_held()):

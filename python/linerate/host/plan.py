@@ -16,7 +16,7 @@ from linerate.setting import OnOff, Value
 
 @dataclass(frozen=True, slots=True)
 class PlannedSetting:
-    """One setting of one device: what it stands at, what it will be, the commands for it and against it."""
+    """One setting of one device: its value, its new value, the commands for both."""
 
     setting: HostSetting
     device: str
@@ -39,7 +39,7 @@ class HostPlan:
 
     @property
     def commands(self) -> list[str]:
-        """The commands of all steps; none for what stands as wanted already."""
+        """The commands of all steps; none for settings that have the wanted value already."""
         return [command for step in self.steps if step.value != step.before for command in step.commands]
 
     @property

@@ -27,7 +27,7 @@ T = TypeVar("T")
 class HostTarget:
     """A host whose settings are read or changed.
 
-    `name` stands for it in messages and journals, `devices` are its ports to the SAN (p0, eth2), and
+    `name` is its name in messages and journals, `devices` are its ports to the SAN (p0, eth2), and
     `namespace` is a path that leads to its network namespace (/proc/123/fd/5, /run/netns/h1); None is the
     namespace of this process.
     """
@@ -37,7 +37,7 @@ class HostTarget:
     namespace: str | None = None
 
     def identity(self) -> tuple[int, int]:
-        """Device and inode of the network namespace: the same while it lives, whatever path leads there.
+        """Device and inode of the network namespace: the same while it exists, over every path to it.
 
         Raises HostError when the host has vanished.
         """

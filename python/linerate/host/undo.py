@@ -34,11 +34,11 @@ _Noted = tuple[HostChange, HostJournal]
 
 
 def restore(journal: HostJournal, *others: HostJournal, since: int = 0) -> Restored:
-    """Puts back what the journals hold, the newest change first, and looks whether it stands as before.
+    """Puts back what the journals hold, the newest change first, and checks the values.
 
     A change was made in one network namespace and is put back in that one, wherever this process may be.
     `since` is `mark` of a moment of the only journal: just later changes are put back. Raises HostError when
-    somebody else holds the host.
+    another process holds the host.
     """
     pending: list[_Noted] = [(change, one) for one in (journal, *others) for change in one.pending]
     pending.sort(key=lambda noted: (noted[0].since_boot_s, noted[0].number), reverse=True)
@@ -72,7 +72,7 @@ def _undo(changes: Sequence[_Noted], holder: HostJournal) -> Restored:
 
 
 def _found(change: HostChange) -> HostTarget | None:
-    """Where the namespace that was changed can be entered: as then, or by whatever holds it now."""
+    """Where the namespace that was changed can be entered: by its path of then, or by a process that holds it now."""
     target = change.target
     try:
         if target.identity() == change.namespace:

@@ -2,7 +2,7 @@
 
 `intervals` has one row per (step, interval, stream, volume, op): what was done. `usage` has one row per
 (step, interval): what it cost. `paths` has one per (step, interval, volume, path), of volumes with several paths:
-which way it went. `arrays` has one per (step, interval, array, part, name), of arrays whose disks somebody watched:
+which way it went. `arrays` has one per (step, interval, array, part, name), for arrays whose disks were watched:
 what lay behind. While a run is being written all live in one spool file of JSON lines, one line per interval, so
 that a killed run loses at most the interval it was in; closing the run turns the spool into Parquet.
 """

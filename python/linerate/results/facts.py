@@ -1,6 +1,6 @@
 """The registry of facts about a host: every key of a manifest's `environment`, with type, unit and label.
 
-Keys are dotted, most general part first; a `*` stands for one name, such as a network port's. A key that is
+Keys are dotted, most general part first; a `*` means one name, such as a network port's. A key that is
 not here cannot be written, so that two manifests always mean the same thing by the same key. Reading is
 lenient: an unknown key of a newer version is shown under its own name.
 """

@@ -24,8 +24,8 @@ REPORT = "report.html"
 SPOOL = "intervals.spool"
 
 DATA_FILES = (INTERVALS, USAGE, LATENCY, EVENTS)
-"""The files that `close` seals with a checksum; `PATHS` too if a volume had several paths, `ARRAYS` if somebody
-watched the arrays' disks. The report is not among them: it can be made again."""
+"""The files that `close` seals with a checksum; `PATHS` too if a volume had several paths, `ARRAYS` if the
+arrays' disks were watched. The report is not among them: it can be made again."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -36,7 +36,7 @@ class Tag:
     kind: str
 
     def encode(self) -> str:
-        """The tag as it stands in the log: no blank, comma or slash inside a part."""
+        """The tag as it is in the log: no blank, comma or slash inside a part."""
         parts = (self.step, self.stream, self.volume, self.op, self.kind)
         return "/".join(_encode_part(part) for part in parts)
 

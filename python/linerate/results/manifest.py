@@ -41,7 +41,7 @@ class StepRecord(_Record):
     plane got, without secrets; `facts` is what it read back at the start. `histogram_us` are the bucket limits of
     vdbench's histogram report, in microseconds; none: vdbench's own. `san` is the network under test and its settings
     as read back; `counters` is what hosts, ports, switches and arrays counted over the measured time, units in the
-    names, a name in `_max` being a high-water mark. Both are empty where nobody watched the network.
+    names, a name in `_max` being a high-water mark. Both are empty if the network was not watched.
     """
 
     key: str

@@ -1,7 +1,7 @@
 """What one interval of a run measured, as small frozen values.
 
 An `IntervalSample` is the unit that travels from the data plane into a run directory and back out of it. Counts and
-sums are kept, never averages or percentiles: whatever is shown later is derived from these, so that
+sums are kept, never averages or percentiles: all figures that are shown later are derived from these, so that
 intervals, streams and volumes can be added up without lying. Times inside an interval are seconds since the
 start of its step.
 """

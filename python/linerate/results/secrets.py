@@ -1,4 +1,4 @@
-"""Removes secrets from whatever is about to be written into a run directory.
+"""Removes secrets from everything that is written into a run directory.
 
 A run directory is made to be passed around, so CHAP secrets never enter it: values of keys that name a secret
 go, and so does the part after `%` in a target URL, wherever the text came from (spec, workload file, command

@@ -227,7 +227,7 @@ class RunWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the run if nobody did, as failed or interrupted."""
+        """Close the run if it is still open, as failed or interrupted."""
         if self._closed:
             return
         if kind is not None and issubclass(kind, KeyboardInterrupt):

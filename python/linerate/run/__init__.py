@@ -1,6 +1,6 @@
 """Carries a workload plan out: starts each run in the data plane, pulls its intervals, writes the run directory.
 
-Open `execute` first: it is that line in code. What happens on the way is told as events (`events`) to whoever asked;
+Open `execute` first: it is that line in code. It reports its progress as events (`events`) to the caller;
 what a run looks like on a screen and what its result is worth to a study are other rooms' business.
 """
 

@@ -1,6 +1,6 @@
 """What happens while a plan is carried out, one object per event.
 
-Whoever carries a plan out is told in this form, whether a person watches, a study goes on or a program reads along.
+A run reports its progress in this form: to a person, to a study, or to a program.
 Units end the names; MB/s is `mib_s`, 2^20 bytes per second; latencies are service times unless the name says response.
 """
 
@@ -103,7 +103,7 @@ class VolumeFound(Record):
     size_bytes: int | None = None
     """Of the whole device; null: a file that is to be made."""
     state: State
-    """What lies there: new, memory, virtual, blank, data, signed, in_use, unread."""
+    """Its contents: new, memory, virtual, blank, data, signed, in_use, unread."""
     found: str
     """In words."""
 
@@ -114,7 +114,7 @@ class VolumesFound(Record):
     type: Literal["volumes"] = "volumes"
     volumes: tuple[VolumeFound, ...]
     asked: bool
-    """Somebody was shown the list and has said yes."""
+    """The user saw the list and confirmed."""
 
 
 class RunNotice(Record):

@@ -2,7 +2,7 @@
 
     plan -> for each step: pause, commands, start, intervals, summary -> close, stamp
 
-Whatever happens, the run directory is closed and says how it ended: complete, failed with the reason, or interrupted.
+The run directory is always closed and says how the run ended: complete, failed with the reason, or interrupted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from linerate.workload import FileNotice, PlannedRun, RunPlan, RunSpec, StepResu
 
 PULL_TIMEOUT_S = 0.2
 HIGH_WATER = "_max"
-"""A counter whose name ends so is a high-water mark: it is taken as it stands, not as a difference."""
+"""A counter whose name ends so is a high-water mark: its value is used, not a difference."""
 
 Counters = Callable[[], Mapping[str, float]]
 """Reads cumulative counters of everything around the load; units end the names."""

@@ -54,8 +54,8 @@ class Loader(Protocol):
     """Where loads run: this process, the hosts of a cluster, a virtual SAN, virtual time."""
 
     def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
-        """What lies on the named volumes where they would be loaded. Raises LinerateError, and UserError for two
-        volumes of the run that are one."""
+        """The contents of the named volumes, as their load generator sees them. Raises LinerateError, and UserError
+        for two volumes of the run that are one."""
 
     def start(self, cleared: Cleared) -> Load:
         """Opens every volume and starts the load. Raises LinerateError."""

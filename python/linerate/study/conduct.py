@@ -3,7 +3,7 @@
     for each block: for each SAN: bring up -> for each case: apply, settle -> for each workload: measure, journal
 
 Nothing is held in memory that is not in the journal first. To resume is to walk the same plan and leave out what
-the journal holds, so that a process that is killed anywhere loses at most the step under way. Whatever happens,
+the journal holds, so that a process that is killed anywhere loses at most the step under way. In every case
 settings are restored and the SAN is taken down.
 """
 
@@ -57,7 +57,7 @@ def _settle(seconds: float) -> None:
 def conduct(
     path: Path, laboratory: Laboratory, tell: Tell, *, settle: Callable[[float], None] = _settle
 ) -> StudyDirectory:
-    """Runs the study of a study directory to its end, from wherever it stands.
+    """Runs the study of a study directory to its end, from its present state.
 
     Raises the LinerateError that ended it, or KeyboardInterrupt; the journal then says so and all is restored. A study
     that is complete already is returned as it is.
@@ -288,7 +288,7 @@ class _Conductor:
                 return set_up
 
     def _brought_back(self, step: StudyStep) -> SetUp | None:
-        """The SAN built anew after a failure: nobody knows what state it is in."""
+        """The SAN built anew after a failure: its state is unknown."""
         self.laboratory.close()
         self.up = None
         return self._prepared(step)

@@ -104,7 +104,7 @@ VERDICTS_JSON: TypeAdapter[Verdicts] = TypeAdapter(Verdicts)
 
 
 class StudyDirectory:
-    """A study directory as it stands on disk when it is opened; nothing is written."""
+    """A study directory as it is on disk when it is opened; nothing is written."""
 
     def __init__(self, path: Path, record: StudyRecord, entries: tuple[Entry, ...]) -> None:
         self.path = path
@@ -205,7 +205,7 @@ class StudyDirectory:
 
     @cached_property
     def steps(self) -> tuple[StepDone, ...]:
-        """Every step that has ended, in order; a step that was run again stands there again."""
+        """Every step that has ended, in order; a step that was run again is in it again."""
         return tuple(entry for entry in self.entries if isinstance(entry, StepDone))
 
     @cached_property

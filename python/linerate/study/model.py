@@ -53,7 +53,7 @@ class San(FrozenSpec):
     settings: Settings = Field(default_factory=dict)
     """What is particular about it: these replace the baseline's and hold for every case that does not change them."""
     control_address: str | None = None
-    """This machine's address as the hosts reach it; null: the one that its name stands for."""
+    """This machine's address as the hosts reach it; null: the address of its name."""
 
 
 class Workload(FrozenSpec):

@@ -24,7 +24,7 @@ class LunMap:
     r"""Where the volumes of a file really are.
 
     Each entry maps a volume name (`sd1`), the text of its lun (`\\.\PhysicalDrive3`) or a pattern with
-    one `*` (`sd*`, `\\.\PhysicalDrive*`, `*`) to a target URL. In the URL `{n}` stands for the number at
+    one `*` (`sd*`, `\\.\PhysicalDrive*`, `*`) to a target URL. In the URL `{n}` means the number at
     the end of the volume's name or, failing that, of its lun; `{n-1}` and `{n+1}` count from another start.
     An exact entry wins over a pattern, a longer pattern over a shorter one.
     """

@@ -57,7 +57,7 @@ class PlannedRun:
     """Requested rate: `Uncontrolled MAX`, `Controlled MAX`, `Uncontrolled curve`, `Controlled curve` or a
     number."""
     rate_is_pending: bool = False
-    """The rate depends on an earlier result, which is not known yet: `spec.arrival` stands for a closed
+    """The rate depends on an earlier result, which is not known yet: `spec.arrival` is then a closed
     run."""
     timing_text: str = ""
     """Times as the file asks for them, for the banner: `elapsed=60 warmup=15`; empty: as in `spec`."""

@@ -1,4 +1,4 @@
-"""Where something stands in a file, and a collector of what is wrong there.
+"""A position in a file, and a collector of what is wrong there.
 
 A reader notes every problem it meets and raises one UserError at the end, so that a user mends a file in one
 go.

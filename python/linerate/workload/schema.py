@@ -1,4 +1,4 @@
-"""JSON Schemas: of the workload file, for editors, and of the run spec, for whoever drives the data plane.
+"""JSON Schemas: of the workload file, for editors, and of the run spec, for programs that drive the data plane.
 
 `python -m linerate.workload.schema` prints the workload file's; with `run`, the run spec's.
 """

@@ -58,7 +58,7 @@ def load_toml(path: Path, *, overrides: Overrides | None = None) -> RunPlan:
 
 
 def parse_toml(text: str, shown: str, *, name: str, overrides: Overrides | None = None) -> RunPlan:
-    """The plan of a workload file's text; `shown` stands for the file in messages, `name` is used if it has
+    """The plan of a workload file's text; `shown` is the file's name in messages, `name` is used if it has
     none."""
     wanted = overrides or Overrides()
     problems = Problems()
@@ -361,7 +361,7 @@ class _Reader:
 
 
 def _names(table: VolumeTable) -> list[str]:
-    """The names of the volumes that a table stands for."""
+    """The names of the volumes of a table."""
     if table.count == 1:
         return [table.name.replace("{n}", "1")]
     pattern = table.name if "{n" in table.name else table.name + "{n}"

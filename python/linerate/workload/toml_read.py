@@ -28,7 +28,7 @@ def read_text(path: Path, kind: str) -> str:
 
 
 def checked(text: str, shown: str, model: type[Model], kind: str, problems: Problems) -> Model:
-    """The text as a `model`; `shown` stands for the file in messages.
+    """The text as a `model`; `shown` is the file's name in messages.
 
     Raises UserError with everything that is wrong, what `problems` holds already included.
     """

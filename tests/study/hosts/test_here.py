@@ -1,4 +1,4 @@
-"""A study of a host that exists: its settings change with the cases, and come back whatever happens.
+"""A study of a host that exists: its settings change with the cases, and always come back.
 
 Each test has a network namespace to itself, in which the loopback device is the adapter.
 """

@@ -35,7 +35,7 @@ read = 0
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """What lies on the LUN."""
+    """The contents of the LUN."""
     return make(tmp_path / "image", 64 * MIB)
 
 

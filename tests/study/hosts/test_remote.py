@@ -129,9 +129,7 @@ def test_a_study_of_one_host_by_ssh(folder: Path) -> None:
     assert asked == {"baseline": 1500, "jumbo": 9000}
     said = (folder / "said").read_text().splitlines()
     commands = [line for line in said if line.startswith(sys.executable)]
-    assert commands[0] == f"{sys.executable} -P -m linerate.cli host hold", (
-        "nothing of the study stands there"
-    )
+    assert commands[0] == f"{sys.executable} -P -m linerate.cli host hold", "the study left nothing there"
     assert [line.split()[:4] for line in commands[1:]] == [
         [sys.executable, "-P", "-m", "linerate.cluster.worker"]
     ]

@@ -1,8 +1,8 @@
 """A program: studies of two hosts that are namespaces of a lab, reached by a command in place of ssh. Prints JSON.
 
-The command of the study stands in the lab's `control` namespace, as a machine beside the SAN does, and takes part as a
+The command of the study runs in the lab's `control` namespace, as a machine beside the SAN does, and takes part as a
 third host with a volume that is nowhere. What is passed to
-`linerate run` stands on this program's command line; `kill` kills it when the settings of the first case hold.
+`linerate run` is on this program's command line; `kill` kills it when the settings of the first case hold.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def port(lab: Lab, host: str) -> str:
     return next(str(link["ifname"]) for link in shown if link["ifname"] != "lo")
 
 
-def stands(targets: list[HostTarget]) -> dict[str, Any]:
+def values_now(targets: list[HostTarget]) -> dict[str, Any]:
     """MTU and delayed ACK of each host."""
     return {one.name: [shown.value for shown in read(one, ["mtu", "delayed_ack"])] for one in targets}
 
@@ -123,17 +123,17 @@ def main(folder: Path, words: list[str]) -> None:
             HostTarget(name, (port(lab, name),), lab.namespace(name).path) for name in ("h1", "h2", "control")
         ]
         command = study(lab, folder)
-        before = stands(hosts)
+        before = values_now(hosts)
         during = before
         if words == ["kill"]:
             with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
                 while process.poll() is None and any(during[name] == before[name] for name in before):
                     signal.sigtimedwait([], 0.05)
-                    during = stands(hosts)
+                    during = values_now(hosts)
                 process.kill()
             code, out, err = process.returncode, "", ""
             for _ in range(600):
-                if stands(hosts[:2]).items() <= before.items():  # they notice by themselves
+                if values_now(hosts[:2]).items() <= before.items():  # they notice by themselves
                     break
                 signal.sigtimedwait([], 0.05)
             restore = [*command[:2], sys.executable, "-m", "linerate.cli", "host", "restore"]
@@ -142,7 +142,7 @@ def main(folder: Path, words: list[str]) -> None:
             done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
             code, out, err = done.returncode, done.stdout, done.stderr
         found = {"code": code, "out": out, "err": err}
-        print(json.dumps({**found, "before": before, "during": during, "after": stands(hosts)}))
+        print(json.dumps({**found, "before": before, "during": during, "after": values_now(hosts)}))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One plain statement of why a layout of paths did what it did, put together from what was measured.
 
-Every clause stands on figures of the run and is left out where they do not carry it. The last one names a mechanism
+Every clause follows from figures of the run, and is left out without them. The last one names a mechanism
 only where its parts were all seen (senders that met, loss, less throughput than the control) and calls it what it is:
 consistent with the figures, not proven by them.
 """
@@ -14,7 +14,7 @@ from linerate.analysis.paths.layout import Meeting, PathFigures, PathLayout, Sid
 SHARED_PERCENT_MIN = 1.0
 """Of the intervals: below, senders hardly ever met."""
 DRAG_MIN = 2.0
-"""A path that takes this many times as long per I/O as another holds back whoever waits for both."""
+"""A path that takes this many times as long per I/O as another holds back a load that waits for both."""
 ALIKE_PERCENT = 10.0
 """Shares of I/Os within this much of each other are equal."""
 EVEN_POINTS = 2.0
@@ -103,7 +103,7 @@ def _met(layout: PathLayout) -> list[Meeting]:
 
 
 def _loss(layout: PathLayout) -> Iterator[str]:
-    """What was dropped where senders met, and who sent again; that nothing was, if senders met and somebody looked."""
+    """Drops where several senders shared a port, and who sent again; "nothing dropped" if that was counted."""
     ports = [meeting.port for meeting in _met(layout)] or [
         port for path in layout.paths for port in (path.array_port, path.host_port)
     ]

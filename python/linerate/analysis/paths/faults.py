@@ -1,6 +1,6 @@
 """What each fault of a run did to the I/O: from the events, on the run's own clock, and the intervals around them.
 
-A fault's time lasts until the next one. Instants of events are exact; whatever is counted is counted in whole
+A fault's time lasts until the next one. Instants of events are exact; counters are counted in whole
 intervals, so that rates and losses are as fine as the run's interval and no finer.
 """
 
@@ -16,7 +16,7 @@ from linerate.analysis.summary import NS_PER_MS
 from linerate.results import LatencyHistogram, RunDirectory, TimedEvent
 
 SLOW_NS = 1_000_000_000
-"""A response that takes longer is one that somebody waits for."""
+"""A response that takes longer is noticed by users."""
 DIP = 0.95
 """Below this share of the rate before, and below every rate seen before, a path's return cost something."""
 _AROUND = 10

@@ -76,8 +76,8 @@ class Meeting:
 class PathLayout:
     """All paths of a step (or of the same step of several runs), and what the network under them counted.
 
-    `drops` are the frames that switches dropped on the way to a port; a port that nobody watched is not in it.
-    `array_retransmits` are segments that arrays sent again; None where nobody counted.
+    `drops` are the frames that switches dropped on the way to a port; ports that were not counted are left out.
+    `array_retransmits` are segments that arrays sent again; None if not counted.
     """
 
     paths: tuple[PathFigures, ...]

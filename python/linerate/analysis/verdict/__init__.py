@@ -3,7 +3,7 @@
 Open `judge.py` first. A study runs every case once per block, in shuffled order, with the baseline once or twice
 among them. The run is the unit: its intervals resemble each other and prove nothing about the next run. Each
 run gives one number per metric; each block gives one log-ratio per case, case against the baseline of the same
-block, so that whatever drifts from block to block cancels. From there:
+block, so that drift from block to block cancels. From there:
 
 1. `blocks.py` lays the observations out as tables: per workload and metric, cases by blocks.
 2. `estimate.py` turns a row of log-ratios into an estimate, an interval and p values: arithmetic on whole arrays.

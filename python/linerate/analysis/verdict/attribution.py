@@ -1,7 +1,7 @@
 """What held a case back: one sentence per case and workload, with the figures that say so.
 
 The limits are asked in the order in which they hide one another. A fabric that lags makes every other figure
-doubtful. A load that was paced and kept its pace was held back by nothing. A full link explains whatever else is seen.
+doubtful. A load that was paced and kept its pace was held back by nothing. A full link explains all other signs.
 A window or a buffer that is too small leaves link and CPUs idle, and TCP says so itself: the rest of the time it waits
 for the network, where loss makes it slow on an empty link. Disks that never rest are a limit however busy the
 machine is beside them. Then the CPUs. When nothing is exhausted, a closed loop is bound by time: so many I/Os in
@@ -134,7 +134,7 @@ def _disks(figures: Figures) -> str:
 
 
 def _disk_words(figures: Figures) -> str:
-    """What the disks did, and what a host's I/O was to them; empty where nobody watched them."""
+    """What the disks did, and what a host's I/O was to them; empty if they were not watched."""
     if "disk_busy_percent" not in figures:
         return ""
     # their counters and the clock are not read at one instant

@@ -69,7 +69,7 @@ def to_scale(metric: Metric, value: float) -> float | None:
 
 
 def from_scale(metric: Metric, value: float) -> float:
-    """The ratio or difference that an effect on the scale stands for."""
+    """The ratio or difference that an effect on the scale means."""
     return math.exp(min(value, LOG_RATIO_MAX)) if metric.scale == "ratio" else value
 
 

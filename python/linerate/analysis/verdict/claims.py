@@ -67,7 +67,7 @@ class Expectation(_Data):
 
     def covers(self, workload: str) -> bool:
         """Whether it speaks of this workload. Of one on a congested SAN only where it says so: a line that is full
-        whatever is set has nothing to say about settings in general.
+        every setting says nothing about settings in general.
         """
         words = set(workload.lower().replace("_", "-").split("-"))
         wanted = [set(each.split("-")) for each in self.workloads] or [set[str]()]
@@ -75,7 +75,7 @@ class Expectation(_Data):
 
 
 class PublishedClaim(_Data):
-    """One published finding. `because` says what hardware it needs and why nothing here stands in for it."""
+    """One published finding. `because` says what hardware it needs and why nothing here can replace it."""
 
     id: str
     seed: str

@@ -5,7 +5,7 @@ are measured together, as arrays: the cases of a study, or those of a thousand s
 
 `decide` names the verdicts, for a storage administrator, to whom an effect below the margin does not matter:
 
-    better, worse   an effect is shown (p after correction at most alpha) and its estimate lies beyond the margin
+    better, worse   an effect is shown (p after correction at most alpha) and its estimate is beyond the margin
     equivalent      the effect is shown to lie inside the margin (TOST, corrected likewise)
     undecided       neither: more blocks are needed
 

@@ -113,7 +113,7 @@ def p_different(found: Estimates) -> Array:
 
 
 def p_equivalent(found: Estimates, low: Array | float, high: Array | float) -> Array:
-    """P of two one-sided t tests (TOST) that the location lies inside (low, high); NaN without an error."""
+    """P of two one-sided t tests (TOST) that the location is inside (low, high); NaN without an error."""
     if not found.freedom:
         return np.full_like(found.centre, np.nan)
     above_low = stats.t.sf(_t(found, low), found.freedom)

@@ -25,12 +25,12 @@ _BESIDE = (
     ("disk_queue", "I/Os queued at each disk", "{:.2f}"),
     ("task_percent", "of a background task done", "{:.1f} %"),
 )
-"""Figure, what it is, how it is written: what lies behind the three ratios."""
+"""Figure, what it is, how it is written: the figures behind the three ratios."""
 _NONE = "none"
 
 
 def disks_apart(case: str, figures: Figures, against: str, others: Figures) -> str:
-    """One case's I/O rate over another's as a product of what their disks did; empty where nobody watched disks."""
+    """One case's I/O rate over another's as a product of what their disks did; empty if disks were not watched."""
     if not all(one.get(name) for name in _OF_DISKS for one in (figures, others)):
         return ""
     rate = figures["iops"] / others["iops"]

@@ -1,7 +1,7 @@
 """`judge`: from the observations of a study to a verdict per case, workload and metric.
 
 Each workload has one primary metric: those effects form the verdict table and are corrected as one family, over all
-cases and workloads. Whatever else was measured (response time, CPU, retransmits) is judged too, each metric as
+cases and workloads. The other metrics (response time, CPU, retransmits) are judged too, each metric as
 a family of its own, to explain the primary ones.
 """
 

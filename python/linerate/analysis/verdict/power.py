@@ -2,7 +2,7 @@
 
 Beyond the margin a case needs enough blocks for the t test to show it and for its estimate to stay beyond; inside the
 margin, for both one-sided tests to pass. The answer is the smallest number of blocks that does either in four of
-five studies. An estimate on the margin itself has no answer: no number of blocks settles what lies on the line.
+five studies. An estimate on the margin itself has no answer: no number of blocks can decide it.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def replace_disk(
 ) -> None:
     """Put a new disk in the place of another and fill it from the rest of its RAID set.
 
-    A file counts from the folder of this command and is the array's own: `new` stands in the array file from then on.
+    A file counts from the folder of this command and is the array's own: `new` is in the array file from then on.
     """
     client = reach(array, token_file)
     old = _disk(client, disk)

@@ -62,7 +62,7 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UserError(f"{question} Nobody can be asked here.", "add --yes if that is what you want")
+        raise UserError(f"{question} There is no terminal to ask on.", "add --yes if that is what you want")
     if not typer.confirm(question):
         raise UserError("nothing was changed", "add --yes to do it without being asked")
 

@@ -33,7 +33,7 @@ def put_back(journals: Sequence[Path] | None, *, json: bool) -> None:
         opened = list(_opened(journals if journals is not None else _every(), stack, troubles))
         outcome = restore(*opened) if opened else Restored()
         for journal in opened:
-            # Journals of a study stay in its directory, those that nobody named go when nothing is left in them.
+            # Journals of a study stay in its directory, the default journals are removed when they are empty.
             if journal.path.parent == state_folder() and not journal.pending:
                 journal.path.unlink()
     _tell(outcome, json=json, quiet=bool(troubles))

@@ -91,7 +91,7 @@ def _place(one: Shown) -> str:
 
 
 def explanations(found: Sequence[Shown]) -> str:
-    """Each setting: what it does to whom, what it accepts, its other names, what it stands at."""
+    """Each setting: what it does, its range, its other names, its value."""
     settings = {one.setting.name: one.setting for one in found}
     return "\n\n".join("\n".join(_explanation(setting, found)) for setting in settings.values())
 

@@ -36,7 +36,7 @@ class Job:
     report: bool = True
     vdbench_output: Path | None = None
     arrays: Watcher | None = None
-    """Watches the disks of arrays, where somebody can."""
+    """Watches the disks of arrays where that is possible."""
 
 
 def execute(job: Job, view: RunView) -> int:

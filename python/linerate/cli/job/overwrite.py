@@ -10,8 +10,8 @@ from linerate.volumes import Consent, Look, listing
 
 def consent_of(words: Sequence[str] | None, *, json: bool) -> Consent:
     """What --overwrite names; on a terminal the rest is asked for, unless a program reads along."""
-    somebody = not json and sys.stdin.isatty() and sys.stdout.isatty()
-    return Consent.of(words or (), _ask if somebody else None)
+    interactive = not json and sys.stdin.isatty() and sys.stdout.isatty()
+    return Consent.of(words or (), _ask if interactive else None)
 
 
 def _ask(looks: Sequence[Look]) -> bool:

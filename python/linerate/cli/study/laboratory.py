@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def laboratory_for(study: Study, folder: Path, consent: Consent) -> Laboratory:
     """The laboratory that has every SAN of a study with that directory; `consent` is for volumes of hosts that exist.
 
-    Raises RefusedError for what lies on these and may not be overwritten.
+    Raises RefusedError for data on these that may not be overwritten.
     """
     if all(san.hosts for san in study.sans):
         from linerate.study.laboratory.hosts import HostLaboratory

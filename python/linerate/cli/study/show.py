@@ -134,7 +134,7 @@ class _Lines:
             case StepDone():
                 self._say(self._step(event))
             case _:
-                pass  # how it ended is told by whoever started it
+                pass  # the caller reports how it ended
 
     def _step(self, step: StepDone) -> str:
         at = f"{self._begun.number:>4}/{self._begun.of}" if self._begun else ""

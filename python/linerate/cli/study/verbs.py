@@ -74,7 +74,7 @@ def run(
 def resume(
     directory: Directory, blocks: MoreBlocks = None, overwrite: Overwrite = None, json: Json = False
 ) -> None:
-    """Go on with a study that was interrupted, by whatever: same plan, without the steps that are done.
+    """Continue a study that was interrupted: same plan, without the steps that are done.
 
     With --blocks also one that is complete: more blocks, where verdicts are undecided.
     """

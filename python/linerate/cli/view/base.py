@@ -23,4 +23,4 @@ class RunView(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Gives the terminal back, whatever happened."""
+        """Gives the terminal back, also after an error."""

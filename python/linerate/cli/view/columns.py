@@ -102,7 +102,7 @@ def path_lines(paths: Sequence[PathFigures]) -> list[str]:
 
 
 def volume_lines(event: VolumesFound) -> list[str]:
-    """What the run writes to, and what lies there."""
+    """The volumes that the run writes to, and their contents."""
     rows = (
         (on_host(one.host, one.volume), one.target, size_text(one.size_bytes), one.found)
         for one in event.volumes

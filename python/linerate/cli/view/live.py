@@ -75,7 +75,7 @@ class LiveView:
             case StepEnded():
                 self._end(event)
             case _:
-                pass  # the end of a run is told by whoever started it, as table or message
+                pass  # the caller reports the end of a run, as table or message
 
     def _begin(self, event: StepStarted) -> None:
         self._step = event

@@ -56,7 +56,7 @@ class PlainView:
                 for line in path_lines(event.paths) if event.paths else ():
                     self._write(" " * (_LABEL_WIDTH + 1) + line)
             case _:
-                pass  # the end of a run is told by whoever started it, as table or message
+                pass  # the caller reports the end of a run, as table or message
 
     def _interval(self, event: IntervalMeasured) -> None:
         if self._lines % HEADER_EVERY == 0:

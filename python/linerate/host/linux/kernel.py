@@ -1,6 +1,6 @@
 """The kernel as one network namespace shows it: links, routes, ethtool messages, sysctl and sysfs files.
 
-A `Kernel` is made and used in a thread that stands inside the namespace (`linerate.host.target.inside`);
+A `Kernel` is made and used in a thread inside the namespace (`linerate.host.target.inside`);
 sockets are opened when they are first needed. What the kernel refuses becomes an `UnavailableError` that says
 what to do.
 """
@@ -158,7 +158,7 @@ class Kernel:
 
     @cached_property
     def _sysfs(self) -> int:
-        """A sysfs of this namespace's own, for /sys shows the devices of whoever mounted it.
+        """A sysfs of this namespace's own, because /sys shows the devices of the namespace that mounted it.
 
         It hangs nowhere and goes with its descriptor. Without the right to mount, /sys has to do.
         """

@@ -22,14 +22,14 @@ class DeviceGoneError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a knob stands at: `value` for people and comparisons, `state` to put everything back."""
+    """The reading of a knob: `value` for people and comparisons, `state` to put everything back."""
 
     value: Value
     state: State
 
 
 class Knob(ABC):
-    """Turns one setting inside the network namespace that `kernel` stands for; `device` is empty for a whole
+    """Writes one setting inside the network namespace of `kernel`; `device` is empty for a whole
     host.
 
     Every method raises UnavailableError with the reason when the host cannot.
@@ -56,7 +56,7 @@ class Knob(ABC):
 
     @abstractmethod
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
-        """What a person would type to do the same; `reading` is what stands there."""
+        """What a person would type to do the same; `reading` is the present value."""
 
     def most(self, kernel: Kernel, device: str) -> int | None:
         """The largest number that the device takes; None when it does not say, or when it is no number."""

@@ -199,7 +199,7 @@ def _make(kernel: Kernel, wanted: list[Route]) -> None:
 def _moves(wanted: list[Route], standing: list[Route], there: set[str]) -> list[tuple[str, Route]]:
     """What makes standing routes the wanted ones, place by place and in their order.
 
-    What stands so already is not touched, nor what leads out by a port that is not there. Routes to
+    Routes that are right already are not touched, nor routes over a port that is missing. Routes to
     neighbours come first: a route by way of a gateway needs one.
     """
     places: dict[tuple[Any, ...], list[Route]] = {}
@@ -227,5 +227,5 @@ def _moves_of_place(group: list[Route], standing: list[Route]) -> list[tuple[str
 
 
 def _way(route: Route) -> tuple[Any, ...]:
-    """Which of the routes of a place it is, whatever its metrics."""
+    """Which of the routes to a destination it is, apart from its metrics."""
     return route["oif"], route.get("gateway"), route.get("prefsrc")

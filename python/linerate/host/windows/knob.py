@@ -28,7 +28,7 @@ class WindowsKnob(Protocol):
         """Lines that set the value."""
 
     def verify(self) -> Lines:
-        """Lines that show what it stands at."""
+        """Lines that show its value."""
 
     def undo(self) -> Lines:
         """Lines that put back what `save` kept."""

@@ -18,7 +18,7 @@ from linerate.report.panels.svg import PATHS
 from linerate.results import RunDirectory
 
 WARN_PERCENT = 80.0
-"""A pool that is fuller is marked, whatever the array itself says."""
+"""A fuller pool is marked, also if the array gives no warning."""
 _CHARTS = (
     ("iops", "disk i/o rate by RAID set", "disk IOPS"),
     ("queue", "I/Os in flight on each disk", "mean queue"),
@@ -49,7 +49,7 @@ class ArrayPanel:
 
 
 def array_panel(run: RunDirectory, step: str, points_max: int, *, brief: bool) -> ArrayPanel | None:
-    """The panel of a step; None where nobody watched the disks."""
+    """The panel of a step; None if the disks were not watched."""
     use = array_use(run, step)
     if use is None:
         return None

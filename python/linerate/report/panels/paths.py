@@ -22,7 +22,7 @@ _CHARTS = (
 
 
 class Failback(Protocol):
-    """Whatever knows what the return of paths cost."""
+    """Knows what the return of paths cost."""
 
     @property
     def failback_ios(self) -> float | None:

@@ -21,7 +21,7 @@ _NAMES = (
 )
 PALETTE = {name: f"#fe00{number:02x}" for number, name in enumerate(_NAMES)}
 
-# What every chart has in common stands once in the page's style sheet.
+# Attributes that all charts have are once in the page's style sheet.
 _CUTS = (
     re.compile(r'<path class="background"[^>]*/>'),
     re.compile(r' (?:aria-hidden|aria-roledescription|role|class|pointer-events|stroke-miterlimit)="[^"]*"'),

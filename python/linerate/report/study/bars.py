@@ -48,7 +48,7 @@ class Scale:
         return cls(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step, step)
 
     def place(self, change: float) -> float:
-        """Where a change stands, in percent of the width; outside of the axis: at its end."""
+        """The position of a change, in percent of the width; outside of the axis: at its end."""
         inside = max(self.low, min(change, self.high))
         return _INSET + (100 - 2 * _INSET) * (inside - self.low) / (self.high - self.low)
 

@@ -30,7 +30,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class DiskFigure:
-    """One figure of one case; marked where somebody should look after it."""
+    """One figure of one case; marked if it needs attention."""
 
     shown: str
     marked: bool = False
@@ -45,7 +45,7 @@ class DisksTable:
 
 
 def disks_table(page: StudyPage, part: WorkloadPart) -> DisksTable | None:
-    """The table of one workload; None where nobody watched any disks."""
+    """The table of one workload; None if no disks were watched."""
     values = {
         case.name: {metric: page.typical(case.name, part.name, metric) for metric in COLUMNS}
         for case in page.cases

@@ -203,7 +203,7 @@ class StudyPage:
         return median(values) if values else None
 
     def attribution(self, case: str, workload: str) -> str:
-        """What held a case back, as one sentence; empty when nobody can say."""
+        """What held a case back, as one sentence; empty if unknown."""
         return next(
             (item.sentence for item in self.attributions if (item.case, item.workload) == (case, workload)),
             "",

@@ -50,7 +50,7 @@ def _section(title: str, histogram: LatencyHistogram, limits_us: Sequence[int]) 
 def counts(histogram: LatencyHistogram, limits_us: Sequence[int]) -> list[tuple[int, int | None, int]]:
     """(lower limit, upper limit, count) of every bucket, limits in us; the last has no upper limit.
 
-    A bucket of the histogram that spans a limit is counted where its middle lies: it is 0.1 % wide.
+    A bucket of the histogram that spans a limit is counted at its middle: it is 0.1 % wide.
     """
     edges = (0, *limits_us)
     found = [0] * len(edges)

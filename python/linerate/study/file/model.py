@@ -71,9 +71,9 @@ class RealHostTable(FrozenSpec):
     devices: tuple[str, ...] = Field(min_length=1)
     """Network devices that carry the storage traffic."""
     volumes: tuple[str, ...] = Field(min_length=1)
-    """iSCSI URLs, one per volume; with {n} or {n-1} in it one stands for `count` volumes."""
+    """iSCSI URLs, one per volume; one with {n} or {n-1} in it means `count` volumes."""
     count: PositiveInt = 1
-    """Number of volumes for which a URL with {n} stands, numbered from 1."""
+    """Number of volumes of a URL with {n}, numbered from 1."""
 
 
 class SanTable(FrozenSpec):
@@ -88,7 +88,7 @@ class SanTable(FrozenSpec):
     settings: SettingsField = Field(default_factory=dict)
     """What is particular about it: these replace the baseline's; a case's own changes replace them."""
     control_address: str | None = None
-    """This machine's address as the hosts reach it; the one that its name stands for if not given."""
+    """This machine's address as the hosts reach it; the address of its name if not given."""
     host: tuple[RealHostTable, ...] = ()
 
 

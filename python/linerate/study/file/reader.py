@@ -59,7 +59,7 @@ def load_study(
     """A study file, or a shipped study by its name.
 
     `quick` scales its times and its number of blocks down as the file's [quick] says; `seed` replaces the file's;
-    `blocks` are run, no fewer and no more, whatever the file says. Raises UserError with everything that is wrong.
+    `blocks` replaces the file's number of blocks. Raises UserError with everything that is wrong.
     """
     path = Path(name_or_path)
     if not path.exists():
@@ -84,7 +84,7 @@ def parse_study(
     seed: int | None = None,
     blocks: int | None = None,
 ) -> Study:
-    """The study of a text; `shown` stands for the file in messages, `name` is used if it has none."""
+    """The study of a text; `shown` is the file's name in messages, `name` is used if it has none."""
     problems = Problems()
     file = checked(text, shown, StudyFile, _KIND, problems)
     reader = _Reader(file, shown, key_lines(text), problems, folder, quick, blocks)

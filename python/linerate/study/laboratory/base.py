@@ -41,7 +41,7 @@ class Laboratory(Protocol):
         """
 
     def apply(self, settings: Settings) -> SetUp:
-        """Makes these settings hold and puts back whatever an earlier call changed besides.
+        """Makes these settings hold and puts back everything else that an earlier call changed.
 
         A setting that cannot be had is refused, not an error.
         """

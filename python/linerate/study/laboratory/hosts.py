@@ -1,10 +1,10 @@
-"""A laboratory of hosts that exist: this machine, hosts elsewhere, or both at once, as the study file names them.
+"""A laboratory of real hosts: this machine, other hosts, or both, as the study file names them.
 
-Settings of this machine are written through `linerate.host` under a journal that lies in the study directory, those of
+Settings of this machine are written through `linerate.host` under a journal in the study directory, those of
 another host by a process that is started there (`hold`) and keeps its journal there: `linerate host restore` on a host
 puts its own back if anything is killed. Each volume is loaded by the host that names it: in this process when there is
-no other host, else by a worker on each (`linerate.cluster`). What stands around the hosts (links, switches) is nobody's
-to change from here: such settings are refused.
+no other host, else by a worker on each (`linerate.cluster`). Links and switches
+around the hosts cannot be changed from here: such settings are refused.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class HostLaboratory:
         return remote
 
     def survey(self, study: Study) -> tuple[Look, ...]:
-        """What lies on all volumes that some workload writes to, before anything is changed; each SAN's hosts look at
-        their own. Raises LinerateError."""
+        """The contents of all volumes that some workload writes to, before anything is changed.
+        The hosts of each SAN look at their own. Raises LinerateError."""
         found: dict[tuple[str, str], Look] = {}
         for san in study.sans:
             loads = [one for one in study.workloads if one.san == san.name and one.spec is not None]
@@ -99,7 +99,7 @@ class HostLaboratory:
         return LaboratoryRun(workload, up.settings, volumes, directory, record, self._consent, loader)
 
     def give_free(self, study: Study) -> None:
-        """Judges what the study would overwrite, and asks where somebody can be asked, before anything is changed.
+        """Judges what the study would overwrite, and asks if there is a terminal, before anything is changed.
 
         Raises RefusedError.
         """

@@ -1,6 +1,6 @@
 """A SAN whose array is computed and not run: loads go straight onto its volumes, in the modelled time of its disks.
 
-There is no network, no host and no array process: nothing but the disks and what lies above them in the array is
+There is no network, no host and no array process: only the disks and the layers above them in the array are
 measured, the machine's own speed has no part in it, and minutes take seconds. It has the settings of loads and disks
 only.
 """
@@ -26,7 +26,7 @@ _NONE_HERE = "in modelled time there is neither a network nor a host"
 
 
 class ModelledSan:
-    """Stands where a lab that is up stands."""
+    """Takes the place of a lab that is up."""
 
     def __init__(self, topology: Topology) -> None:
         self._as_built = topology

@@ -91,7 +91,7 @@ class VirtualLaboratory:
 
 
 class _Up:
-    """A lab that is up, and how it stands."""
+    """A lab that is up, and its present state."""
 
     def __init__(self, san: San, topology: Topology, needs: Iterable[str], journal: Path) -> None:
         self._san = san
@@ -103,7 +103,7 @@ class _Up:
             fabric = topology.fabric if san.fabric == "auto" else san.fabric
             asked = sorted(needs) if fabric == "auto" else ()  # a fabric that was named stays; it may refuse
             self._lab = stack.enter_context(Lab.up(topology, fabric=fabric, needs=asked))
-            # Settings go with their namespaces: what an earlier lab left in its journal is nobody's any more.
+            # Settings go with their namespaces: entries of an earlier lab in the journal are void.
             journal.unlink(missing_ok=True)
             stack.callback(journal.unlink, missing_ok=True)
             written = stack.enter_context(HostJournal(journal))

@@ -84,7 +84,7 @@ def read_conf(path: Path) -> tuple[MultipathSpec, tuple[FileNotice, ...]]:
 
 
 def parse_conf(text: str, shown: str) -> tuple[MultipathSpec, tuple[FileNotice, ...]]:
-    """The same for the text of a file; `shown` stands for the file in messages."""
+    """The same for the text of a file; `shown` is the file's name in messages."""
     problems = Problems()
     entries = _effective(_sections(text, shown, problems), shown, problems)
     spec = _Meaning(entries, problems).spec()

@@ -4,7 +4,7 @@
     paths = [{ name = "left", source_address = "10.1.0.1", portal = "10.1.0.10", sessions = 2 }]
     multipath = { policy = "least_queue_depth", failback = "10s", no_path_queue = "forever" }
 
-Before the arrow stands where a path starts: a local IP address, or an interface's name; * leaves it to the routes.
+Before the arrow is the start of a path: a local IP address, or an interface's name; * leaves it to the routes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _address(text: str) -> str:
 
 
 def _where_filled(check: Callable[[str], str]) -> AfterValidator:
-    """A text that holds {n} is checked once the number stands in it."""
+    """A text that holds {n} is checked once the number is in it."""
     return AfterValidator(lambda text: text if _PLACE_FIELD.search(text) else check(text))
 
 

@@ -127,7 +127,7 @@ def _parse_path(text: str, path: str, folder: Path | None) -> Target:
 
 
 def in_dev(path: str) -> bool:
-    """Whether a path leads into /dev, by whatever links: no file is ever made there."""
+    """Whether a path leads into /dev, also over links: no file is ever made there."""
     place = os.path.realpath(path)
     try:
         own = os.stat(os.path.dirname(place)).st_dev == os.stat(_DEV).st_dev

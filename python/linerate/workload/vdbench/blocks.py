@@ -1,7 +1,7 @@
 """From the flat stream of parameters to blocks: one general block, then HDs, SDs, WDs and RDs by name.
 
 `hd=`, `sd=`, `wd=` or `rd=` NAME starts an instance, which owns every parameter up to the next start,
-whatever lines they are on. The blocks come in this order, so the same word can start a block early in a file
+regardless of lines. The blocks come in this order, so the same word can start a block early in a file
 and be a plain parameter later: `sd=` starts an SD until the first `wd=`, and names SDs from then on.
 """
 

@@ -4,7 +4,7 @@ Strict reading follows vdbench, surprises included:
 
 - `$name` and `!name` are replaced first, even in comments; then lines are trimmed;
 - a line that starts with `/`, `#` or `*` is a comment, one that starts with `eof` ends its file;
-- whatever follows the first blank outside quotes is a comment, and a line that then ends with a comma goes
+- text after the first blank outside quotes is a comment, and a line that then ends with a comma goes
 on in the
   next line: `wd=wd1, sd=sd1` is `wd=wd1,` glued to the line below it;
 - double quotes hide blank, comma, `=` and `-`; a TAB is no blank.
@@ -44,7 +44,7 @@ class Parameter:
 
     @property
     def text(self) -> str:
-        """As it stands in the file, without quotes."""
+        """As it is in the file, without quotes."""
         return f"{self.keyword}={unhide(self.value)}"
 
 

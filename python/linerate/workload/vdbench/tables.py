@@ -17,7 +17,7 @@ from enum import Enum, auto
 
 
 class Block(Enum):
-    """Where a keyword stands; the value is the keyword that starts the block."""
+    """The block of a keyword; the value is the keyword that starts the block."""
 
     GENERAL = ""
     HD = "hd"
@@ -35,7 +35,7 @@ class Form(Enum):
     """How a value is read."""
 
     TEXT = auto()
-    """As it stands; a list of texts in parentheses, where `-` is just a character."""
+    """As it is; a list of texts in parentheses, where `-` is just a character."""
     NAMES = auto()
     """Names, ranges such as (sd1-sd8), a trailing * as wildcard."""
     NUMBERS = auto()
