@@ -12,7 +12,7 @@ def check(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
-    """Say whether a result can be trusted, and why not. Exit code 1 when it is void."""
+    """Check whether a result is reliable, and say why not. Exit code 1 if it is void."""
     from linerate.analysis import check_run
     from linerate.report import validity_lines
     from linerate.results import RunDirectory

@@ -14,18 +14,19 @@ from linerate.errors import UserError
 
 def compare(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN RUN", help="Baseline and candidate; more: see --with.")
+        list[Path],
+        typer.Argument(metavar="RUN RUN", help="Baseline and candidate; for more runs see --with."),
     ],
     more: Annotated[
         list[Path] | None,
-        typer.Option("--with", metavar="RUN", help="A further run of the candidate's side."),
+        typer.Option("--with", metavar="RUN", help="Another run of the candidate."),
     ] = None,
     base: Annotated[
-        list[Path] | None, typer.Option("--base", metavar="RUN", help="A further run of the baseline's side.")
+        list[Path] | None, typer.Option("--base", metavar="RUN", help="Another run of the baseline.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
-    """Compare a run with a baseline, step by step; repeats of either side give confidence bounds."""
+    """Compare a run with a baseline, step by step; several runs of both give confidence bounds."""
     if len(runs) != 2:
         raise UserError(
             f"compare takes two runs, {len(runs)} given",

@@ -14,7 +14,7 @@ STUDY = "demo"
 
 def demo(
     quick: Annotated[
-        bool, typer.Option("--quick", help="One short block: shows what happens, proves nothing.")
+        bool, typer.Option("--quick", help="One short block: shows the steps, too short for results.")
     ] = False,
     output: flags.Output = None,
     json: flags.Json = False,

@@ -21,7 +21,7 @@ def discover(
 ) -> None:
     """List the targets behind a portal with their portals, LUNs and capacities.
 
-    User and secret may also stand in LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD. If no target lets us in, the
+    User and secret may also be in LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD. If no target lets us in, the
     command fails: exit code 2 for a wrong user or secret, 1 for what is the array's fault.
     """
     from linerate import _core

@@ -12,7 +12,7 @@ import pytest
 from linerate.array.control import ControlClient, find
 from linerate.array.control.report import ArrayReport, FileSystemReport, TaskReport
 from linerate.array.control.server import ControlServer
-from linerate.cli.array.layout import Layout, fitted, text_lines
+from linerate.cli.array.layout import PictureLayout, fitted, text_lines
 from linerate.cli.array.picture import picture
 from rich.console import Console
 
@@ -25,7 +25,7 @@ Served = tuple[PretendArray, ControlServer]
 def _drawn(report: ArrayReport, width: int, height: int) -> list[str]:
     out = Console(width=width, height=height, force_terminal=True, color_system=None, file=io.StringIO())
 
-    def draw(layout: Layout) -> object:
+    def draw(layout: PictureLayout) -> object:
         return picture(report, report, 1.0, layout)
 
     with out.capture() as captured:

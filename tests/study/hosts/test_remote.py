@@ -259,7 +259,7 @@ def test_what_one_host_lacks_is_held_on_none(tmp_path: Path, monkeypatch: pytest
     )
     assert dict(done.readback) == {"mtu": 9000, "outstanding": 4}
     assert done.refused == {
-        "switch.buffer": "it is not a host's to change",
+        "switch.buffer": "a host cannot change it",
         "faults": "only a virtual SAN has the paths and faults that it needs",
         "rsc": "host h2: the driver has no such setting",
         "lso": "host h2: the driver has no such setting; host h3: the driver has no such setting",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from linerate.cli.array.layout import Disks, Layout, grid
+from linerate.cli.array.layout import Disks, PictureLayout, grid
 from linerate.cli.array.rates import Rates, rates
 from linerate.cli.discover import size_text
 
@@ -29,7 +29,7 @@ _CELL = 20
 
 
 def disk_rows(
-    before: tuple[DiskReport, ...], disks: tuple[DiskReport, ...], seconds: float, layout: Layout
+    before: tuple[DiskReport, ...], disks: tuple[DiskReport, ...], seconds: float, layout: PictureLayout
 ) -> Table:
     """The disks of a RAID set, and all of them together."""
     if layout.disks is Disks.CELLS:
@@ -68,7 +68,7 @@ def row_of(disks: tuple[DiskReport, ...]) -> Text:
 
 
 def _cells_of(
-    before: tuple[DiskReport, ...], disks: tuple[DiskReport, ...], seconds: float, layout: Layout
+    before: tuple[DiskReport, ...], disks: tuple[DiskReport, ...], seconds: float, layout: PictureLayout
 ) -> Table:
     """Several disks in a row, each with its throughput and its load."""
     columns = max(1, (layout.width - 2) // (_CELL + 2))

@@ -26,7 +26,7 @@ class Disks(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PictureLayout:
     """How an array is drawn."""
 
     width: int = PIPE_WIDTH
@@ -53,9 +53,9 @@ def has_blocks(encoding: str) -> bool:
     return True
 
 
-def fitted(draw: Callable[[Layout], RenderableType], out: Console) -> RenderableType:
+def fitted(draw: Callable[[PictureLayout], RenderableType], out: Console) -> RenderableType:
     """The picture with most in it that is no higher than the terminal, or else the smallest one."""
-    plain = Layout(width=out.width, blocks=has_blocks(out.encoding))
+    plain = PictureLayout(width=out.width, blocks=has_blocks(out.encoding))
     tight = replace(plain, spaced=False)
     drawn = None
     for layout in (plain, tight, replace(tight, disks=Disks.CELLS), replace(tight, disks=Disks.ODD)):

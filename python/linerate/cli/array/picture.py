@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linerate.cli.array.disk_rows import count, disk_rows, row_of
-from linerate.cli.array.layout import WIDE, Layout, fitted, grid, has_blocks, text_lines
+from linerate.cli.array.layout import WIDE, PictureLayout, fitted, grid, has_blocks, text_lines
 from linerate.cli.console import console
 from linerate.cli.discover import size_text
 
@@ -39,7 +39,7 @@ def show(client: ControlClient, seconds: float) -> None:
     threading.Event().wait(seconds)
     now, took, out = client.report(), time.monotonic() - started, console()
     if out.is_terminal:
-        layout = Layout(width=out.width, blocks=has_blocks(out.encoding))
+        layout = PictureLayout(width=out.width, blocks=has_blocks(out.encoding))
         out.print(picture(before, now, took, layout))
         return
     for line in text_lines(picture(before, now, took, _plain())):
@@ -67,7 +67,10 @@ def watch(client: ControlClient, seconds: float) -> None:
             took = ended - started
 
             def draw(
-                layout: Layout, before: ArrayReport = before, now: ArrayReport = now, took: float = took
+                layout: PictureLayout,
+                before: ArrayReport = before,
+                now: ArrayReport = now,
+                took: float = took,
             ) -> RenderableType:
                 return picture(before, now, took, layout)
 
@@ -83,16 +86,16 @@ def watch_json(client: ControlClient, seconds: float) -> None:
         threading.Event().wait(seconds)
 
 
-def _plain() -> Layout:
+def _plain() -> PictureLayout:
     """For a pipe, whose reader takes what its encoding has."""
-    return Layout(blocks=has_blocks(sys.stdout.encoding or "utf-8"))
+    return PictureLayout(blocks=has_blocks(sys.stdout.encoding or "utf-8"))
 
 
 def picture(
-    before: ArrayReport, now: ArrayReport, seconds: float, layout: Layout | None = None
+    before: ArrayReport, now: ArrayReport, seconds: float, layout: PictureLayout | None = None
 ) -> RenderableType:
     """The array as it is, and what it did between two reports that many seconds apart."""
-    layout = layout or Layout()
+    layout = layout or PictureLayout()
     storage = now.storage
     parts: list[RenderableType] = [_head(now)]
     if storage.pools:
@@ -125,7 +128,7 @@ def _head(report: ArrayReport) -> Text:
     return text
 
 
-def _pools(pools: tuple[PoolReport, ...], layout: Layout) -> RenderableType:
+def _pools(pools: tuple[PoolReport, ...], layout: PictureLayout) -> RenderableType:
     table = grid(5)
     lines: list[Text] = []
     for pool in pools:
@@ -144,7 +147,7 @@ def _pools(pools: tuple[PoolReport, ...], layout: Layout) -> RenderableType:
     return table if layout.width >= WIDE else Group(*lines)
 
 
-def _raid_set(raid: RaidSetReport, layout: Layout) -> Text:
+def _raid_set(raid: RaidSetReport, layout: PictureLayout) -> Text:
     level = raid.level.upper().replace("RAID", "RAID ")
     head = Text.assemble(("RAID set ", "dim"), (raid.name, "bold"), f"  {level}, ")
     head.append(f"{size_text(raid.size_bytes)} of {size_text(raid.raw_bytes)}  ")
@@ -191,7 +194,7 @@ def _writes(before: RaidSetReport, raid: RaidSetReport, seconds: float) -> str:
     return ", ".join(f"{count(times / seconds)} {kind}/s" for kind, times in kinds.items() if times > 0)
 
 
-def _volumes(report: ArrayReport, layout: Layout) -> Group:
+def _volumes(report: ArrayReport, layout: PictureLayout) -> Group:
     heads = ("volume", "where", "LUN", "size", "used", "snapshots")
     shown = [number for number in range(6) if layout.width >= 60 or number not in (1, 5)]
     table = grid(len(shown), right={shown.index(number) for number in (2, 3, 4)})
@@ -223,7 +226,7 @@ def _volumes(report: ArrayReport, layout: Layout) -> Group:
     return Group(Text.assemble(("target ", "dim"), targets), table)
 
 
-def _replications(replications: tuple[ReplicationReport, ...], layout: Layout) -> Table:
+def _replications(replications: tuple[ReplicationReport, ...], layout: PictureLayout) -> Table:
     table = grid(4)
     for one in replications:
         way = f"{_WAY[one.role]} {one.partner}"

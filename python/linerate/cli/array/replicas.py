@@ -21,7 +21,7 @@ def identity(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The array file.")],
     json: Json = False,
 ) -> None:
-    """Print the certificate by which partners know the array. Its identity is made if there is none yet.
+    """Print the array's certificate for its partners. It makes an identity if there is none.
 
     Partners need it in a file that `certificate` of their [[partners]] table names. It is no secret; the
     identity file is.
@@ -49,7 +49,7 @@ def replicate(
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Copy the volumes of a replication to its partner, all of them as they are at this instant."""
+    """Copy the volumes of a replication to its partner, all at the same instant."""
     client = reach(array, token_file)
     made = carried_out(client, "replicate", {"replication": replication})
     tell(made, json, f"{replication} is being copied")
@@ -61,7 +61,9 @@ def promote(
     replication: _Name,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Although the partner does not answer; what has not arrived is lost."),
+        typer.Option(
+            "--force", help="Even if the partner does not answer; data that have not arrived are lost."
+        ),
     ] = False,
     yes: Yes = False,
     array: Which = None,
@@ -126,7 +128,7 @@ def rejoin(
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Go on with a replication after the partner or this array has got another identity.
+    """Continue a replication after this array or its partner got a new identity.
 
     From then on only the partner that the array file names now takes part, with the certificate that it names
     now. To be done at both arrays, unless the partner is a new one.

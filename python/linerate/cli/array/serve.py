@@ -37,7 +37,7 @@ def serve(
         ),
     ] = False,
     control: Annotated[
-        bool, typer.Option("--control/--no-control", help="Let the other verbs look at it and manage it.")
+        bool, typer.Option("--control/--no-control", help="Let the other verbs show and manage it.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Portals and counters as JSON lines.")] = False,
     log_format: Annotated[
@@ -51,7 +51,7 @@ def serve(
     create: Annotated[
         list[str] | None,
         typer.Option(
-            "--create", metavar="NAME", help="Create a RAID set, pool or volume again: what it held is lost."
+            "--create", metavar="NAME", help="Create a RAID set, pool or volume again: its data are lost."
         ),
     ] = None,
     yes: Yes = False,

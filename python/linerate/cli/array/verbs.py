@@ -36,16 +36,16 @@ _Snapshot = Annotated[str, typer.Argument(metavar="VOLUME@SNAPSHOT", help="A sna
 _Size = Annotated[str, typer.Argument(metavar="SIZE", help="For example 100g.")]
 _Target = Annotated[
     str | None,
-    typer.Option("--target", metavar="IQN", help="Target that shows it; without this the first one."),
+    typer.Option("--target", metavar="IQN", help="Target for it; default: the first one."),
 ]
 _Lun = Annotated[
-    int | None, typer.Option("--lun", min=0, max=16383, help="Its LUN; without this the lowest that is free.")
+    int | None, typer.Option("--lun", min=0, max=16383, help="Its LUN; default: the lowest free one.")
 ]
 
 
 @app.callback()
 def _array() -> None:
-    """Serve an iSCSI array, and look at it and manage it while it serves.
+    """Serve an iSCSI array, and show and manage it while it serves.
 
     Verbs find an array that serves on this machine by themselves; --array names one of several, or the URL of one
     elsewhere, whose token then comes from --token-file.
@@ -83,13 +83,13 @@ def show(
         float, typer.Option("--seconds", min=0.1, metavar="S", help="How long rates are measured.")
     ] = 1.0,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Draw it until Ctrl-C; with --json an object per line.")
+        bool, typer.Option("--watch", "-w", help="Update until Ctrl-C; with --json one object per line.")
     ] = False,
     array: Which = None,
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Show disks, RAID sets, pools, volumes and snapshots, what they do, and how far background work is."""
+    """Show disks, RAID sets, pools, volumes and snapshots, with their rates and background work."""
     from linerate.cli.array import picture
 
     client = reach(array, token_file)
@@ -108,14 +108,14 @@ def create_volume(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new volume.")],
     size: _Size,
     pool: Annotated[
-        str | None, typer.Option("--pool", help="Where its pages come from; needed where there are several.")
+        str | None, typer.Option("--pool", help="The pool of the volume; needed if there are several.")
     ] = None,
     target: _Target = None,
     lun: _Lun = None,
     sector: Annotated[str, typer.Option("--sector", metavar="512|4k", help="Logical block size.")] = "512",
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
     write_cache: Annotated[
-        bool, typer.Option("--write-cache", help="Writes count as soon as they are in memory.")
+        bool, typer.Option("--write-cache", help="Acknowledge writes as soon as they are in memory.")
     ] = False,
     power_protected: Annotated[
         bool,
@@ -150,7 +150,7 @@ def resize(
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Change a volume's capacity; initiators are told."""
+    """Change a volume's capacity and notify initiators."""
     from linerate.cli.discover import size_text
 
     client, wanted = reach(array, token_file), amount("SIZE", size)
@@ -168,14 +168,14 @@ def delete(
         str, typer.Argument(metavar="VOLUME[@SNAPSHOT]", help="A volume, or one of its snapshots.")
     ],
     with_snapshots: Annotated[
-        bool, typer.Option("--with-snapshots", help="The volume's snapshots, too.")
+        bool, typer.Option("--with-snapshots", help="Delete the volume's snapshots too.")
     ] = False,
     yes: Yes = False,
     array: Which = None,
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Delete a volume or a snapshot; what it held is lost."""
+    """Delete a volume or a snapshot; its data are lost."""
     client = reach(array, token_file)
     if "@" in what:
         volume, snapshot = volume_and_snapshot(what)
@@ -190,16 +190,16 @@ def delete(
 
 @app.command()
 def snapshot(
-    volumes: Annotated[list[str], typer.Argument(metavar="VOLUME...", help="Taken at one instant.")],
+    volumes: Annotated[list[str], typer.Argument(metavar="VOLUME...", help="All at the same instant.")],
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="Name of the snapshot; without this the time."),
+        typer.Option("--name", metavar="NAME", help="Name of the snapshot; default: the time."),
     ] = None,
     array: Which = None,
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Take a snapshot of volumes, of all of them at one instant."""
+    """Take a snapshot of one or more volumes, all at the same instant."""
     called = name or time.strftime("%Y-%m-%d_%H-%M-%S")
     made = carried_out(reach(array, token_file), "snapshot", {"volumes": volumes, "name": called})
     tell(made | {"name": called}, json, "\n".join(f"{volume}@{called}" for volume in volumes))
@@ -213,7 +213,7 @@ def restore(
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Make a volume what it was when a snapshot was taken. Hosts must not use it meanwhile."""
+    """Restore a volume from a snapshot. Hosts must not use the volume during this."""
     client = reach(array, token_file)
     volume, name = volume_and_snapshot(snapshot)
     confirm(f"What was written to {volume} since {name} is lost. Restore it?", yes)
@@ -231,7 +231,7 @@ def clone(
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Make a new volume that begins as a snapshot; it takes space only for what is written to it."""
+    """Make a new volume from a snapshot; it takes space only for new writes."""
     volume, taken = volume_and_snapshot(snapshot)
     asked = {"volume": volume, "snapshot": taken, "name": name, "target": target, "lun": lun}
     made = carried_out(reach(array, token_file), "clone", asked)
@@ -254,7 +254,7 @@ def set_access(
     token_file: Token = None,
     json: Json = False,
 ) -> None:
-    """Change the access state of a portal group (ALUA) until the array stops; initiators are told."""
+    """Change the access state of a portal group (ALUA) until the array stops, and notify initiators."""
     asked = {"group": group, "state": state, "target": target, "volume": volume}
     made = carried_out(reach(array, token_file), "set_access", asked)
     tell(made, json, f"portal group {group} is {state} now")

@@ -28,11 +28,9 @@ _Values = Annotated[
 ]
 _Case = Annotated[
     str | None,
-    typer.Option("--case", metavar="NAME", help="Which case of a study; its baseline if not given."),
+    typer.Option("--case", metavar="NAME", help="A case of a study; default: its baseline."),
 ]
-_Journal = Annotated[
-    Path | None, typer.Option("--journal", metavar="FILE", help="Where what was changed is written down.")
-]
+_Journal = Annotated[Path | None, typer.Option("--journal", metavar="FILE", help="The journal of changes.")]
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 
 _WAY_OUT = "leave it out, name its port with --device, or be root, whichever is missing"
@@ -47,7 +45,7 @@ def _host() -> None:
 def show(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME..]", help="Settings to explain; all in a table if none."),
+        typer.Argument(metavar="[NAME..]", help="Settings to explain; none: a table of all."),
     ] = None,
     device: _Device = None,
     json: _Json = False,
@@ -71,9 +69,9 @@ def plan(
     device: _Device = None,
     case: _Case = None,
     windows: Annotated[bool, typer.Option("--windows", help="PowerShell, for a Windows host.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="The way back instead.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Print the commands that undo the change.")] = False,
 ) -> None:
-    """Print the commands that would set the values, and with --undo those that put everything back.
+    """Print the commands that set the values, or with --undo the commands that put everything back.
 
     Nothing is changed. With --windows it is a script: save it, read it, run it on the host as administrator.
     """
@@ -133,11 +131,11 @@ def apply(
 @app.command()
 def restore(
     journal: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="A journal; every one of this host if not given.")
+        Path | None, typer.Argument(metavar="[FILE]", help="A journal; default: all journals of this host.")
     ] = None,
     json: _Json = False,
 ) -> None:
-    """Put back what was changed, also after a crash: by `host apply`, or by a study on this host."""
+    """Undo the changes of `host apply` or of a study on this host, also after a crash."""
     from linerate.cli.host.back import put_back
 
     if journal is not None and not journal.exists():
@@ -149,7 +147,7 @@ def restore(
 
 @app.command()
 def hold() -> None:
-    """Hold settings for a program elsewhere: a JSON line asks, a line answers; see docs/host.md.
+    """Hold settings for a program on another machine, over lines of JSON; see docs/host.md.
 
     Everything is put back when standard input ends. A study does this on each of its hosts, by SSH.
     """

@@ -32,13 +32,13 @@ Words = Annotated[
 ]
 Preset = Annotated[str | None, Option(metavar="NAME", help="dell-nic, dlink, chelsio, anvil, ...")]
 
-_TARGET = "Where the volumes are; once for all ({n} = volume number) or once for each."
+_TARGET = "URL of the volumes: once for all ({n} = volume number), or once for each."
 Targets = Annotated[list[str] | None, Option(metavar="URL", help=_TARGET)]
 Maps = Annotated[
-    list[str] | None, Option("--map", metavar="SD=URL", help="Where one volume is; sd* for many.")
+    list[str] | None, Option("--map", metavar="SD=URL", help="URL of one volume; sd* for several.")
 ]
 Size = Annotated[str | None, Option(metavar="SIZE", help="Part of each volume that is used: 8g.")]
-Create = Annotated[bool, Option("--create", help="Make or lengthen files to --size.")]
+Create = Annotated[bool, Option("--create", help="Create or extend files to --size.")]
 
 Elapsed = Annotated[float | None, Option(metavar="S", help="Measured seconds of every step.")]
 Warmup = Annotated[float | None, Option(metavar="S", help="Seconds before measuring.")]
@@ -64,14 +64,15 @@ _OVERWRITE = (
 )
 Overwrite = Annotated[list[str] | None, Option("--overwrite", metavar="NAME", help=_OVERWRITE)]
 
-DryRun = Annotated[
-    bool, Option("--dry-run", help="Show what would be run and how long it takes; start nothing.")
-]
+DryRun = Annotated[bool, Option("--dry-run", help="Show the plan and how long it takes; start nothing.")]
 Quick = Annotated[
-    bool, Option("--quick", help="A study with its times and blocks scaled down; says what it costs.")
+    bool,
+    Option(
+        "--quick", help="A study with shorter times and fewer blocks; says how much precision that costs."
+    ),
 ]
 Blocks = Annotated[
-    int | None, Option(metavar="N", min=1, help="A study in so many blocks instead of its file's number.")
+    int | None, Option(metavar="N", min=1, help="Number of blocks of a study, instead of the file's.")
 ]
 
 _VIRTUAL = "Compute the runs on the modelled disks of this array file: no network, minutes in seconds."
@@ -79,10 +80,10 @@ VirtualTime = Annotated[Path | None, Option(metavar="ARRAYFILE", help=_VIRTUAL)]
 
 _HOSTS = "Load from these hosts at once, by SSH: [user@]host,..."
 Hosts = Annotated[str | None, Option(metavar="LIST", help=_HOSTS)]
-HostsPython = Annotated[str, Option(metavar="PATH", help="The Python that has Linerate on --hosts.")]
+HostsPython = Annotated[str, Option(metavar="PATH", help="The Python with Linerate on --hosts.")]
 HostsAddress = Annotated[str | None, Option(metavar="IP", help="This machine, as --hosts reach it.")]
 
 Output = Annotated[Path | None, Option(metavar="DIR", help="The run directory.")]
 NoReport = Annotated[bool, Option("--no-report", help="No HTML report: `linerate report` makes it later.")]
-VdbenchOutput = Annotated[Path | None, Option(metavar="DIR", help="vdbench's report files, too.")]
+VdbenchOutput = Annotated[Path | None, Option(metavar="DIR", help="Also write vdbench's report files.")]
 Json = Annotated[bool, Option("--json", help="One JSON object per line (`linerate schema events`).")]

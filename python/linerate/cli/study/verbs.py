@@ -22,13 +22,15 @@ app = typer.Typer(name="study", help="Compare configurations of a SAN.", no_args
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A study file, or the name of a shipped study.")]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A study directory.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Scale times and blocks down, and say what it costs.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Shorter times and fewer blocks; says how much precision that costs.")
+]
 Blocks = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Run so many blocks instead of the file's number.")
+    int | None, typer.Option(metavar="N", min=1, help="Number of blocks, instead of the file's.")
 ]
 MoreBlocks = Annotated[
     int | None,
-    typer.Option("--blocks", metavar="N", min=1, help="Lengthen the study to so many blocks in all."),
+    typer.Option("--blocks", metavar="N", min=1, help="Extend the study to this number of blocks in all."),
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Another order of the runs.")]
 Overwrite = flags.Overwrite
@@ -94,7 +96,7 @@ def resume(
 
 @app.command()
 def status(directory: Directory, json: Json = False) -> None:
-    """Say how far a study is."""
+    """Show the progress of a study."""
     from linerate.cli.study.show import show_status
     from linerate.study import StudyDirectory
 
@@ -103,7 +105,7 @@ def status(directory: Directory, json: Json = False) -> None:
 
 @app.command()
 def check(directory: Directory, json: Json = False) -> None:
-    """Doubt a study: its runs, its settings, its noise. Exit code 1 when a result is not to be trusted."""
+    """Check a study: its runs, settings and noise. Exit code 1 if a result is not reliable."""
     from linerate.cli.study.show import show_check
     from linerate.study import StudyDirectory
 
@@ -113,7 +115,7 @@ def check(directory: Directory, json: Json = False) -> None:
 
 @app.command()
 def verdict(directory: Directory, json: Json = False) -> None:
-    """Judge what has been measured so far, and write the report anew. Exit code 1 when runs are missing."""
+    """Judge the results so far, and write the report again. Exit code 1 if runs are missing."""
     from linerate.study import StudyDirectory
 
     _judge(StudyDirectory.open(directory), json=json)
