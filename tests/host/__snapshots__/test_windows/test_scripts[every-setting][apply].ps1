@@ -130,7 +130,7 @@ Set-NetTCPSetting -SettingName DatacenterCustom -DelayedAckFrequency 1
 # Congestion control: congestion_control = dctcp
 Set-NetTCPSetting -SettingName DatacenterCustom -CongestionProvider DCTCP
 
-# Explicit congestion notification: ecn = on
+# Congestion notification (ECN): ecn = on
 Set-NetTCPSetting -SettingName DatacenterCustom -EcnCapability Enabled
 
 # Shortest retransmission timeout: rto_min_us = 20000

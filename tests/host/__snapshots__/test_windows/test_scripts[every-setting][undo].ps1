@@ -36,7 +36,7 @@ foreach ($Port in $Ports) {
 # Shortest retransmission timeout
 Set-NetTCPSetting -SettingName DatacenterCustom -MinRtoMs $Saved['tcp|MinRtoMs']
 
-# Explicit congestion notification
+# Congestion notification (ECN)
 Set-NetTCPSetting -SettingName DatacenterCustom -EcnCapability $Saved['tcp|EcnCapability']
 
 # Congestion control
