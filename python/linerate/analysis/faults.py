@@ -18,7 +18,7 @@ from linerate.results import RunDirectory, TimedEvent
 def fault_figures(run: RunDirectory, step: str) -> dict[str, float]:
     """The figures of one step; empty for one without faults.
 
-    `io_errors`: told to the application.
+    `io_errors`: errors that the application got.
     `failover_s`: from a fault to the first I/O that it displaced and that then ended elsewhere; the longest of all
     faults, and absent if no I/O was displaced.
     `slow_ios`: I/Os with a response time above 1 s. `response_max_ms`: the longest.

@@ -143,7 +143,7 @@ def _fabric(counters: Mapping[str, float], seconds: float) -> Iterator[tuple[str
         yield "fabric_lag_ms", counters["fabric.lag_ns_max"] / 1e6
     if "fabric.late_ns" in counters and seconds > 0:
         yield "fabric_late_percent", 100 * counters["fabric.late_ns"] / 1e9 / seconds
-    elif "fabric.late_turns" in counters and seconds > 0:  # of runs before it told the time
+    elif "fabric.late_turns" in counters and seconds > 0:  # runs of versions without the time
         yield "fabric_late_percent", min(100 * counters["fabric.late_turns"] * LATE_S / seconds, 100.0)
     if "fabric.given_up_ns" in counters and seconds > 0:
         yield "fabric_given_up_percent", 100 * counters["fabric.given_up_ns"] / 1e9 / seconds

@@ -2,7 +2,7 @@
 
 Open this file first. `app` holds the verbs and turns every failure into one message and an exit code; each verb's file
 reads its options and calls the room that does the work; `job` has a plan carried out (`linerate.run`) before the user's
-eyes and tells the result; `view` shows what happens, as a live table, as plain lines, or as JSON.
+eyes and shows the result; `view` shows what happens, as a live table, as plain lines, or as JSON.
 
 Exit codes: 0 done, 1 a run failed or a result is not to be trusted, 2 the user's mistake, 130 interrupted.
 

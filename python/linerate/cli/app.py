@@ -83,9 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         _debug_traceback()
-        told = _of_system(error)
-        tell(told)
-        return told.exit_code
+        failure = _of_system(error)
+        tell(failure)
+        return failure.exit_code
     except Exception as error:
         return _unexpected(error)
     return code if isinstance(code, int) else 0

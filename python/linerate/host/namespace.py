@@ -1,4 +1,4 @@
-"""Network namespaces by what they are: a number that tells them apart for good, and where one can still be found.
+"""Network namespaces by what they are: a number that is never used again, and where one can still be found.
 
 The inode of a namespace is used again when it is gone. Its cookie is not, while the kernel runs (Linux 5.14).
 """

@@ -82,7 +82,7 @@ def size(value: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """One doubt that may hold for several steps, told in the words of the first."""
+    """One doubt that may hold for several steps, in the words of the first."""
 
     finding: Finding
     steps: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Walks a plan: starts each run in the data plane, pulls its intervals, writes the run directory, tells what happens.
+"""Walks a plan: starts each run in the data plane, pulls its intervals, writes the run directory, reports events.
 
     plan -> for each step: pause, commands, start, intervals, summary -> close, stamp
 
@@ -58,7 +58,7 @@ Counters = Callable[[], Mapping[str, float]]
 
 
 class Beside(Protocol):
-    """What happens around a load at instants of its clock, and tells events of its own: cables that are pulled."""
+    """What happens around a load at instants of its clock, and reports its own events: pulled cables."""
 
     def begin(self, started_monotonic_ns: int) -> None:
         """The load's clock began at this instant of the monotonic clock."""
@@ -80,7 +80,7 @@ class Execution:
     consent: Consent
     """What the plan may overwrite."""
     notes_most: int | None = None
-    """Most notes told about the file, and about each step; None: all."""
+    """The largest number of notes about the file, and about each step; None: all."""
     counters: Counters | None = None
     """Read where the measured time of every step begins and ends; the difference goes into the step's record."""
     san: Mapping[str, Any] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """The journal of a study: one JSON line for everything that has happened, on disk before anything follows from it.
 
-A last line that a crash tore is dropped when the journal is opened for writing again; what it told of is done again.
+A last line that a crash tore is dropped when the journal is opened for writing again; its step is done again.
 """
 
 from __future__ import annotations

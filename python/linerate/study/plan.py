@@ -38,7 +38,7 @@ _Item = TypeVar("_Item")
 class StudyStep:
     """One run: a case under a workload in a block.
 
-    `replica` tells the runs of the baseline in one block apart: 1 or 2. `position` is the place in the block, from 0.
+    `replica` numbers the runs of the baseline in one block: 1 or 2. `position` is the place in the block, from 0.
     """
 
     block: int

@@ -55,9 +55,9 @@ def _shares(layout: PathLayout) -> Iterator[str]:
         yield f"{only.name} carried all {rate}, with {only.queue:.3g} I/Os in flight of {only.service_ms:.3g} ms each."
     else:
         by_side = {side: layout.share_of(side) for side in _SIDES}
-        told = [_listed(shares) for shares in by_side.values() if len(shares) > 1]
-        if told:
-            yield f"Of {rate}, {', and '.join(told)}."
+        sides = [_listed(shares) for shares in by_side.values() if len(shares) > 1]
+        if sides:
+            yield f"Of {rate}, {', and '.join(sides)}."
         else:
             yield f"{_count(len(used)).capitalize()} paths carried {rate}."
     idle = [path for path in layout.paths if not path.ios]

@@ -1,6 +1,6 @@
 """A layout of paths, summed up: what each path carried, and at which ports senders met.
 
-Paths of the same name are one path, whichever volume they lead to. A path's ends are ports: those that its name tells
+Paths of the same name are one path, whichever volume they lead to. A path's ends are ports: those in its name
 (`h1.p0-a1.p1`, as topologies call them), else the interface or address that it starts from and the portal that it
 leads to. Two senders meet at a port when both moved data to it within one interval: the host's ports at an array's
 port by writing, the array's ports at a host's port by reading. An interval is the finest that a run records, so a
@@ -170,7 +170,7 @@ def over_time(run: RunDirectory, step: str) -> pl.DataFrame:
 
 
 def ports_of(path: str, spec: Mapping[str, Any]) -> tuple[str, str]:
-    """The host's and the array's end of a path of a run spec; empty where nothing tells."""
+    """The host's and the array's end of a path of a run spec; empty if unknown."""
     name = _SESSION.sub("", path)
     if found := _NAMED_BY_PORTS.fullmatch(name):
         return found[1], found[2]

@@ -13,7 +13,7 @@ size in percent, or in points; with none they are what its whole interval has to
 Or `value_low`, `value_high` bound the case's own figure. Every expectation has to come true for a claim to agree.
 `published_percent` is the published change itself, to be shown beside the measured one. `network_mib_s` is what the
 publication's own network was seen to carry (`network` says where), for findings about disks: a change that was measured
-without that network is told with what would be left of it behind one.
+without that network is reported with its rest behind one.
 
 `needs = "hardware"` is not a verdict: on real hosts such a claim is judged like any other. On a virtual SAN it is not,
 even if the setting could be written there: what was published is not in it.
@@ -126,9 +126,9 @@ class _Reasons:
         sentences = []
         if ours is not None and theirs is not None:
             sentences.append(disks_apart(effect.case, ours.figures, self.against, theirs.figures))
-        # What disks did is told once: by the comparison, where there is one.
-        is_told = any(sentences) and ours is not None and ours.limit in _OF_DISKS
-        if ours is not None and ours.limit != "unknown" and not is_told:
+        # What disks did is said once: by the comparison, if there is one.
+        is_said = any(sentences) and ours is not None and ours.limit in _OF_DISKS
+        if ours is not None and ours.limit != "unknown" and not is_said:
             sentences.insert(0, ours.sentence)
         network = (self.claim.network_mib_s, self.claim.network)
         sentences.append(hidden_by_network(effect, self.against, *network))

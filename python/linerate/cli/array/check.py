@@ -36,8 +36,8 @@ def check(
     findings = [*found["findings"], *_files(config, record.volumes)]
     is_fine = all(finding["severity"] == "note" for finding in findings)
     if json:
-        told = {"schema": SCHEMA, "fine": is_fine, "findings": findings, "storage": found["storage"]}
-        typer.echo(dumps(told))
+        report = {"schema": SCHEMA, "fine": is_fine, "findings": findings, "storage": found["storage"]}
+        typer.echo(dumps(report))
     else:
         for line in (*_facts(found["storage"]), *map(_line, findings)):
             typer.echo(line)

@@ -25,7 +25,7 @@ QUIET_LOOKS = 3
 
 
 class Teller(Protocol):
-    """Where progress is told."""
+    """The stream that shows progress."""
 
     def __call__(self, what: str, done: float) -> None:
         """`done` is a share, 0 to 1."""

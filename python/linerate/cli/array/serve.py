@@ -185,7 +185,7 @@ def _report_start(config: ArrayConfig, places: list[str], log: EventLog) -> None
 
     log.report("info", "array_started", "the array serves", name=config.name, portals=places)
     if not notify(f"READY=1\nSTATUS=serving {', '.join(places)}"):
-        message = "the service manager could not be told (NOTIFY_SOCKET)"
+        message = "the service manager could not be notified (NOTIFY_SOCKET)"
         log.report("warning", "notify_failed", message)
 
 

@@ -61,12 +61,12 @@ def _opened(
 def _tell(outcome: Restored, *, json: bool, quiet: bool) -> None:
     if json:
         lists = {"restored": outcome.restored, "gone": outcome.gone}
-        told = {key: [_object(change) for change in changes] for key, changes in lists.items()}
+        report = {key: [_object(change) for change in changes] for key, changes in lists.items()}
         refused = [
             {"setting": one.setting, "device": one.device or None, "reason": one.reason}
             for one in outcome.failed
         ]
-        typer.echo(dumps({"schema": "linerate.host-restored/1", **told, "failed": refused}))
+        typer.echo(dumps({"schema": "linerate.host-restored/1", **report, "failed": refused}))
         return
     for change in outcome.restored:
         typer.echo(f"{_place(change)}: back at {named(change.setting).text(change.before)}")

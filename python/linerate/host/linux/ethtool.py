@@ -1,7 +1,7 @@
 """Ethtool's netlink messages that a SAN's settings need, and a socket for them.
 
 Source: include/uapi/linux/ethtool_netlink.h. pyroute2 knows the protocol and a few messages; the ones here
-are told to it as tables.
+are given to it as tables.
 """
 
 from __future__ import annotations

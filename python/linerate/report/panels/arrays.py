@@ -33,7 +33,7 @@ _SUMMED = (
 
 @dataclass(frozen=True, slots=True)
 class ArrayPanel:
-    """What one step tells about its arrays; `charts` are titles, notes and specs, still to be drawn."""
+    """The arrays of one step; `charts` are titles, notes and specs, still to be drawn."""
 
     use: ArrayUse
     charts: tuple[tuple[str, charts.Spec, str], ...] = ()

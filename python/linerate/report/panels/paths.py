@@ -35,7 +35,7 @@ class Failback(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PathsPanel:
-    """What one step tells about its paths; `charts` are titles, notes and specs, still to be drawn."""
+    """The paths of one step; `charts` are titles, notes and specs, still to be drawn."""
 
     layout: PathLayout | None
     said: str

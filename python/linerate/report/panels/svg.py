@@ -13,7 +13,7 @@ from typing import Any
 import vl_convert
 
 PATHS = tuple(f"path{number}" for number in range(1, 9))
-"""Colours of paths; more cannot be told apart."""
+"""Colours of paths; more would look alike."""
 _NAMES = (
     *("ink", "muted", "grid", "band", "read", "write", "total", "low", "middle", "high", "top"),
     *("void", "valid"),

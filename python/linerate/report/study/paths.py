@@ -56,12 +56,12 @@ class FaultPart:
 
 
 def paths_of(directory: StudyDirectory) -> tuple[tuple[LayoutPart, ...], tuple[FaultPart, ...]]:
-    """What the runs that count tell about paths and faults, in the study's order; those that are gone are left out."""
+    """Paths and faults of the runs that count, in the study's order. Runs that are gone are left out."""
     runs: dict[_Key, list[tuple[RunDirectory, str]]] = {}
     for done in directory.measured.values():
         try:
             run = directory.run(done)
-            if run.manifest.steps and _is_told(run):
+            if run.manifest.steps and _has_paths_or_faults(run):
                 runs.setdefault((done.case, done.workload), []).append((run, run.manifest.steps[-1].key))
         except UserError:
             continue
@@ -74,8 +74,8 @@ def paths_of(directory: StudyDirectory) -> tuple[tuple[LayoutPart, ...], tuple[F
     )
 
 
-def _is_told(run: RunDirectory) -> bool:
-    """Whether a run has anything to say about paths or faults; most studies' runs have not, and are not read."""
+def _has_paths_or_faults(run: RunDirectory) -> bool:
+    """Whether a run has paths or faults. Most runs have none, and are not read."""
     step = run.manifest.steps[-1]
     return any(volume.get("paths") for volume in step.spec.get("volumes", ())) or any(
         event.kind == "fault" for event in run.events

@@ -188,13 +188,13 @@ def _recommendation(
         setting=" and ".join(title_of(name) for name, _, _ in change),
         instead_of=", ".join(instead for _, _, instead in change),
         recommended=", ".join(value for _, value, _ in change),
-        evidence=tuple(_told(tests, [test.evidence for test in tests])),
-        cost=tuple(_told(tests, [test.cost for test in tests])),
+        evidence=tuple(_lines(tests, [test.evidence for test in tests])),
+        cost=tuple(_lines(tests, [test.cost for test in tests])),
         mixed="worse" in verdicts,
     )
 
 
-def _told(tests: Sequence[_Test], lines: Sequence[Sequence[str]]) -> Iterator[str]:
+def _lines(tests: Sequence[_Test], lines: Sequence[Sequence[str]]) -> Iterator[str]:
     """The lines of every pair; where there are several, with the two cases that were compared."""
     for test, of_test in zip(tests, lines, strict=True):
         which = f" ({test.pair.case.title} against {test.pair.against.title})" if len(tests) > 1 else ""

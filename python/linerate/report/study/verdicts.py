@@ -1,7 +1,7 @@
 """The verdicts of a study for a terminal, a pipe and a program.
 
 On a terminal cases stand below each other and workloads side by side, as the page does it; in a pipe every line is
-one case under one workload with all its figures; as JSON everything that the page tells.
+one case under one workload with all its figures; as JSON everything on the page.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def closing_lines(page: StudyPage) -> list[str]:
         lines += [f"    cost     {line}" for line in item.cost]
     if page.claims:
         counts = {word: sum(claim.verdict == word for claim in page.claims) for word in _CLAIMS}
-        told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        lines.append(f"published findings: {told}")
+        counted = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        lines.append(f"published findings: {counted}")
         for claim in page.claims:
             if claim.verdict == "differs":
                 compared = f" ({page.compared(claim)})" if page.compared(claim) else ""

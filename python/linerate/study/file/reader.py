@@ -147,7 +147,7 @@ class _Reader:
         if (what := StudyPlan(study).too_long(study.repeat.blocks_max)) is not None:
             self._error(("repeat", "blocks_max"), what, "ask for fewer blocks, cases or workloads")
             return None
-        self._told_apart(study)
+        self._check_distinct(study)
         self._can_be_had(study)
         return study
 
@@ -165,7 +165,7 @@ class _Reader:
                 except UserError as error:
                     self._error(key, f"under {workload.name}: {error.message}", error.hint)
 
-    def _told_apart(self, study: Study) -> None:
+    def _check_distinct(self, study: Study) -> None:
         """Steps whose names come to one key would be taken for one step: all but the first would never run."""
         keys: dict[str, StudyStep] = {}
         for step in StudyPlan(study).block(1):

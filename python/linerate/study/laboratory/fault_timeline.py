@@ -20,8 +20,8 @@ class FaultTimeline:
 
     def __init__(self, lab: Lab, faults: Sequence[Fault], workload: Workload) -> None:
         """Raises UserError for a fault whose target the lab does not have."""
-        self._player = FaultPlayer(lab, [_timed(fault, workload) for fault in faults], self._tell)
-        self._told: deque[tuple[str, str, int]] = deque()
+        self._player = FaultPlayer(lab, [_timed(fault, workload) for fault in faults], self._note)
+        self._happened: deque[tuple[str, str, int]] = deque()
         self._started_ns = 0
 
     def begin(self, started_monotonic_ns: int) -> None:
@@ -31,16 +31,16 @@ class FaultTimeline:
 
     def events(self) -> Iterator[TimedEvent]:
         """See `Beside`. What the lab refused is raised at the end."""
-        while self._told:
-            kind, label, at_ns = self._told.popleft()
+        while self._happened:
+            kind, label, at_ns = self._happened.popleft()
             yield TimedEvent(at_s=(at_ns - self._started_ns) / 1e9, kind=kind, message=label)
 
     def end(self) -> None:
         """See `Beside`. Heals what is in force. Raises what the lab refused: the run was not what was asked for."""
         self._player.stop()
 
-    def _tell(self, fault: Fault, what: str, at_ns: int) -> None:
-        self._told.append((what, fault.label, at_ns))
+    def _note(self, fault: Fault, what: str, at_ns: int) -> None:
+        self._happened.append((what, fault.label, at_ns))
 
 
 def _timed(fault: Fault, workload: Workload) -> Fault:

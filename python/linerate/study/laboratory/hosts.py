@@ -131,8 +131,8 @@ class HostLaboratory:
         found = measure(run)
         assert isinstance(run.loader, _Hosts)
         if lost := run.loader.lost():
-            told = "; ".join(f"host {name} was lost ({why})" for name, why in lost.items())
-            raise HostError(f"degraded: {told}", "see that the host is up; the run is made again")
+            losses = "; ".join(f"host {name} was lost ({why})" for name, why in lost.items())
+            raise HostError(f"degraded: {losses}", "see that the host is up; the run is made again")
         return found
 
     def restore(self) -> None:

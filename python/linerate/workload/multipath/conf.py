@@ -151,7 +151,7 @@ def _effective(root: _Section, shown: str, problems: Problems) -> dict[str, _Ent
 
 def _left_out(section: _Section, problems: Problems) -> None:
     if any(key in _TAKEN for key in section.entries):
-        what = f"{section.name}: what it says of some protocols cannot be told apart"
+        what = f"{section.name}: its settings for some protocols cannot be separated"
         problems.error(section.place, what, "put the keys into overrides { } itself")
 
 

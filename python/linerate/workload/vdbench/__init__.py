@@ -3,7 +3,7 @@
 Open this file first. The stages, each in a file of its own: `lexer` (lines to `keyword=value`), `tables` (the
 keywords as data), `values` (numbers, lists, ranges), `blocks` (instances with defaults), `settings` (typed
 and checked), `volumes` and `streams` (what SDs and WDs become) and `expand` (RDs, loops and rates to the
-steps of a plan). docs/vdbench.md tells users which keywords do what; `documentation` makes its tables from
+steps of a plan). docs/vdbench.md says which keywords do what; `documentation` makes its tables from
 `tables`.
 
 Automatic reading is strict unless a line has parameters behind a blank that strict reading would silently
@@ -58,7 +58,7 @@ def _refuse_others(path: Path) -> None:
     try:
         lines = path.read_text("utf-8", errors="replace").splitlines()
     except OSError:
-        return  # told when it is read
+        return  # reported when it is read
     first = next((line.strip() for line in lines if line.strip() and line.strip()[0] not in "#;*/"), "")
     if first.startswith("[") and first.endswith("]"):
         raise UserError(

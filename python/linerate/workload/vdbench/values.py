@@ -1,7 +1,7 @@
 """Values: scalars, lists in parentheses, ranges of names and of numbers.
 
 A number may carry k, m, g or t (1024-based) with an optional b, h (3600 times) or %; a percentage becomes a
-negative number, which is how vdbench tells `10%` from `10`. For times, m means minutes.
+negative number, as vdbench does to distinguish `10%` from `10`. For times, m means minutes.
 """
 
 from __future__ import annotations
