@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 from linerate.errors import UserError
+from linerate.report.study.recommend import default_of, title_of, written
 from linerate.san import Link, Nic, Storage, Switch, load_topology
 from linerate.setting import Applier, Choice, OnOff
 from linerate.settings import USER_FABRIC, SanSetting, applied_by, by_applier, catalogue, find, model_field
@@ -96,3 +97,11 @@ def test_an_unknown_name_is_answered_with_similar_ones(wrong: str, right: str) -
     with pytest.raises(UserError, match="there is no setting") as caught:
         find(wrong)
     assert right in caught.value.hint
+
+
+def test_reports_name_default_and_unit_of_every_setting() -> None:
+    assert default_of("multipath.policy") == "round_robin"
+    assert default_of("link.delay") == AS_BUILT
+    assert title_of("load.rate") == "I/O rate (load.rate)"
+    assert written("load.rate", 500) == "500 I/Os per second"
+    assert written("array.chunk", 65536) == "64k"
