@@ -2,12 +2,12 @@
 
 use crate::{
     change::{ChangeError, change},
-    config::{AluaState, ArrayChange, ArrayConfig, Limits, WaitMode},
-    engine::{Deliver, Engine, Stage},
+    config::{AluaState, ArrayChange, ArrayConfig, ArrayLimits, WaitMode},
+    engine::{Deliver, Engine, Exports},
     portals::{self, ListenOn, Portal},
-    service::{Mailbox, Message, Service},
+    shared::{Mailbox, SharedState, WorkerMessage},
     stats::{ArrayStats, PortalStats, SessionStats},
-    target::{Opening, Target, TargetError},
+    target::{IscsiTarget, Opening, TargetError},
     worker::Worker,
 };
 use linerate_io::{
@@ -30,7 +30,7 @@ const MEMORY_PER_WORKER_BYTES_MIN: u64 = 16 << 20;
 
 /// A running array. Stops when dropped.
 pub struct Array {
-    service: Arc<Service<Socket>>,
+    shared: Arc<SharedState<Socket>>,
     /// Ends after the workers, which may wait for it.
     engine: Option<Engine>,
     threads: Vec<JoinHandle<()>>,
@@ -85,12 +85,12 @@ impl Array {
         let mut driver = EpollDriver::new().map_err(OpenDriverError::Epoll)?;
         let engine = open_engine(&config)?;
         let (targets, volumes) = open_targets(&config, &mut driver, engine.as_ref())?;
-        let door = engine.as_ref().map(Engine::door);
-        let service = Arc::new(Service::new(&config, workers, targets, volumes, door));
+        let handle = engine.as_ref().map(Engine::handle);
+        let shared = Arc::new(SharedState::new(&config, workers, targets, volumes, handle));
         drop(driver);
         let addresses = watch.as_ref().map(addresses_of).unwrap_or_default();
-        service.portals().learn_all(addresses.clone());
-        let mut array = Self { service, engine, threads: Vec::new(), driver: "", network: None };
+        shared.portals().learn_all(addresses.clone());
+        let mut array = Self { shared, engine, threads: Vec::new(), driver: "", network: None };
         let mut mailboxes = Vec::new();
         let mut starts = Vec::new();
         for index in 0..workers {
@@ -107,12 +107,13 @@ impl Array {
             starts.push(start);
         }
         if let Some(engine) = &array.engine {
-            let targets = array.service.targets.clone();
-            let transfers = Arc::clone(&array.service.transfers);
-            let stage = Stage { array: config.name.clone(), groups: groups(&config)?, targets, transfers };
-            engine.introduce(mailboxes.iter().map(deliver).collect(), stage);
+            let targets = array.shared.targets.clone();
+            let transfers = Arc::clone(&array.shared.transfers);
+            let exports =
+                Exports { array: config.name.clone(), groups: groups(&config)?, targets, transfers };
+            engine.introduce(mailboxes.iter().map(deliver).collect(), exports);
         }
-        array.service.introduce(mailboxes);
+        array.shared.introduce(mailboxes);
         for start in starts {
             let (go, listening) = start;
             // A worker that is gone is seen by the answer that does not come.
@@ -120,7 +121,7 @@ impl Array {
             listening.recv().unwrap_or(Err(ArrayError::WorkerDied))?;
         }
         if let Some(watch) = watch {
-            array.network = Some(follow(watch, &array.service)?);
+            array.network = Some(follow(watch, &array.shared)?);
         }
         if let Some(engine) = &array.engine {
             engine.serves();
@@ -136,11 +137,11 @@ impl Array {
         let (ready, is_ready) = mpsc::channel();
         let (go, may_go) = mpsc::channel();
         let (listening, is_listening) = mpsc::channel();
-        let service = Arc::clone(&self.service);
+        let shared = Arc::clone(&self.shared);
         let builder = thread::Builder::new().name(format!("array-{}", seat.index));
         let thread = builder.spawn(move || match open_driver(seat.driver) {
             Ok(driver) => {
-                with_driver!(driver, |driver| serve(driver, &service, &seat, &ready, &may_go, &listening));
+                with_driver!(driver, |driver| serve(driver, &shared, &seat, &ready, &may_go, &listening));
             }
             Err(error) => {
                 let _ = ready.send(Err(error.into()));
@@ -152,7 +153,7 @@ impl Array {
 
     /// Addresses and ports that the array listens on now, as the kernel chose them.
     pub fn portals(&self) -> Vec<SocketAddr> {
-        self.service.portals().listening().map(|(addr, _)| addr).collect()
+        self.shared.portals().listening().map(|(addr, _)| addr).collect()
     }
 
     /// Name of the I/O driver in use.
@@ -162,15 +163,15 @@ impl Array {
 
     /// Counters since the start.
     pub fn stats(&self) -> ArrayStats {
-        self.service.stats()
+        self.shared.stats()
     }
 
     /// Everything at once. Costs a copy of a few words per session; connections do not wait for it.
     pub fn report(&self) -> ArrayReport {
         let portal = |(address, group)| PortalStats { address, group };
-        let by_portal = self.service.portals().listening().map(portal).collect();
+        let by_portal = self.shared.portals().listening().map(portal).collect();
         let storage = self.engine.as_ref().and_then(|engine| engine.status().ok());
-        ArrayReport { stats: self.stats(), by_portal, by_session: self.service.sessions(), storage }
+        ArrayReport { stats: self.stats(), by_portal, by_session: self.shared.sessions(), storage }
     }
 
     /// Carries out what an owner asks of the array's storage. Takes as long as it takes; I/O goes on meanwhile.
@@ -196,7 +197,7 @@ impl Array {
     /// Changes access states of portal groups while I/O goes on; initiators are told (ASYMMETRIC ACCESS STATE CHANGED). If
     /// anything is wrong, nothing changes.
     pub fn change(&self, wanted: &ArrayChange) -> Result<(), ChangeError> {
-        change(&self.service.targets, wanted)
+        change(&self.shared.targets, wanted)
     }
 
     /// Asks the initiators to log out, closes all connections, and returns when nothing is left.
@@ -206,8 +207,8 @@ impl Array {
 
     fn end(&mut self) {
         self.network = None;
-        for mailbox in self.service.mailboxes() {
-            mailbox.post(Message::Stop);
+        for mailbox in self.shared.mailboxes() {
+            mailbox.post(WorkerMessage::Stop);
         }
         for thread in self.threads.drain(..) {
             // A worker that panicked has said so on standard error; there is nothing left to end.
@@ -226,7 +227,7 @@ impl Drop for Array {
 /// The life of a worker thread.
 fn serve<D: Driver<Socket = Socket>>(
     driver: D,
-    service: &Arc<Service<Socket>>,
+    shared: &Arc<SharedState<Socket>>,
     seat: &Seat,
     ready: &mpsc::Sender<Ready>,
     may_go: &mpsc::Receiver<()>,
@@ -237,7 +238,7 @@ fn serve<D: Driver<Socket = Socket>>(
         .cpu
         .map_or(Ok(()), |cpu| system::pin_thread(cpu).map_err(|error| ArrayError::Cpu { cpu, error }));
     let worker =
-        pinned.and_then(|()| Worker::new(driver, Arc::clone(service), seat.index).map_err(ArrayError::Host));
+        pinned.and_then(|()| Worker::new(driver, Arc::clone(shared), seat.index).map_err(ArrayError::Host));
     let mut worker = match worker {
         Ok(worker) => worker,
         Err(error) => return drop(ready.send(Err(error))),
@@ -302,13 +303,13 @@ fn addresses_of(watch: &NetWatch) -> Vec<(String, IpAddr)> {
 }
 
 /// Passes on to all workers what changes.
-fn follow(watch: NetWatch, service: &Arc<Service<Socket>>) -> Result<NetFollower, ArrayError> {
-    let service = Arc::clone(service);
+fn follow(watch: NetWatch, shared: &Arc<SharedState<Socket>>) -> Result<NetFollower, ArrayError> {
+    let shared = Arc::clone(shared);
     let tell = move |event: io::Result<NetEvent>| match event {
         Ok(event) => {
-            service.portals().learn(&event);
-            for mailbox in service.mailboxes() {
-                mailbox.post(Message::Network(event.clone()));
+            shared.portals().learn(&event);
+            for mailbox in shared.mailboxes() {
+                mailbox.post(WorkerMessage::Network(event.clone()));
             }
         }
         Err(error) => {
@@ -329,7 +330,7 @@ fn open_engine(config: &ArrayConfig) -> Result<Option<Engine>, ArrayError> {
 /// A worker's way to get answers of the engine.
 fn deliver(mailbox: &Arc<Mailbox<Socket>>) -> Deliver {
     let mailbox = Arc::clone(mailbox);
-    Box::new(move |answers| mailbox.post(Message::Answers(answers)))
+    Box::new(move |answers| mailbox.post(WorkerMessage::Answers(answers)))
 }
 
 /// Opens everything that a configuration names.
@@ -337,12 +338,12 @@ pub(crate) fn open_targets<D: Driver>(
     config: &ArrayConfig,
     driver: &mut D,
     engine: Option<&Engine>,
-) -> Result<(Vec<Arc<Target>>, Vec<crate::volume::Volume>), ArrayError> {
+) -> Result<(Vec<Arc<IscsiTarget>>, Vec<crate::volume::SharedVolume>), ArrayError> {
     check_limits(config)?;
     let groups = groups(config)?;
     let (array, volumes) = (config.name.as_str(), Vec::new());
     let mut opening = Opening { array, groups: &groups, driver, engine, volumes };
-    let mut targets: Vec<Arc<Target>> = Vec::new();
+    let mut targets: Vec<Arc<IscsiTarget>> = Vec::new();
     for target in &config.targets {
         let fault = |error| ArrayError::Target { name: target.name.clone(), error: Box::new(error) };
         let opened = opening.target(target).map_err(fault)?;
@@ -416,7 +417,7 @@ fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {
 }
 
 /// Whether each worker gets enough memory for the largest command beside others.
-fn check_memory(limits: &Limits, workers: usize) -> Result<(), ArrayError> {
+fn check_memory(limits: &ArrayLimits, workers: usize) -> Result<(), ArrayError> {
     if limits.memory_bytes / (workers.max(1) as u64) < MEMORY_PER_WORKER_BYTES_MIN {
         return Err(ArrayError::Limit { key: "memory_bytes", rule: "at least 16777216 (16 MiB) per worker" });
     }

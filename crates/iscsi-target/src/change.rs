@@ -2,7 +2,7 @@
 
 use crate::{
     config::{AluaChange, ArrayChange},
-    target::Target,
+    target::IscsiTarget,
 };
 use linerate_scsi::{AccessState, LogicalUnit};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 type Plan = Vec<(Arc<LogicalUnit>, Vec<(u16, AccessState)>)>;
 
 /// Makes a change. If anything in it is wrong, nothing changes.
-pub(crate) fn change(targets: &[Arc<Target>], change: &ArrayChange) -> Result<(), ChangeError> {
+pub(crate) fn change(targets: &[Arc<IscsiTarget>], change: &ArrayChange) -> Result<(), ChangeError> {
     let mut plan = Plan::new();
     for entry in &change.alua {
         let units = units_of(targets, entry)?;
@@ -34,8 +34,8 @@ pub(crate) fn change(targets: &[Arc<Target>], change: &ArrayChange) -> Result<()
 }
 
 /// Whom an entry is for.
-fn units_of(targets: &[Arc<Target>], entry: &AluaChange) -> Result<Vec<Arc<LogicalUnit>>, ChangeError> {
-    let wanted = |target: &&Arc<Target>| match &entry.target {
+fn units_of(targets: &[Arc<IscsiTarget>], entry: &AluaChange) -> Result<Vec<Arc<LogicalUnit>>, ChangeError> {
+    let wanted = |target: &&Arc<IscsiTarget>| match &entry.target {
         Some(name) => name.eq_ignore_ascii_case(&target.name),
         None => true,
     };

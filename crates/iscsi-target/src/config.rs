@@ -41,7 +41,7 @@ pub struct ArrayConfig {
     pub wait: WaitMode,
     /// What peers may cost.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: ArrayLimits,
     /// Disks, RAID sets and pools, for volumes of kind "raid" and "pool".
     #[serde(default)]
     pub storage: StorageConfig,
@@ -217,7 +217,7 @@ pub enum WaitMode {
 /// What peers may cost.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct ArrayLimits {
     /// Sessions over all targets.
     pub sessions: usize,
     /// Connections of sessions from one address; 0 = no limit.
@@ -256,7 +256,7 @@ pub struct Limits {
     pub text_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for ArrayLimits {
     fn default() -> Self {
         Self {
             sessions: 1024,
@@ -417,14 +417,14 @@ fn one() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{AluaState, ArrayConfig, Limits, PortalConfig, VolumeKind};
+    use super::{AluaState, ArrayConfig, ArrayLimits, PortalConfig, VolumeKind};
 
     #[test]
     fn the_smallest_configuration_has_defaults() {
         let json = r#"{"targets": [{"name": "iqn.2026-11.lab.linerate:a",
             "volumes": [{"lun": 0, "name": "v", "size_bytes": 1048576}]}]}"#;
         let config: ArrayConfig = serde_json::from_str(json).unwrap();
-        assert_eq!((config.workers, config.limits), (1, Limits::default()));
+        assert_eq!((config.workers, config.limits), (1, ArrayLimits::default()));
         let volume = &config.targets[0].volumes[0];
         assert_eq!((volume.kind, volume.sector_bytes, volume.write_cache), (VolumeKind::Memory, 512, false));
     }

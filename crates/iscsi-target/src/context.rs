@@ -1,15 +1,15 @@
 //! What connections need from the worker that serves them.
 
 use crate::{
-    config::Limits,
+    buffers::budget::Budget,
+    buffers::operation::{Operations, Origin},
+    buffers::pool::ChunkPool,
+    completion_guard::CompletionGuard,
+    config::ArrayLimits,
     connection::SpareLists,
-    engine::Request,
-    hold::Hold,
-    joint::Joints,
-    memory::budget::Budget,
-    memory::operation::{Operations, Origin},
-    memory::pool::ChunkPool,
-    service::{ConnectionKey, Mailbox, Message, Service},
+    engine::OperationRequest,
+    mcs::McsSessions,
+    shared::{ConnectionKey, Mailbox, SharedState, WorkerMessage},
     stats::Counters,
     volume::Media,
 };
@@ -25,16 +25,16 @@ const SPARE_STAGING: usize = 8;
 pub(crate) type Random = dyn FnMut(&mut [u8]) + Send;
 
 /// What connections need from their worker.
-pub(crate) struct Core<D: Driver> {
+pub(crate) struct WorkerContext<D: Driver> {
     pub(crate) driver: D,
     /// Where others leave messages, and find the counters.
     pub(crate) mailbox: Arc<Mailbox<D::Socket>>,
-    pub(crate) service: Arc<Service<D::Socket>>,
-    pub(crate) limits: Limits,
+    pub(crate) shared: Arc<SharedState<D::Socket>>,
+    pub(crate) limits: ArrayLimits,
     pub(crate) index: usize,
     pub(crate) media: Media,
     /// Requests to the engine, sent at the end of a turn.
-    pub(crate) requests: Vec<Request>,
+    pub(crate) requests: Vec<OperationRequest>,
     pub(crate) operations: Operations,
     pub(crate) pool: ChunkPool,
     /// Memory of answers that are copies.
@@ -51,44 +51,44 @@ pub(crate) struct Core<D: Driver> {
     /// Time of the last poll.
     pub(crate) now: Nanos,
     /// Connections with tasks that wait for I/O memory.
-    pub(crate) starved: VecDeque<ConnectionKey>,
+    pub(crate) waiting_for_buffers: VecDeque<ConnectionKey>,
     /// Tasks that wait for others.
     pub(crate) waiting: Vec<Origin>,
     /// Answers that are due when the tasks are over that something has ended at their units.
-    pub(crate) outdated: Vec<Hold>,
+    pub(crate) outdated: Vec<CompletionGuard>,
     /// Sessions that may have several connections.
-    pub(crate) joints: Joints,
+    pub(crate) mcs_sessions: McsSessions,
     /// For challenges.
     pub(crate) random: Box<Random>,
 }
 
-impl<D: Driver> Core<D> {
-    pub(crate) fn new(mut driver: D, service: Arc<Service<D::Socket>>, index: usize) -> io::Result<Self> {
+impl<D: Driver> WorkerContext<D> {
+    pub(crate) fn new(mut driver: D, shared: Arc<SharedState<D::Socket>>, index: usize) -> io::Result<Self> {
         let waker = driver.waker();
         let mailbox = Arc::new(Mailbox::new(Box::new(move || D::wake(&waker))));
-        let media = Media::attach(&service.volumes, &mut driver)?;
+        let media = Media::attach(&shared.volumes, &mut driver)?;
         Ok(Self {
             now: driver.now(),
             driver,
             mailbox,
-            limits: service.limits.clone(),
+            limits: shared.limits.clone(),
             index,
             media,
             requests: Vec::new(),
             operations: Operations::new(),
-            pool: ChunkPool::new(service.memory_per_worker_bytes / 4 * 3),
-            answers: Budget::new(service.memory_per_worker_bytes / 4),
+            pool: ChunkPool::new(shared.memory_per_worker_bytes / 4 * 3),
+            answers: Budget::new(shared.memory_per_worker_bytes / 4),
             segs: Vec::new(),
             small_buffers: Vec::new(),
             large_buffers: Vec::new(),
             staging: Vec::new(),
             spare_lists: SpareLists::default(),
             counters: Counters::default(),
-            starved: VecDeque::new(),
+            waiting_for_buffers: VecDeque::new(),
             waiting: Vec::new(),
             outdated: Vec::new(),
-            service,
-            joints: Joints::default(),
+            shared,
+            mcs_sessions: McsSessions::default(),
             // Without random bytes no challenge is safe. The host has them from its first seconds on.
             random: Box::new(|bytes| getrandom::fill(bytes).expect("the host gives random bytes")),
         })
@@ -100,19 +100,19 @@ impl<D: Driver> Core<D> {
     }
 
     /// An answer of a connection, which is due when the last clone of this is dropped.
-    pub(crate) fn hold(&self, connection: ConnectionKey, number: usize) -> Hold {
+    pub(crate) fn guard(&self, connection: ConnectionKey, number: usize) -> CompletionGuard {
         let mailbox = Arc::clone(&self.mailbox);
-        Hold::new(move || mailbox.post(Message::Due { connection, number }))
+        CompletionGuard::new(move || mailbox.post(WorkerMessage::Due { connection, number }))
     }
 
     /// Something has ended tasks of other sessions at their units: wherever these are, they end too.
-    pub(crate) fn end_outdated_tasks(&mut self, hold: Hold) {
-        for (index, mailbox) in self.service.mailboxes().iter().enumerate() {
+    pub(crate) fn end_outdated_tasks(&mut self, guard: CompletionGuard) {
+        for (index, mailbox) in self.shared.mailboxes().iter().enumerate() {
             if index != self.index {
-                mailbox.post(Message::EndOutdated(hold.clone()));
+                mailbox.post(WorkerMessage::EndOutdated(guard.clone()));
             }
         }
-        self.outdated.push(hold);
+        self.outdated.push(guard);
     }
 
     /// Shows the counters to others.
@@ -139,7 +139,7 @@ impl<D: Driver> Core<D> {
         staged.extend_from_slice(payload);
     }
 
-    /// Takes memory of [`Core::stage`] back for reuse.
+    /// Takes memory of [`WorkerContext::stage`] back for reuse.
     pub(crate) fn keep_staging(&mut self, mut staged: Vec<u8>) {
         if staged.capacity() > 0 && self.staging.len() < SPARE_STAGING {
             staged.clear();

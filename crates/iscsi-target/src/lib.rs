@@ -3,16 +3,16 @@
 //! [`ArrayConfig`] says what to serve, [`Array::start`] serves it. From the outside in:
 //!
 //! - `array.rs`: [`Array`], its threads, and the errors that a user can cause.
-//! - `service.rs`: what workers share (targets, sessions, limits); never touched per command.
+//! - `shared.rs`: what workers share (targets, sessions, limits); never touched per command.
 //! - `admission/`: who may log in when too many want to.
 //! - `worker.rs`: [`Worker`], one thread's loop: poll the driver, act on completions. Generic over the driver and
 //!   steppable, so that the simulator runs the same code.
-//! - `joint.rs`: what the connections of one session share, where it may have several.
+//! - `mcs.rs`: what the connections of one session share (MC/S).
 //! - `connection/`: one connection, from received bytes to gathered answers; the hot path is `command.rs` and `reply.rs`.
 //! - `portals.rs`: where it listens, in which portal groups, and how that follows the host's addresses.
 //! - `log/`: what an array reports while it serves.
-//! - `volume.rs`, `pages.rs`: volumes, and the pages of those in memory.
-//! - `memory/`: the I/O buffers of all others, who may hold how many, and what works on them.
+//! - `volume.rs`: volumes; `memory_volume.rs`: the bytes of those in memory.
+//! - `buffers/`: I/O buffers for all other volumes: how many, how many one connection may hold, and operations on them.
 //!
 //! What a 4 KiB read of a memory volume costs: its 48-byte header is parsed once where it was received, the unit answers
 //! with an extent (atomics only), and one 48-byte header plus one reference to the volume's pages go into the gathering
@@ -21,19 +21,19 @@
 
 mod admission;
 mod array;
+mod buffers;
 mod change;
+mod completion_guard;
 mod config;
 mod connection;
 mod context;
 mod engine;
-mod hold;
-mod joint;
 pub mod log;
-mod memory;
-mod pages;
-mod partner;
+mod mcs;
+mod memory_volume;
 mod portals;
-mod service;
+mod replication_link;
+mod shared;
 mod stats;
 mod target;
 mod volume;
@@ -42,7 +42,7 @@ mod worker;
 pub use array::{Array, ArrayError, ArrayReport, Blame};
 pub use change::ChangeError;
 pub use config::{
-    AluaChange, AluaState, ArrayChange, ArrayConfig, ChapSettings, DriverName, Limits, PortalConfig,
+    AluaChange, AluaState, ArrayChange, ArrayConfig, ArrayLimits, ChapSettings, DriverName, PortalConfig,
     PortalGroupConfig, TargetConfig, VolumeConfig, VolumeKind, WaitMode,
 };
 pub use stats::{ArrayStats, ConnectionStats, PortalStats, SessionStats};

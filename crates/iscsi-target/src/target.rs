@@ -2,8 +2,8 @@
 
 use crate::{
     config::{AluaState, ChapSettings, TargetConfig, VolumeConfig},
-    engine::{Engine, Record},
-    volume::{Volume, VolumeError, VolumeId},
+    engine::{Engine, ExportRecord},
+    volume::{SharedVolume, VolumeError, VolumeId},
 };
 use linerate_io::Driver;
 use linerate_iscsi_proto::{
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A target: who may log in, and which volume is behind which LUN.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct IscsiTarget {
     /// Normalised name.
     pub(crate) name: String,
     pub(crate) alias: Option<String>,
@@ -27,7 +27,7 @@ pub(crate) struct Target {
     pub(crate) inventory: Arc<Inventory>,
 }
 
-impl Target {
+impl IscsiTarget {
     /// A target for which only CHAP says who may log in.
     pub(crate) fn by_secret(name: String, chap: ChapConfig, inventory: Arc<Inventory>) -> Self {
         Self { name, alias: None, initiators: None, chap: Some(chap), redirect: None, inventory }
@@ -58,12 +58,12 @@ pub(crate) struct Opening<'a, D> {
     pub(crate) driver: &'a mut D,
     pub(crate) engine: Option<&'a Engine>,
     /// What was opened so far.
-    pub(crate) volumes: Vec<Volume>,
+    pub(crate) volumes: Vec<SharedVolume>,
 }
 
 impl<D: Driver> Opening<'_, D> {
     /// Opens a target and its volumes.
-    pub(crate) fn target(&mut self, config: &TargetConfig) -> Result<Target, TargetError> {
+    pub(crate) fn target(&mut self, config: &TargetConfig) -> Result<IscsiTarget, TargetError> {
         let name = IscsiName::parse(&config.name).map_err(TargetError::Name)?.to_string();
         let initiators = config.initiators.as_deref().map_or(Ok(None), initiators)?;
         let chap = config.chap.as_ref().map(chap).transpose()?;
@@ -80,17 +80,17 @@ impl<D: Driver> Opening<'_, D> {
         }
         let inventory = Inventory::new(units).map_err(TargetError::Luns)?;
         let (alias, redirect) = (config.alias.clone(), config.redirect.clone());
-        Ok(Target { name, alias, initiators, chap, redirect, inventory })
+        Ok(IscsiTarget { name, alias, initiators, chap, redirect, inventory })
     }
 
     /// Shows a volume that was made while the array served, as it was shown then.
     pub(crate) fn made(
         &mut self,
-        targets: &[Arc<Target>],
-        (pool, volume, record): &(String, String, Record),
+        targets: &[Arc<IscsiTarget>],
+        (pool, volume, record): &(String, String, ExportRecord),
     ) -> Result<(), TargetError> {
         let config = record.config(pool, volume);
-        let named = |target: &&Arc<Target>| record.is_at(&target.name);
+        let named = |target: &&Arc<IscsiTarget>| record.is_at(&target.name);
         let target = targets.iter().find(named).ok_or_else(|| TargetError::NotThere(volume.clone()))?;
         let naa = record.naa(self.array, &target.name, volume);
         let unit = self.volume(&target.name, &config, naa)?;
@@ -106,7 +106,7 @@ impl<D: Driver> Opening<'_, D> {
         let states = access_states(config, self.groups)?;
         let index = self.volumes.len() as u32;
         let ports = ports(target, self.groups);
-        let opened = Volume::open(config, naa, ports, self.driver, self.engine, index);
+        let opened = SharedVolume::open(config, naa, ports, self.driver, self.engine, index);
         let opened = opened.map_err(TargetError::Volume)?;
         opened.unit.set_access(&states);
         let unit = Arc::clone(&opened.unit);

@@ -2,8 +2,8 @@
 
 use crate::{
     config::{VolumeConfig, VolumeKind},
-    engine::{Engine, Opened},
-    pages::Pages,
+    engine::{Engine, OpenedVolume},
+    memory_volume::MemoryVolume,
 };
 use linerate_io::{Driver, FileOptions, Handle, Region};
 use linerate_scsi::{Identity, LogicalUnit, TargetPort, UnitConfig, UnitError};
@@ -12,7 +12,7 @@ use std::{io, path::PathBuf, sync::Arc};
 
 /// A volume as all workers share it.
 #[derive(Debug)]
-pub(crate) struct Volume {
+pub(crate) struct SharedVolume {
     pub(crate) unit: Arc<LogicalUnit>,
     backing: Backing,
 }
@@ -48,11 +48,11 @@ pub(crate) struct Media(Vec<Attached>);
 
 #[derive(Debug)]
 enum Attached {
-    Memory(Pages),
+    Memory(MemoryVolume),
     File(Handle),
     /// While the set is whole; then by asking the engine, which says what became of it.
     Striped {
-        pages: Pages,
+        pages: MemoryVolume,
         number: u32,
     },
     /// Not by its driver.
@@ -61,9 +61,9 @@ enum Attached {
 
 /// How the bytes of one command are reached.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Medium<'a> {
+pub(crate) enum VolumeAccess<'a> {
     /// Where they lie.
-    Memory(&'a Pages),
+    Memory(&'a MemoryVolume),
     /// By operations of the worker's driver.
     File(Handle),
     /// By asking the engine.
@@ -121,26 +121,26 @@ pub(crate) fn unit_of(
 
 impl Media {
     /// Makes volumes reachable by `driver`.
-    pub(crate) fn attach<D: Driver>(volumes: &[Volume], driver: &mut D) -> io::Result<Self> {
+    pub(crate) fn attach<D: Driver>(volumes: &[SharedVolume], driver: &mut D) -> io::Result<Self> {
         volumes.iter().map(|volume| volume.attach(driver)).collect::<Result<_, _>>().map(Self)
     }
 
     /// How the bytes of a volume are reached.
-    pub(crate) fn of(&self, volume: Option<VolumeId>) -> Option<Medium<'_>> {
+    pub(crate) fn of(&self, volume: Option<VolumeId>) -> Option<VolumeAccess<'_>> {
         match volume? {
             VolumeId::Attached(index) => match self.0.get(index as usize)? {
-                Attached::Memory(pages) => Some(Medium::Memory(pages)),
-                Attached::Striped { pages, .. } if pages.are_served() => Some(Medium::Memory(pages)),
-                Attached::Striped { number, .. } => Some(Medium::Managed(*number)),
-                Attached::File(file) => Some(Medium::File(*file)),
+                Attached::Memory(pages) => Some(VolumeAccess::Memory(pages)),
+                Attached::Striped { pages, .. } if pages.are_served() => Some(VolumeAccess::Memory(pages)),
+                Attached::Striped { number, .. } => Some(VolumeAccess::Managed(*number)),
+                Attached::File(file) => Some(VolumeAccess::File(*file)),
                 Attached::Elsewhere => None,
             },
-            VolumeId::Managed(number) => Some(Medium::Managed(number)),
+            VolumeId::Managed(number) => Some(VolumeAccess::Managed(number)),
         }
     }
 }
 
-impl Volume {
+impl SharedVolume {
     /// Opens or makes the volume number `index` of the array. `naa` and `ports` say how it will be seen; `driver` is used
     /// for a first look at a file only.
     pub(crate) fn open<D: Driver>(
@@ -219,7 +219,7 @@ impl Volume {
         Ok((Backing::File { path, options }, size_bytes))
     }
 
-    fn managed(config: &VolumeConfig, engine: Option<&Engine>) -> Result<Opened, Reason> {
+    fn managed(config: &VolumeConfig, engine: Option<&Engine>) -> Result<OpenedVolume, Reason> {
         if config.path.is_some() {
             return Err(Reason::ManagedHasNoPath);
         }
@@ -235,9 +235,9 @@ impl Volume {
 
     fn attach<D: Driver>(&self, driver: &mut D) -> io::Result<Attached> {
         match &self.backing {
-            Backing::Memory(region) => Ok(Attached::Memory(Pages::whole(region, driver))),
+            Backing::Memory(region) => Ok(Attached::Memory(MemoryVolume::whole(region, driver))),
             Backing::Striped { set, number } => {
-                let pages = Pages::striped(set, driver);
+                let pages = MemoryVolume::striped(set, driver);
                 Ok(Attached::Striped { pages, number: *number })
             }
             Backing::File { path, options } => driver.open(path, options).map(Attached::File),

@@ -3,18 +3,18 @@
 //! [`Worker::turn`] is one round: poll the driver, act on every completion, look at the clock now and then. It never
 //! blocks but in the poll, so a simulator can run a worker with a driver of its own.
 
-mod several;
+mod mcs;
 
 use crate::{
     array::{ArrayError, open_targets},
+    buffers::operation::{InFlight, Origin},
     change::{ChangeError, change},
     config::{ArrayChange, ArrayConfig},
-    connection::{Connection, Ends},
-    context::Core,
-    engine::{Answer, Fault, Finished, Outcome},
-    memory::operation::{InFlight, Origin},
+    connection::{Connection, Endpoints},
+    context::WorkerContext,
+    engine::{FinishedOperation, OperationError, OperationOutput, OperationResult},
     portals::{ListenOn, Portal, can_serve},
-    service::{Arrival, ConnectionKey, Mailbox, Message, Service},
+    shared::{Arrival, ConnectionKey, Mailbox, SharedState, WorkerMessage},
     stats::{ArrayStats, SessionStats},
 };
 use linerate_io::{Completion, Driver, Handle, Nanos, SocketOptions, Wait, net::NetEvent};
@@ -35,7 +35,7 @@ const PRESSED_NS: Nanos = 100_000_000;
 /// How long initiators have to log out when the array stops.
 const GRACE_NS: Nanos = 500_000_000;
 /// A connection's place in the worker's table.
-struct Place {
+struct Slot {
     generation: u32,
     connection: Option<Box<Connection>>,
 }
@@ -51,8 +51,8 @@ struct Listener {
 
 /// See the module text.
 pub struct Worker<D: Driver> {
-    core: Core<D>,
-    places: Vec<Place>,
+    context: WorkerContext<D>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
     /// By index of a stream's handle: the stream and the place of its connection.
     routes: Vec<Option<(Handle, u32)>>,
@@ -60,7 +60,7 @@ pub struct Worker<D: Driver> {
     /// Portals that follow their interface.
     following: Vec<Portal>,
     completions: Vec<Completion<D::Socket>>,
-    messages: Vec<Message<D::Socket>>,
+    messages: Vec<WorkerMessage<D::Socket>>,
     next_tick: Nanos,
     /// How long tasks that wait for others rest next time, and when they are tried again.
     retry_ns: Nanos,
@@ -81,10 +81,10 @@ impl<D: Driver> Worker<D> {
     ) -> Result<Self, ArrayError> {
         let portals = Portal::all(config)?;
         let (targets, volumes) = open_targets(config, &mut driver, None)?;
-        let service = Arc::new(Service::new(config, 1, targets, volumes, None));
-        let mut worker = Self::new(driver, Arc::clone(&service), 0).map_err(ArrayError::Host)?;
-        worker.core.random = Box::new(random);
-        service.introduce(vec![worker.mailbox()]);
+        let shared = Arc::new(SharedState::new(config, 1, targets, volumes, None));
+        let mut worker = Self::new(driver, Arc::clone(&shared), 0).map_err(ArrayError::Host)?;
+        worker.context.random = Box::new(random);
+        shared.introduce(vec![worker.mailbox()]);
         for portal in portals {
             worker.serve(portal)?;
         }
@@ -92,15 +92,15 @@ impl<D: Driver> Worker<D> {
     }
 
     /// A worker that serves `service`'s volumes through `driver`.
-    pub(crate) fn new(driver: D, service: Arc<Service<D::Socket>>, index: usize) -> io::Result<Self> {
-        let core = Core::new(driver, service, index)?;
+    pub(crate) fn new(driver: D, shared: Arc<SharedState<D::Socket>>, index: usize) -> io::Result<Self> {
+        let context = WorkerContext::new(driver, shared, index)?;
         Ok(Self {
-            next_tick: core.now + TICK_NS,
+            next_tick: context.now + TICK_NS,
             retry_ns: RETRY_NS,
             retry_at: 0,
             returns_seen: 0,
-            core,
-            places: Vec::new(),
+            context,
+            slots: Vec::new(),
             free: Vec::new(),
             routes: Vec::new(),
             listeners: Vec::new(),
@@ -113,7 +113,7 @@ impl<D: Driver> Worker<D> {
 
     /// Where others leave messages for this worker.
     pub(crate) fn mailbox(&self) -> Arc<Mailbox<D::Socket>> {
-        Arc::clone(&self.core.mailbox)
+        Arc::clone(&self.context.mailbox)
     }
 
     /// Serves a portal; connections go to the least loaded worker. One that follows an interface begins with the addresses
@@ -132,16 +132,16 @@ impl<D: Driver> Worker<D> {
     }
 
     fn listen(&mut self, portal: SocketAddr, group: u16, interface: Option<&str>) -> io::Result<()> {
-        let handle = self.core.driver.listen(portal, &SocketOptions::default())?;
-        let addr = self.core.driver.local_addr(handle)?;
-        self.core.service.portals().add(addr, group);
+        let handle = self.context.driver.listen(portal, &SocketOptions::default())?;
+        let addr = self.context.driver.local_addr(handle)?;
+        self.context.shared.portals().add(addr, group);
         self.listeners.push(Listener { handle, addr, group, interface: interface.map(Into::into) });
         Ok(())
     }
 
     /// The host's links or addresses have changed. For simulators; where there is a network, the array watches it.
     pub fn network(&mut self, event: &NetEvent) {
-        self.core.service.portals().learn(event);
+        self.context.shared.portals().learn(event);
         self.follow(event);
     }
 
@@ -185,16 +185,16 @@ impl<D: Driver> Worker<D> {
         };
         for listener in self.listeners.extract_if(.., gone) {
             tracing::warn!(event = "portal_down", portal = %listener.addr, interface, "a portal is gone");
-            self.core.driver.close(listener.handle);
-            self.core.service.portals().remove(listener.addr);
+            self.context.driver.close(listener.handle);
+            self.context.shared.portals().remove(listener.addr);
         }
-        if !self.core.service.portals().is_lost(address) {
+        if !self.context.shared.portals().is_lost(address) {
             return;
         }
-        for index in 0..self.places.len() as u32 {
-            self.with_place(index, |connection, core| {
+        for index in 0..self.slots.len() as u32 {
+            self.with_slot(index, |connection, context| {
                 if connection.local().ip() == address {
-                    connection.close(core);
+                    connection.close(context);
                 }
             });
         }
@@ -202,38 +202,38 @@ impl<D: Driver> Worker<D> {
 
     /// Addresses that it listens on, as the driver chose them.
     pub fn portals(&self) -> Vec<SocketAddr> {
-        self.core.service.portals().listening().map(|(addr, _)| addr).collect()
+        self.context.shared.portals().listening().map(|(addr, _)| addr).collect()
     }
 
     /// As [`crate::Array::change`].
     pub fn change(&mut self, wanted: &ArrayChange) -> Result<(), ChangeError> {
-        change(&self.core.service.targets, wanted)
+        change(&self.context.shared.targets, wanted)
     }
 
     /// The sessions that are logged in now.
     pub fn sessions(&self) -> Vec<SessionStats> {
-        self.core.service.sessions()
+        self.context.shared.sessions()
     }
 
     /// Counters since the start.
     pub fn stats(&self) -> ArrayStats {
-        self.core.service.stats()
+        self.context.shared.stats()
     }
 
     /// The driver, for whoever simulates it.
     pub fn driver(&mut self) -> &mut D {
-        &mut self.core.driver
+        &mut self.context.driver
     }
 
     /// Whether the worker has been told to stop and nothing is left.
     pub fn is_stopped(&self) -> bool {
-        self.stopping.is_some() && self.places.len() == self.free.len()
+        self.stopping.is_some() && self.slots.len() == self.free.len()
     }
 
     /// One round. `wait` is cut short when a timeout is due.
     pub fn turn(&mut self, wait: Wait) -> io::Result<()> {
         let mut until = self.next_tick;
-        if !self.core.waiting.is_empty() {
+        if !self.context.waiting.is_empty() {
             until = until.min(self.retry_at);
         }
         let wait = match wait {
@@ -242,39 +242,42 @@ impl<D: Driver> Worker<D> {
             Wait::Forever => Wait::Until(until),
         };
         let mut completions = std::mem::take(&mut self.completions);
-        self.core.driver.poll(wait, &mut completions)?;
-        self.core.now = self.core.driver.now();
+        self.context.driver.poll(wait, &mut completions)?;
+        self.context.now = self.context.driver.now();
         for completion in completions.drain(..) {
             self.complete(completion);
         }
         self.completions = completions;
         self.end_outdated();
         self.retry_waiting();
-        self.feed_starved();
-        if self.core.now >= self.next_tick {
+        self.resume_waiting_for_buffers();
+        if self.context.now >= self.next_tick {
             self.tick();
         }
         self.post_requests();
-        self.core.publish();
+        self.context.publish();
         Ok(())
     }
 
     fn complete(&mut self, completion: Completion<D::Socket>) {
         match completion {
             Completion::Received { stream, result, buffer } => {
-                self.with_stream(stream, |connection, core| connection.received(core, &result, buffer));
+                self.with_stream(stream, |connection, context| connection.received(context, &result, buffer));
             }
             Completion::Sent { stream, result, outgoing } => {
-                self.with_stream(stream, |connection, core| connection.sent(core, &result, outgoing));
+                self.with_stream(stream, |connection, context| connection.sent(context, &result, outgoing));
             }
             Completion::File { tag, result, .. } => {
-                self.operation_done(tag, Outcome(result.map(Answer::Moved).map_err(Fault::Host)));
+                self.operation_done(
+                    tag,
+                    OperationResult(result.map(OperationOutput::Moved).map_err(OperationError::Host)),
+                );
             }
             Completion::Accepted { listener, result: Ok((socket, peer)) } => {
                 // Without its portal it was accepted too late: the address is gone.
                 let portal = self.listeners.iter().find(|portal| portal.handle == listener);
                 if let Some(group) = portal.map(|portal| portal.group) {
-                    self.place_socket(socket, peer, group);
+                    self.assign_socket(socket, peer, group);
                 }
             }
             Completion::Accepted { result: Err(error), .. } => {
@@ -283,7 +286,7 @@ impl<D: Driver> Worker<D> {
                     %error,
                     "cannot accept a connection; raise the limit of open files (ulimit -n)"
                 );
-                self.core.service.make_room(self.core.now);
+                self.context.shared.make_room(self.context.now);
             }
             Completion::Woken => self.read_mail(),
             Completion::Connected { .. } => {}
@@ -291,154 +294,158 @@ impl<D: Driver> Worker<D> {
     }
 
     /// A volume operation is over.
-    fn operation_done(&mut self, tag: u64, outcome: Outcome) {
+    fn operation_done(&mut self, tag: u64, outcome: OperationResult) {
         if outcome.0.is_err() {
-            self.core.counters.medium_errors += 1;
+            self.context.counters.medium_errors += 1;
         }
-        let InFlight { origin, chunks } = self.core.operations.remove(tag as usize);
-        self.with_place(origin.connection.index, |connection, core| {
-            connection.medium_done(core, origin.task, chunks, outcome);
+        let InFlight { origin, chunks } = self.context.operations.remove(tag as usize);
+        self.with_slot(origin.connection.index, |connection, context| {
+            connection.medium_done(context, origin.task, chunks, outcome);
         });
     }
 
     /// Sends what the engine was asked for in this turn.
     fn post_requests(&mut self) {
-        if self.core.requests.is_empty() {
+        if self.context.requests.is_empty() {
             return;
         }
-        let requests = std::mem::take(&mut self.core.requests);
-        let unanswered = match &self.core.service.engine {
+        let requests = std::mem::take(&mut self.context.requests);
+        let unanswered = match &self.context.shared.engine {
             Some(engine) => engine.send(requests),
             None => requests,
         };
         for request in unanswered {
-            self.operation_done(request.tag, Outcome(Err(Fault::Gone)));
+            self.operation_done(request.tag, OperationResult(Err(OperationError::Gone)));
         }
     }
 
     /// Hands a new connection to the least loaded worker.
-    fn place_socket(&mut self, socket: D::Socket, peer: SocketAddr, group: u16) {
+    fn assign_socket(&mut self, socket: D::Socket, peer: SocketAddr, group: u16) {
         if self.stopping.is_some() {
             return;
         }
-        let ticket = self.core.service.admit_connection(peer.ip(), self.core.now);
-        self.core.counters.connections_accepted += 1;
-        let worker = self.core.service.least_loaded();
+        let ticket = self.context.shared.admit_connection(peer.ip(), self.context.now);
+        self.context.counters.connections_accepted += 1;
+        let worker = self.context.shared.least_loaded();
         let arrival = Arrival { socket, peer, ticket, group, received: Vec::new() };
-        match self.core.service.mailboxes().get(worker) {
-            Some(mailbox) if worker != self.core.index => mailbox.post(Message::Adopt(arrival)),
+        match self.context.shared.mailboxes().get(worker) {
+            Some(mailbox) if worker != self.context.index => mailbox.post(WorkerMessage::Adopt(arrival)),
             _ => self.adopt(arrival),
         }
     }
 
     fn adopt(&mut self, arrival: Arrival<D::Socket>) {
         let Arrival { socket, peer, ticket, group, received } = arrival;
-        let added = self.core.driver.add_stream(socket, &SocketOptions::default());
-        let local = added.and_then(|stream| Ok((stream, self.core.driver.local_addr(stream)?)));
+        let added = self.context.driver.add_stream(socket, &SocketOptions::default());
+        let local = added.and_then(|stream| Ok((stream, self.context.driver.local_addr(stream)?)));
         let (stream, local) = match local {
             Ok(found) => found,
             Err(error) => {
                 tracing::debug!(%peer, %error, "a connection was gone before it could be served");
-                return self.core.service.connection_ended(self.core.index, ticket, self.core.now);
+                return self.context.shared.connection_ended(self.context.index, ticket, self.context.now);
             }
         };
         let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, connection: None });
-            self.places.len() as u32 - 1
+            self.slots.push(Slot { generation: 0, connection: None });
+            self.slots.len() as u32 - 1
         });
-        let place = &mut self.places[index as usize];
-        let key = ConnectionKey { index, generation: place.generation };
-        let ends = Ends { peer, local, group, ticket };
-        place.connection = Some(Box::new(Connection::new(key, stream, ends, &self.core)));
+        let slot = &mut self.slots[index as usize];
+        let key = ConnectionKey { index, generation: slot.generation };
+        let endpoints = Endpoints { peer, local, group, ticket };
+        slot.connection = Some(Box::new(Connection::new(key, stream, endpoints, &self.context)));
         let route = stream.index() as usize;
         if self.routes.len() <= route {
             self.routes.resize(route + 1, None);
         }
         self.routes[route] = Some((stream, index));
-        let stays = self.core.service.connections().placed(ticket, self.core.index, key);
-        self.with_place(index, |connection, core| {
-            if stays { connection.start(core, &received) } else { connection.give_way(core) }
+        let stays = self.context.shared.connections().placed(ticket, self.context.index, key);
+        self.with_slot(index, |connection, context| {
+            if stays { connection.start(context, &received) } else { connection.give_way(context) }
         });
     }
 
-    fn with_stream(&mut self, stream: Handle, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
+    fn with_stream(&mut self, stream: Handle, act: impl FnOnce(&mut Connection, &mut WorkerContext<D>)) {
         let route = self.routes.get(stream.index() as usize).copied().flatten();
-        let place = match route {
-            Some((handle, place)) if handle == stream => Some(place),
+        let slot = match route {
+            Some((handle, slot)) if handle == stream => Some(slot),
             // Late completions of a closed stream whose index was given to another one.
             _ => self
-                .places
+                .slots
                 .iter()
-                .position(|place| {
-                    place.connection.as_ref().is_some_and(|connection| connection.stream() == stream)
+                .position(|slot| {
+                    slot.connection.as_ref().is_some_and(|connection| connection.stream() == stream)
                 })
-                .map(|place| place as u32),
+                .map(|slot| slot as u32),
         };
-        if let Some(place) = place {
-            self.with_place(place, act);
+        if let Some(slot) = slot {
+            self.with_slot(slot, act);
         }
     }
 
-    fn with_connection(&mut self, key: ConnectionKey, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
-        self.with_place(key.index, |connection, core| {
+    fn with_connection(
+        &mut self,
+        key: ConnectionKey,
+        act: impl FnOnce(&mut Connection, &mut WorkerContext<D>),
+    ) {
+        self.with_slot(key.index, |connection, context| {
             if connection.key() == key {
-                act(connection, core);
+                act(connection, context);
             }
         });
     }
 
-    fn with_place(&mut self, index: u32, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
+    fn with_slot(&mut self, index: u32, act: impl FnOnce(&mut Connection, &mut WorkerContext<D>)) {
         self.act_on(index, act);
-        if self.core.joints.is_unsettled() {
+        if self.context.mcs_sessions.is_unsettled() {
             self.settle();
         }
     }
 
     /// Lets a connection act, with its session's window of commands in its hands.
-    fn act_on(&mut self, index: u32, act: impl FnOnce(&mut Connection, &mut Core<D>)) {
-        let Some(place) = self.places.get_mut(index as usize) else { return };
-        let Some(connection) = &mut place.connection else { return };
-        connection.begin_turn(&self.core.joints);
-        connection.begin_gathering(&mut self.core.spare_lists);
-        act(connection, &mut self.core);
-        connection.end_turn(&mut self.core.joints);
-        connection.end_gathering(&mut self.core.spare_lists, &mut self.core.answers);
+    fn act_on(&mut self, index: u32, act: impl FnOnce(&mut Connection, &mut WorkerContext<D>)) {
+        let Some(slot) = self.slots.get_mut(index as usize) else { return };
+        let Some(connection) = &mut slot.connection else { return };
+        connection.begin_turn(&self.context.mcs_sessions);
+        connection.begin_gathering(&mut self.context.spare_lists);
+        act(connection, &mut self.context);
+        connection.end_turn(&mut self.context.mcs_sessions);
+        connection.end_gathering(&mut self.context.spare_lists, &mut self.context.answers);
         if let Some(worker) = connection.moves_to() {
             return self.hand_over(index, worker);
         }
         if connection.is_gone() {
             let (ticket, key) = (connection.ticket(), connection.key());
-            place.connection = None;
-            place.generation = place.generation.wrapping_add(1);
+            slot.connection = None;
+            slot.generation = slot.generation.wrapping_add(1);
             self.free.push(index);
-            self.core.service.connection_gone(self.core.index, key);
-            self.core.service.connection_ended(self.core.index, ticket, self.core.now);
+            self.context.shared.connection_gone(self.context.index, key);
+            self.context.shared.connection_ended(self.context.index, ticket, self.context.now);
         }
     }
 
     fn read_mail(&mut self) {
         let mut messages = std::mem::take(&mut self.messages);
-        self.core.mailbox.collect(&mut messages);
+        self.context.mailbox.collect(&mut messages);
         for message in messages.drain(..) {
             match message {
-                Message::Adopt(arrival) => self.adopt(arrival),
-                Message::Network(event) => self.follow(&event),
-                Message::Proceed(key) => self.with_connection(key, Connection::proceed),
-                Message::Close(key) => self.with_connection(key, Connection::close),
-                Message::GiveWay(key) => self.with_connection(key, Connection::give_way),
-                Message::Judge(key) => self.with_connection(key, Connection::check_rest),
-                Message::Answers(answers) => {
-                    for Finished { tag, outcome } in answers {
+                WorkerMessage::Adopt(arrival) => self.adopt(arrival),
+                WorkerMessage::Network(event) => self.follow(&event),
+                WorkerMessage::Proceed(key) => self.with_connection(key, Connection::proceed),
+                WorkerMessage::Close(key) => self.with_connection(key, Connection::close),
+                WorkerMessage::GiveWay(key) => self.with_connection(key, Connection::give_way),
+                WorkerMessage::CheckChap(key) => self.with_connection(key, Connection::check_login_delay),
+                WorkerMessage::Answers(answers) => {
+                    for FinishedOperation { tag, outcome } in answers {
                         self.operation_done(tag, outcome);
                     }
                 }
-                Message::Due { connection, number } => {
-                    self.with_connection(connection, |connection, core| {
-                        connection.answer_due(core, number);
+                WorkerMessage::Due { connection, number } => {
+                    self.with_connection(connection, |connection, context| {
+                        connection.answer_due(context, number);
                     });
                 }
-                Message::EndOutdated(hold) => self.core.outdated.push(hold),
-                Message::Stop => self.stop(),
+                WorkerMessage::EndOutdated(guard) => self.context.outdated.push(guard),
+                WorkerMessage::Stop => self.stop(),
             }
         }
         self.messages = messages;
@@ -447,93 +454,97 @@ impl<D: Driver> Worker<D> {
     /// Stops listening and asks the initiators to log out; [`Worker::is_stopped`] says when nothing is left.
     pub fn stop(&mut self) {
         for listener in std::mem::take(&mut self.listeners) {
-            self.core.driver.close(listener.handle);
+            self.context.driver.close(listener.handle);
         }
-        self.stopping = Some(self.core.now + GRACE_NS);
-        for index in 0..self.places.len() as u32 {
-            self.with_place(index, |connection, core| connection.ask_to_log_out(core, GRACE_NS));
+        self.stopping = Some(self.context.now + GRACE_NS);
+        for index in 0..self.slots.len() as u32 {
+            self.with_slot(index, |connection, context| connection.ask_to_log_out(context, GRACE_NS));
         }
     }
 
     /// Ends the tasks that something has ended at their units.
     fn end_outdated(&mut self) {
-        if self.core.outdated.is_empty() {
+        if self.context.outdated.is_empty() {
             return;
         }
-        let holds = std::mem::take(&mut self.core.outdated);
-        for index in 0..self.places.len() as u32 {
-            self.with_place(index, |connection, core| connection.abort_outdated(core, &holds));
+        let guards = std::mem::take(&mut self.context.outdated);
+        for index in 0..self.slots.len() as u32 {
+            self.with_slot(index, |connection, context| connection.abort_outdated(context, &guards));
         }
     }
 
     /// Tries again what waited for other commands.
     fn retry_waiting(&mut self) {
-        if self.core.waiting.is_empty() || self.core.now < self.retry_at {
+        if self.context.waiting.is_empty() || self.context.now < self.retry_at {
             return;
         }
-        let waiting = std::mem::take(&mut self.core.waiting);
+        let waiting = std::mem::take(&mut self.context.waiting);
         let before = waiting.len();
         for Origin { connection, task } in waiting {
-            self.with_connection(connection, |connection, core| connection.resume_task(core, task));
+            self.with_connection(connection, |connection, context| connection.resume_task(context, task));
         }
-        let gets_on = self.core.waiting.len() < before;
+        let gets_on = self.context.waiting.len() < before;
         self.retry_ns = if gets_on { RETRY_NS } else { (self.retry_ns * 2).min(RETRY_NS_MAX) };
-        self.retry_at = self.core.now + self.retry_ns;
+        self.retry_at = self.context.now + self.retry_ns;
     }
 
     /// Lets connections go on that wait for memory, in turn, if some has come back.
-    fn feed_starved(&mut self) {
-        if self.core.starved.is_empty() || self.returns_seen == self.core.pool.returns() {
+    fn resume_waiting_for_buffers(&mut self) {
+        if self.context.waiting_for_buffers.is_empty() || self.returns_seen == self.context.pool.returns() {
             return;
         }
-        self.returns_seen = self.core.pool.returns();
-        for _ in 0..self.core.starved.len() {
-            let Some(key) = self.core.starved.pop_front() else { return };
-            self.with_connection(key, Connection::feed);
+        self.returns_seen = self.context.pool.returns();
+        for _ in 0..self.context.waiting_for_buffers.len() {
+            let Some(key) = self.context.waiting_for_buffers.pop_front() else { return };
+            self.with_connection(key, Connection::resume_with_buffers);
         }
     }
 
     /// When connections have waited for memory for a while: drops the one that holds most of it for a peer that owes us
     /// something, and has done so for longer than is allowed then.
     fn relieve(&mut self) {
-        let Self { core, places, .. } = self;
-        let connection = |key: &ConnectionKey| places.get(key.index as usize)?.connection.as_ref();
-        let starved_since = core.starved.iter().filter_map(|key| connection(key)?.starved_since()).min();
-        if starved_since.is_none_or(|since| core.now < since + PRESSED_NS) {
+        let Self { context, slots, .. } = self;
+        let connection = |key: &ConnectionKey| slots.get(key.index as usize)?.connection.as_ref();
+        let waiting_for_buffers_since = context
+            .waiting_for_buffers
+            .iter()
+            .filter_map(|key| connection(key)?.waiting_for_buffers_since())
+            .min();
+        if waiting_for_buffers_since.is_none_or(|since| context.now < since + PRESSED_NS) {
             return;
         }
-        let limit_ns = (core.limits.pressed_stall_timeout_s * 1e9) as Nanos;
-        let hoarders = (0..).zip(places).filter_map(|(index, place)| {
-            let connection = place.connection.as_ref()?;
-            let stalled = connection.owed_since().is_some_and(|since| core.now >= since + limit_ns);
+        let limit_ns = (context.limits.pressed_stall_timeout_s * 1e9) as Nanos;
+        let hoarders = (0..).zip(slots).filter_map(|(index, slot)| {
+            let connection = slot.connection.as_ref()?;
+            let stalled = connection.owed_since().is_some_and(|since| context.now >= since + limit_ns);
             (stalled && connection.held_bytes() > 0).then(|| (connection.held_bytes(), index))
         });
         let Some((held_bytes, index)) = hoarders.max() else { return };
-        self.core.counters.timeouts += 1;
-        self.with_place(index, |connection, core| {
+        self.context.counters.timeouts += 1;
+        self.with_slot(index, |connection, context| {
             tracing::warn!(
                 event = "connection_dropped",
                 peer = %connection.peer(),
                 held_bytes,
                 "closing a connection: it holds I/O memory that others wait for, and its peer does not go on"
             );
-            connection.close(core);
+            connection.close(context);
         });
     }
 
     fn tick(&mut self) {
-        self.next_tick = self.core.now + TICK_NS;
+        self.next_tick = self.context.now + TICK_NS;
         self.look_for_gaps();
         self.relieve();
         // The host may have memory again.
         self.returns_seen = u64::MAX;
-        let over = self.stopping.is_some_and(|time| self.core.now >= time);
-        for index in 0..self.places.len() as u32 {
-            self.with_place(index, |connection, core| {
+        let over = self.stopping.is_some_and(|time| self.context.now >= time);
+        for index in 0..self.slots.len() as u32 {
+            self.with_slot(index, |connection, context| {
                 if over {
-                    connection.close(core);
+                    connection.close(context);
                 } else {
-                    connection.check_time(core);
+                    connection.check_time(context);
                 }
             });
         }

@@ -13,12 +13,12 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An iSCSI array that serves in this process until `stop`.
-#[pyclass(frozen, module = "linerate._core")]
-pub(crate) struct Array {
+#[pyclass(frozen, name = "Array", module = "linerate._core")]
+pub(crate) struct PyArray {
     running: Mutex<Option<Arc<linerate_iscsi_target::Array>>>,
 }
 
-impl Array {
+impl PyArray {
     fn running(&self) -> MutexGuard<'_, Option<Arc<linerate_iscsi_target::Array>>> {
         // The option is either there or taken, so a panic elsewhere cannot have left it torn.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
@@ -38,7 +38,7 @@ impl Array {
     }
 }
 
-/// What [`Array::manage`] is asked for, by its verb.
+/// What [`PyArray::manage`] is asked for, by its verb.
 enum Order {
     Storage(Command),
     /// A verb of replication with its fields.
@@ -60,7 +60,7 @@ impl Order {
 }
 
 #[pymethods]
-impl Array {
+impl PyArray {
     /// Opens the volumes of an `ArrayConfig` and listens on its portals.
     #[staticmethod]
     #[pyo3(signature = (config_json, /))]

@@ -25,7 +25,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use super::array::Array;
+    use super::array::PyArray;
     #[pymodule_export]
     use super::bulk::{BulkSink, BulkSource};
     #[pymodule_export]

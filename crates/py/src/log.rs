@@ -1,7 +1,7 @@
 //! What the arrays of this process report, for a log.
 
 use crate::errors::{blamed, refused_json};
-use linerate_iscsi_target::log::{self, Event, Level};
+use linerate_iscsi_target::log::{self, Level, LogEvent};
 use linerate_load::Blame;
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -30,7 +30,8 @@ impl Log {
     /// Adds an event as JSON.
     #[pyo3(signature = (event_json, /))]
     fn put(&self, event_json: &str) -> PyResult<()> {
-        let event: Event = serde_json::from_str(event_json).map_err(|error| refused_json("event", &error))?;
+        let event: LogEvent =
+            serde_json::from_str(event_json).map_err(|error| refused_json("event", &error))?;
         self.log.put(event);
         Ok(())
     }
@@ -40,7 +41,7 @@ impl Log {
     fn take(&self, py: Python<'_>, wait_s: f64) -> PyResult<Vec<String>> {
         let wait = Duration::try_from_secs_f64(wait_s).unwrap_or_default().min(WAIT_MAX);
         let events = py.detach(|| self.log.take(wait));
-        let json = |event: &Event| serde_json::to_string(event);
+        let json = |event: &LogEvent| serde_json::to_string(event);
         events.iter().map(json).collect::<Result<_, _>>().map_err(|error| {
             blamed(Blame::Us, format!("an event has no JSON form: {error}"), "please report this")
         })

@@ -1,7 +1,7 @@
 //! Connections by peer: those that have not logged in (half-open), and those of sessions.
 
 use super::{Peer, Ticket};
-use crate::{config::Limits, service::ConnectionKey};
+use crate::{config::ArrayLimits, shared::ConnectionKey};
 use linerate_io::Nanos;
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -67,7 +67,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &ArrayLimits) -> Self {
         Self {
             half_open_max: limits.half_open_connections,
             half_open_per_peer: limits.half_open_per_peer,
@@ -214,7 +214,7 @@ impl Connections {
 #[cfg(test)]
 mod tests {
     use super::{Connections, KNOWN_AFTER_NS, Standing, Victim};
-    use crate::{config::Limits, service::ConnectionKey};
+    use crate::{config::ArrayLimits, shared::ConnectionKey};
     use std::net::IpAddr;
 
     fn address(last: u8) -> IpAddr {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     fn connections(half_open_connections: usize, half_open_per_peer: usize) -> Connections {
-        Connections::new(&Limits { half_open_connections, half_open_per_peer, ..Limits::default() })
+        Connections::new(&ArrayLimits { half_open_connections, half_open_per_peer, ..ArrayLimits::default() })
     }
 
     /// Lets a connection come and be placed; gives the index of the one that has to go.

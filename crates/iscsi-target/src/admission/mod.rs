@@ -5,13 +5,13 @@
 //! - `connections.rs`: connections that have not logged in (half-open) and connections of sessions. When there are too
 //!   many half-open ones, the oldest of the address that has the most is dropped. Initiators that are known find room for
 //!   more sessions than others.
-//! - `proofs.rs`: after a wrong CHAP response the next one of the same peer waits.
+//! - `chap_delays.rs`: after a wrong CHAP response, the next response of the same peer is delayed.
 
+mod chap_delays;
 mod connections;
-mod proofs;
 
+pub(crate) use chap_delays::{ChapAttempt, ChapCheck, ChapDelays, ChapIdentity};
 pub(crate) use connections::{Connections, Standing, Victim};
-pub(crate) use proofs::{Attempt, Claim, Proofs, Turn};
 
 use std::net::{IpAddr, Ipv6Addr};
 

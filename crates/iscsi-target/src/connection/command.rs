@@ -4,14 +4,14 @@ use super::{
     Connection,
     inbound::Sink,
     reply::{Answers, Asked},
-    tasks::{Buffers, NewEntry, Steps, TaskId, Work},
+    tasks::{Buffers, NewTask, Steps, TaskId, TaskWork},
 };
 use crate::{
-    context::Core,
+    buffers::operation::{Executor, Origin},
+    context::WorkerContext,
     engine::Operation,
-    memory::operation::{self, Origin},
-    pages::Moved,
-    volume::{Medium, VolumeId},
+    memory_volume::IoDirection,
+    volume::{VolumeAccess, VolumeId},
 };
 use linerate_io::Driver;
 use linerate_iscsi_proto::{
@@ -31,21 +31,21 @@ struct Begun {
 }
 
 impl Connection {
-    pub(super) fn scsi_command<D: Driver>(&mut self, core: &mut Core<D>, command: &ScsiCommand) {
+    pub(super) fn scsi_command<D: Driver>(&mut self, context: &mut WorkerContext<D>, command: &ScsiCommand) {
         let Some(session) = self.session.as_mut() else { return };
         match session.window.admit(command.cmd_sn, command.immediate) {
             Admission::Run => {}
             Admission::Ignore => return,
-            Admission::Gap => return self.protocol_error(core, "a gap in CmdSN"),
+            Admission::Gap => return self.protocol_error(context, "a gap in CmdSN"),
         }
         let Some(device) = &session.device else {
-            return self.reject(core, RejectReason::ProtocolError);
+            return self.reject(context, RejectReason::ProtocolError);
         };
         // Immediate commands are outside the window, so they need a bound of their own.
-        if command.immediate && self.tasks.len() >= 2 * core.limits.commands_per_session as usize {
-            return self.reject(core, RejectReason::TooManyImmediate);
+        if command.immediate && self.tasks.len() >= 2 * context.limits.commands_per_session as usize {
+            return self.reject(context, RejectReason::TooManyImmediate);
         }
-        core.counters.commands += 1;
+        context.counters.commands += 1;
         session.counters.commands += 1;
         let expected = Expected {
             in_bytes: if command.read && !command.write { command.expected_len } else { 0 },
@@ -60,35 +60,35 @@ impl Connection {
         let lun = command.lun.0.to_be_bytes();
         let volume = command.lun.number().and_then(|number| device.target.volume(number));
         match device.nexus.begin(lun, &command.cdb, expected) {
-            Plan::Read(extent) => match core.media.of(volume) {
-                Some(Medium::Memory(pages)) if !session.digests_data() => {
-                    pages.count(Moved::Read, extent.offset_bytes, u64::from(extent.len_bytes));
-                    core.counters.reads += 1;
-                    core.counters.read_bytes += u64::from(extent.len_bytes);
+            Plan::Read(extent) => match context.media.of(volume) {
+                Some(VolumeAccess::Memory(pages)) if !session.digests_data() => {
+                    pages.count(IoDirection::Read, extent.offset_bytes, u64::from(extent.len_bytes));
+                    context.counters.reads += 1;
+                    context.counters.read_bytes += u64::from(extent.len_bytes);
                     session.counters.reads += 1;
                     session.counters.read_bytes += u64::from(extent.len_bytes);
                     Answers { out: &mut self.outbound, session }.read_memory(asked, &extent, pages);
                 }
                 Some(_) => {
                     let begun = Begun { nexus: Arc::clone(&device.nexus), volume, asked, lun };
-                    self.read_buffered(core, &begun, extent);
+                    self.read_buffered(context, &begun, extent);
                 }
                 None => {
                     let reply = device.nexus.medium_failed(lun, MediumError::Hardware);
-                    self.reply(core, asked, &reply);
+                    self.reply(context, asked, &reply);
                 }
             },
             plan => {
                 let nexus = Arc::clone(&device.nexus);
                 let begun = Begun { nexus, volume, asked, lun };
-                self.begin_other(core, command, &begun, plan);
+                self.begin_other(context, command, &begun, plan);
             }
         }
     }
 
     fn begin_other<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         command: &ScsiCommand,
         begun: &Begun,
         plan: Plan,
@@ -96,53 +96,53 @@ impl Connection {
         match plan {
             Plan::Read(_) => {}
             Plan::Write(extent) => {
-                let Some(medium) = core.media.of(begun.volume) else {
+                let Some(medium) = context.media.of(begun.volume) else {
                     begun.nexus.end_write(begun.lun, &extent);
                     let reply = begun.nexus.medium_failed(begun.lun, MediumError::Hardware);
-                    return self.reply_after_data(core, command, begun, reply);
+                    return self.reply_after_data(context, command, begun, reply);
                 };
                 // Nothing may reach a volume before its digest was found right.
                 let work = match medium {
-                    Medium::Memory(_) if !self.digests_data() => Work::MemoryWrite(extent),
-                    _ => Work::BufferedWrite(extent),
+                    VolumeAccess::Memory(_) if !self.digests_data() => TaskWork::MemoryWrite(extent),
+                    _ => TaskWork::BufferedWrite(extent),
                 };
-                self.begin_write(core, command, begun, extent.len_bytes, work);
+                self.begin_write(context, command, begun, extent.len_bytes, work);
             }
-            Plan::Reply(reply) => self.reply_after_data(core, command, begun, reply),
-            Plan::Task(task) => self.begin_steps(core, command, begun, task),
+            Plan::Reply(reply) => self.reply_after_data(context, command, begun, reply),
+            Plan::Task(task) => self.begin_steps(context, command, begun, task),
         }
     }
 
     /// Answers a command that needs nothing more, once the data that the initiator may send unasked has come.
     fn reply_after_data<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         command: &ScsiCommand,
         begun: &Begun,
         reply: Reply,
     ) {
         if command.data_len == 0 && (command.final_pdu || !command.write) {
-            return self.reply(core, begun.asked, &reply);
+            return self.reply(context, begun.asked, &reply);
         }
-        self.begin_write(core, command, begun, 0, Work::Drain(reply));
+        self.begin_write(context, command, begun, 0, TaskWork::Drain(reply));
     }
 
     /// Starts a task that takes in data, of which the device wants the first `wanted` bytes.
     fn begin_write<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         command: &ScsiCommand,
         begun: &Begun,
         wanted: u32,
-        work: Work,
+        work: TaskWork,
     ) {
         let data_follows = command.data_len > 0 || !command.final_pdu;
-        if let Work::BufferedWrite(extent) = &work
+        if let TaskWork::BufferedWrite(extent) = &work
             && data_follows
-            && self.must_not_wait(core, wanted)
+            && self.must_not_wait(context, wanted)
         {
             begun.nexus.end_write(begun.lun, extent);
-            return self.reply_after_data(core, command, begun, Reply::status(Status::TaskSetFull));
+            return self.reply_after_data(context, command, begun, Reply::status(Status::TaskSetFull));
         }
         let Some(session) = self.session.as_ref() else { return };
         let slot = self.tasks.next_slot();
@@ -150,36 +150,36 @@ impl Connection {
             Ok(write) => write,
             Err(error) => {
                 tracing::debug!(event = "write_refused", peer = %self.peer, %error, "a write is refused");
-                if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &work {
+                if let TaskWork::MemoryWrite(extent) | TaskWork::BufferedWrite(extent) = &work {
                     begun.nexus.end_write(begun.lun, extent);
                 }
-                core.counters.check_conditions += 1;
+                context.counters.check_conditions += 1;
                 if let Some(mut answers) = self.answers() {
                     answers.abort_command(begun.asked, error.sense());
                 }
                 return;
             }
         };
-        let needs_buffers = matches!(work, Work::BufferedWrite(_)) && wanted > 0;
-        let task = self.begin_task(core, begun, work, Some(write));
+        let needs_buffers = matches!(work, TaskWork::BufferedWrite(_)) && wanted > 0;
+        let task = self.begin_task(context, begun, work, Some(write));
         if command.data_len > 0 {
             self.sink = Sink::Task { task, base: 0 };
         }
-        if needs_buffers && !self.take_buffers(core, task, wanted, data_follows) {
+        if needs_buffers && !self.take_buffers(context, task, wanted, data_follows) {
             return;
         }
-        self.go_on_writing(core, task, command.data_len > 0);
+        self.go_on_writing(context, task, command.data_len > 0);
     }
 
     fn begin_task<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         begun: &Begun,
-        work: Work,
+        work: TaskWork,
         write: Option<TargetWrite>,
     ) -> TaskId {
-        core.counters.tasks += 1;
-        self.tasks.insert(NewEntry {
+        context.counters.tasks += 1;
+        self.tasks.insert(NewTask {
             itt: begun.asked.itt,
             immediate: begun.asked.immediate,
             lun: begun.lun,
@@ -189,61 +189,68 @@ impl Connection {
             work,
             write,
             epoch: begun.nexus.abort_epoch(begun.lun),
-            since: core.now,
+            since: context.now,
         })
     }
 
-    fn read_buffered<D: Driver>(&mut self, core: &mut Core<D>, begun: &Begun, extent: Extent) {
+    fn read_buffered<D: Driver>(&mut self, context: &mut WorkerContext<D>, begun: &Begun, extent: Extent) {
         if extent.len_bytes == 0 {
             return self.reply(
-                core,
+                context,
                 begun.asked,
                 &Reply { asked_out_bytes: extent.asked_bytes, ..Reply::good() },
             );
         }
-        let task = self.begin_task(core, begun, Work::BufferedRead(extent), None);
-        if self.take_buffers(core, task, extent.len_bytes, false) {
-            self.start_read(core, task, extent);
+        let task = self.begin_task(context, begun, TaskWork::BufferedRead(extent), None);
+        if self.take_buffers(context, task, extent.len_bytes, false) {
+            self.start_read(context, task, extent);
         }
     }
 
     /// Reads into the buffers that the task has.
-    pub(super) fn start_read<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, extent: Extent) {
+    pub(super) fn start_read<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        task: TaskId,
+        extent: Extent,
+    ) {
         let origin = self.origin(task);
         let Some(entry) = self.tasks.get_mut(task) else { return };
-        let medium = match core.media.of(entry.volume) {
-            Some(Medium::File(file)) => operation::Medium::File(file),
-            Some(Medium::Managed(volume)) => operation::Medium::Engine(volume),
+        let medium = match context.media.of(entry.volume) {
+            Some(VolumeAccess::File(file)) => Executor::File(file),
+            Some(VolumeAccess::Managed(volume)) => Executor::Engine(volume),
             // Others may write there before it is sent: only a copy still matches its digest.
-            Some(Medium::Memory(pages)) => {
-                core.pool.copy_from(entry.segs(), pages.parts(extent.offset_bytes, extent.len_bytes.into()));
-                pages.count(Moved::Read, extent.offset_bytes, extent.len_bytes.into());
-                return self.buffered_read_done(core, task, &extent, None);
+            Some(VolumeAccess::Memory(pages)) => {
+                context
+                    .pool
+                    .copy_from(entry.segs(), pages.parts(extent.offset_bytes, extent.len_bytes.into()));
+                pages.count(IoDirection::Read, extent.offset_bytes, extent.len_bytes.into());
+                return self.buffered_read_done(context, task, &extent, None);
             }
-            None => return self.buffered_read_done(core, task, &extent, Some(MediumError::Hardware)),
+            None => return self.buffered_read_done(context, task, &extent, Some(MediumError::Hardware)),
         };
         let chunks = entry.lend(Buffers::Operation);
         self.operations += 1;
         let operation = Operation::Read { offset_bytes: extent.offset_bytes };
-        core.begin_operation(origin, chunks, medium, operation);
+        context.begin_operation(origin, chunks, medium, operation);
     }
 
     fn begin_steps<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         command: &ScsiCommand,
         begun: &Begun,
         task: Box<Task>,
     ) {
         let steps = Steps { task, data: Vec::new(), collects: false, operation: None };
-        let task = self.begin_task(core, begun, Work::Steps(Box::new(steps)), None);
-        self.drive(core, task, Input::Start, Some(command));
+        let task = self.begin_task(context, begun, TaskWork::Steps(Box::new(steps)), None);
+        self.drive(context, task, Input::Start, Some(command));
     }
 
     /// Answers with what the unit said.
-    pub(super) fn reply<D: Driver>(&mut self, core: &mut Core<D>, asked: Asked, reply: &Reply) {
+    pub(super) fn reply<D: Driver>(&mut self, context: &mut WorkerContext<D>, asked: Asked, reply: &Reply) {
         if reply.status == Status::CheckCondition {
-            core.counters.check_conditions += 1;
+            context.counters.check_conditions += 1;
         }
         if let Some(mut answers) = self.answers() {
             answers.reply(asked, reply);
@@ -256,8 +263,8 @@ impl Connection {
     }
 
     /// Frees a task's slot.
-    pub(super) fn end_task<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
-        self.tasks.remove(task, &mut core.pool, &mut self.share);
-        core.counters.tasks -= 1;
+    pub(super) fn end_task<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId) {
+        self.tasks.remove(task, &mut context.pool, &mut self.share);
+        context.counters.tasks -= 1;
     }
 }

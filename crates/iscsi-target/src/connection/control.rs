@@ -1,7 +1,7 @@
 //! Full feature phase apart from SCSI commands: pings, text, logout, rejects, and the clock.
 
 use super::{Connection, Phase, inbound::Sink};
-use crate::{context::Core, joint::What, target::Target};
+use crate::{context::WorkerContext, mcs::McsRequestKind, target::IscsiTarget};
 use linerate_io::{Driver, Nanos};
 use linerate_iscsi_proto::{
     pdu::{
@@ -17,48 +17,48 @@ const PING_BYTES_MAX: u32 = 8192;
 
 impl Connection {
     /// A header in full feature phase.
-    pub(super) fn full_header<D: Driver>(&mut self, core: &mut Core<D>, data_len: u32) {
+    pub(super) fn full_header<D: Driver>(&mut self, context: &mut WorkerContext<D>, data_len: u32) {
         let request = Request::parse(self.receiver.bhs());
-        if let Some(joint) = self.joint
+        if let Some(mcs) = self.mcs
             && let Ok(request) = &request
-            && self.must_wait_its_turn(core, joint, request)
+            && self.must_wait_its_turn(context, mcs, request)
         {
             return;
         }
         match request {
-            Ok(Request::ScsiCommand(command)) => self.scsi_command(core, &command),
-            Ok(Request::DataOut(pdu)) => self.data_out(core, &pdu),
+            Ok(Request::ScsiCommand(command)) => self.scsi_command(context, &command),
+            Ok(Request::DataOut(pdu)) => self.data_out(context, &pdu),
             Ok(Request::NopOut(_) | Request::Text(_)) => {
                 self.sink = Sink::Whole;
                 if data_len == 0 {
-                    self.whole_pdu(core);
+                    self.whole_pdu(context);
                 }
             }
-            Ok(Request::TaskManagement(request)) => self.task_management(core, &request),
-            Ok(Request::Logout(request)) => self.logout(core, &request),
-            Ok(Request::Login(_)) => self.protocol_error(core, "a login in full feature phase"),
-            Ok(Request::Snack(_)) => self.reject(core, RejectReason::Snack),
-            Err(error) => self.reject(core, error.reject_reason()),
+            Ok(Request::TaskManagement(request)) => self.task_management(context, &request),
+            Ok(Request::Logout(request)) => self.logout(context, &request),
+            Ok(Request::Login(_)) => self.protocol_error(context, "a login in full feature phase"),
+            Ok(Request::Snack(_)) => self.reject(context, RejectReason::Snack),
+            Err(error) => self.reject(context, error.reject_reason()),
         }
     }
 
     /// Payload of the current data segment.
     pub(super) fn payload<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         payload: &[u8],
         offset: u32,
         complete: bool,
     ) {
         match (self.sink, self.phase) {
             (Sink::Task { task, base }, _) => {
-                self.task_payload(core, task, base + offset, payload, complete);
+                self.task_payload(context, task, base + offset, payload, complete);
             }
-            (Sink::Whole, Phase::Login) => self.login_payload(core, payload, complete),
+            (Sink::Whole, Phase::Login) => self.login_payload(context, payload, complete),
             (Sink::Whole, _) => {
-                self.stage(core, payload);
+                self.stage(context, payload);
                 if complete {
-                    self.whole_pdu(core);
+                    self.whole_pdu(context);
                 }
             }
             (Sink::Discard, _) => {}
@@ -66,26 +66,32 @@ impl Connection {
     }
 
     /// Collects the data of a ping or a text request, as much of it as is used.
-    fn stage<D: Driver>(&mut self, core: &mut Core<D>, payload: &[u8]) {
+    fn stage<D: Driver>(&mut self, context: &mut WorkerContext<D>, payload: &[u8]) {
         let Some(session) = &mut self.session else { return };
-        let room = core.limits.text_bytes.max(PING_BYTES_MAX as usize).saturating_sub(session.staged.len());
-        core.stage(&mut session.staged, &payload[..payload.len().min(room)]);
+        let room =
+            context.limits.text_bytes.max(PING_BYTES_MAX as usize).saturating_sub(session.staged.len());
+        context.stage(&mut session.staged, &payload[..payload.len().min(room)]);
     }
 
     /// A ping or a text request is here with all its data.
-    fn whole_pdu<D: Driver>(&mut self, core: &mut Core<D>) {
+    fn whole_pdu<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         let Some(session) = &mut self.session else { return };
         let data = std::mem::take(&mut session.staged);
         match Request::parse(self.receiver.bhs()) {
-            Ok(Request::NopOut(request)) => self.ping(core, &request, &data),
-            Ok(Request::Text(request)) => self.text(core, &request, &data),
+            Ok(Request::NopOut(request)) => self.ping(context, &request, &data),
+            Ok(Request::Text(request)) => self.text(context, &request, &data),
             _ => {}
         }
-        core.keep_staging(data);
+        context.keep_staging(data);
     }
 
     /// Whether a request other than a SCSI command may run now. It is over at once, so its place is free again.
-    pub(super) fn admit<D: Driver>(&mut self, core: &mut Core<D>, cmd_sn: u32, immediate: bool) -> bool {
+    pub(super) fn admit<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        cmd_sn: u32,
+        immediate: bool,
+    ) -> bool {
         let Some(session) = &mut self.session else { return false };
         match session.window.admit(cmd_sn, immediate) {
             Admission::Run => {
@@ -96,17 +102,17 @@ impl Connection {
             }
             Admission::Ignore => false,
             Admission::Gap => {
-                self.protocol_error(core, "a gap in CmdSN");
+                self.protocol_error(context, "a gap in CmdSN");
                 false
             }
         }
     }
 
-    fn ping<D: Driver>(&mut self, core: &mut Core<D>, request: &NopOut, data: &[u8]) {
+    fn ping<D: Driver>(&mut self, context: &mut WorkerContext<D>, request: &NopOut, data: &[u8]) {
         if request.ttt != RESERVED_TAG {
             self.pinged = None;
         }
-        if !self.admit(core, request.cmd_sn, request.immediate) || request.itt == RESERVED_TAG {
+        if !self.admit(context, request.cmd_sn, request.immediate) || request.itt == RESERVED_TAG {
             return;
         }
         let Some(mut answers) = self.answers() else { return };
@@ -123,14 +129,14 @@ impl Connection {
         answers.data(echo);
     }
 
-    fn text<D: Driver>(&mut self, core: &mut Core<D>, request: &TextRequest, data: &[u8]) {
-        if !self.admit(core, request.cmd_sn, request.immediate) {
+    fn text<D: Driver>(&mut self, context: &mut WorkerContext<D>, request: &TextRequest, data: &[u8]) {
+        if !self.admit(context, request.cmd_sn, request.immediate) {
             return;
         }
         let Some(session) = &mut self.session else { return };
         let own = session.device.as_ref().map(|device| device.target.name.clone());
-        let addresses = core.service.portals().addresses(self.local);
-        let service = &core.service;
+        let addresses = context.shared.portals().addresses(self.local);
+        let shared = &context.shared;
         let discovers_as = session.discovers_as.as_deref();
         let answer = |wanted: &str| {
             let named = |name: &str| match (wanted, &own) {
@@ -140,8 +146,9 @@ impl Connection {
                 (wanted, Some(own)) => own == name && wanted.eq_ignore_ascii_case(name),
                 (wanted, None) => wanted.eq_ignore_ascii_case(name),
             };
-            let may_see = |target: &Target| discovers_as.is_none_or(|initiator| target.admits(initiator));
-            let targets = service.targets.iter().filter(|target| named(&target.name) && may_see(target));
+            let may_see =
+                |target: &IscsiTarget| discovers_as.is_none_or(|initiator| target.admits(initiator));
+            let targets = shared.targets.iter().filter(|target| named(&target.name) && may_see(target));
             Some(write_targets(targets.map(|target| (target.name.as_str(), addresses.as_slice()))))
         };
         let limit = session.params.peer_max_recv_data_segment_length;
@@ -156,26 +163,28 @@ impl Connection {
             Err(error) => {
                 tracing::info!(event = "protocol_error", peer = %self.peer, %error, "a text request is rejected");
                 session.text.reset();
-                self.reject(core, RejectReason::ProtocolError);
+                self.reject(context, RejectReason::ProtocolError);
             }
         }
     }
 
-    fn logout<D: Driver>(&mut self, core: &mut Core<D>, request: &LogoutRequest) {
-        if !self.admit(core, request.cmd_sn, request.immediate) {
+    fn logout<D: Driver>(&mut self, context: &mut WorkerContext<D>, request: &LogoutRequest) {
+        if !self.admit(context, request.cmd_sn, request.immediate) {
             return;
         }
         let Some(session) = &self.session else { return };
         let result = match request.reason {
             LogoutReason::CloseSession => LogoutResult::Closed,
             LogoutReason::CloseConnection if request.cid == session.cid => {
-                return self.log_out_here(core, request);
+                return self.log_out_here(context, request);
             }
             LogoutReason::CloseConnection => {
-                if self.has_too_many_orders(core) {
-                    return self.reject(core, RejectReason::TooManyImmediate);
+                if self.has_too_many_mcs_requests(context) {
+                    return self.reject(context, RejectReason::TooManyImmediate);
                 }
-                if self.order_others(core, What::LogOut { itt: request.itt, cid: request.cid }) {
+                if self
+                    .request_of_others(context, McsRequestKind::LogOut { itt: request.itt, cid: request.cid })
+                {
                     return;
                 }
                 LogoutResult::NoSuchCid
@@ -184,13 +193,13 @@ impl Connection {
         };
         self.answer_logout(request.itt, result);
         if result == LogoutResult::Closed {
-            self.say_farewell();
+            self.close_when_sent();
         }
     }
 
     /// Rejects the PDU whose header has just been received; its data, if any, is taken in and dropped.
-    pub(super) fn reject<D: Driver>(&mut self, core: &mut Core<D>, reason: RejectReason) {
-        core.counters.rejects += 1;
+    pub(super) fn reject<D: Driver>(&mut self, context: &mut WorkerContext<D>, reason: RejectReason) {
+        context.counters.rejects += 1;
         let bhs = *self.receiver.bhs();
         let Some(mut answers) = self.answers() else { return };
         let pdu = Reject { reason, sn: answers.status_numbers(), data_sn: 0, data_len: BHS_BYTES as u32 };
@@ -199,15 +208,15 @@ impl Connection {
     }
 
     /// Looks at the clock: logins that take too long, silent initiators, pings, stalled peers.
-    pub(crate) fn check_time<D: Driver>(&mut self, core: &mut Core<D>) {
-        self.check_rest(core);
-        let limits = &core.limits;
+    pub(crate) fn check_time<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
+        self.check_login_delay(context);
+        let limits = &context.limits;
         let over = |since: Nanos, limit_s: f64| {
-            limit_s > 0.0 && core.now.saturating_sub(since) as f64 > limit_s * 1e9
+            limit_s > 0.0 && context.now.saturating_sub(since) as f64 > limit_s * 1e9
         };
         let overdue = match self.phase {
             Phase::Closed => None,
-            Phase::Login | Phase::Farewell => {
+            Phase::Login | Phase::Closing => {
                 over(self.opened.max(self.heard_in_full()), limits.login_timeout_s).then_some((
                     "login_timeout",
                     "a connection did not log in, or close, in time (limits.login_timeout_s)",
@@ -224,17 +233,17 @@ impl Connection {
             }),
         };
         if let Some((event, message)) = overdue {
-            core.counters.timeouts += 1;
+            context.counters.timeouts += 1;
             tracing::warn!(event, peer = %self.peer, "{message}");
-            return self.close(core);
+            return self.close(context);
         }
         if let Some(session) = &self.session {
             session.live.publish(&session.counters, self.tasks.len(), self.heard);
         }
         if self.phase == Phase::Full && self.pinged.is_none() && over(self.heard, limits.nop_interval_s) {
-            self.pinged = Some(core.now);
+            self.pinged = Some(context.now);
             self.send_ping();
-            self.flush(core);
+            self.flush(context);
         }
     }
 
@@ -253,9 +262,9 @@ impl Connection {
     }
 
     /// The array stops: a session is asked to log out, everything else is closed.
-    pub(crate) fn ask_to_log_out<D: Driver>(&mut self, core: &mut Core<D>, grace_ns: Nanos) {
+    pub(crate) fn ask_to_log_out<D: Driver>(&mut self, context: &mut WorkerContext<D>, grace_ns: Nanos) {
         if self.session.as_ref().is_none_or(|session| session.asked_to_log_out) {
-            return self.close(core);
+            return self.close(context);
         }
         let Some(mut answers) = self.answers() else { return };
         answers.session.asked_to_log_out = true;
@@ -270,6 +279,6 @@ impl Connection {
             data_len: 0,
         };
         answers.header(|bhs| pdu.emit(bhs));
-        self.flush(core);
+        self.flush(context);
     }
 }

@@ -4,15 +4,15 @@ use super::{
     Connection,
     inbound::Sink,
     reply::Asked,
-    tasks::{Buffers, TaskId, Work},
+    tasks::{Buffers, TaskId, TaskWork},
 };
 use crate::{
-    context::Core,
+    buffers::operation::Executor,
+    buffers::pool::ChunkPool,
+    context::WorkerContext,
     engine::Operation,
-    memory::operation,
-    memory::pool::ChunkPool,
-    pages::{Moved, Pages},
-    volume::Medium,
+    memory_volume::{IoDirection, MemoryVolume},
+    volume::VolumeAccess,
 };
 use linerate_io::{Driver, Seg};
 use linerate_iscsi_proto::{
@@ -23,18 +23,18 @@ use linerate_scsi::{Extent, Input, MediumError};
 
 impl Connection {
     /// The header of a Data-Out PDU. Data of tasks that are gone (failed or aborted) is taken in and dropped.
-    pub(super) fn data_out<D: Driver>(&mut self, core: &mut Core<D>, pdu: &DataOut) {
+    pub(super) fn data_out<D: Driver>(&mut self, context: &mut WorkerContext<D>, pdu: &DataOut) {
         let named =
             if pdu.ttt == RESERVED_TAG { self.tasks.find(pdu.itt) } else { self.tasks.at(ttt_slot(pdu.ttt)) };
         let live = named.and_then(|task| Some((task, self.tasks.live(task)?)));
         let Some((task, entry)) = live.filter(|(_, entry)| entry.itt == pdu.itt) else { return };
         let Some(write) = &mut entry.write else { return };
         match write.accept(pdu) {
-            Ok(_) if pdu.data_len == 0 => self.go_on_writing(core, task, false),
+            Ok(_) if pdu.data_len == 0 => self.go_on_writing(context, task, false),
             Ok(_) => self.sink = Sink::Task { task, base: pdu.buffer_offset },
             Err(error) => {
                 tracing::debug!(event = "write_refused", peer = %self.peer, %error, "a write fails");
-                self.fail_transfer(core, task, error.sense());
+                self.fail_transfer(context, task, error.sense());
             }
         }
     }
@@ -43,20 +43,20 @@ impl Connection {
     /// before it is whole and its digest was found right.
     pub(super) fn task_payload<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         task: TaskId,
         at: u32,
         payload: &[u8],
         complete: bool,
     ) {
-        self.place(core, task, at, payload);
+        self.place(context, task, at, payload);
         if complete {
-            self.go_on_writing(core, task, false);
+            self.go_on_writing(context, task, false);
         }
     }
 
     /// Puts bytes where they belong; what the device does not want is dropped.
-    fn place<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, at: u32, bytes: &[u8]) {
+    fn place<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId, at: u32, bytes: &[u8]) {
         let Some(entry) = self.tasks.live(task) else { return };
         let wanted = entry.write.as_ref().map_or(0, |write| write.wanted().saturating_sub(at));
         let bytes = &bytes[..bytes.len().min(wanted as usize)];
@@ -64,36 +64,41 @@ impl Connection {
             return;
         }
         match &mut entry.work {
-            Work::MemoryWrite(extent) => {
-                if let Some(Medium::Memory(pages)) = core.media.of(entry.volume) {
+            TaskWork::MemoryWrite(extent) => {
+                if let Some(VolumeAccess::Memory(pages)) = context.media.of(entry.volume) {
                     pages.write(extent.offset_bytes + u64::from(at), bytes);
                 }
             }
-            Work::BufferedWrite(_) => {
+            TaskWork::BufferedWrite(_) => {
                 debug_assert!(
                     matches!(entry.buffers, Buffers::Task(_)),
                     "data comes when there is a place for it"
                 );
-                core.pool.write(entry.segs(), at, bytes);
+                context.pool.write(entry.segs(), at, bytes);
             }
-            Work::Steps(steps) => {
+            TaskWork::Steps(steps) => {
                 let at = at as usize;
                 if steps.data.len() < at + bytes.len() {
                     steps.data.resize(at + bytes.len(), 0);
                 }
                 steps.data[at..at + bytes.len()].copy_from_slice(bytes);
             }
-            Work::BufferedRead(_) | Work::Drain(_) | Work::Free => {}
+            TaskWork::BufferedRead(_) | TaskWork::Drain(_) | TaskWork::Free => {}
         }
     }
 
     /// After a command or a data segment: asks for more data, or finishes the write. `data_comes`: the segment that
     /// belongs to the PDU has not arrived yet, so nothing can be finished.
-    pub(super) fn go_on_writing<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, data_comes: bool) {
+    pub(super) fn go_on_writing<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        task: TaskId,
+        data_comes: bool,
+    ) {
         let Some(entry) = self.tasks.live(task) else { return };
         let Some(write) = &mut entry.write else { return };
         if write.is_complete() && !data_comes {
-            return self.data_is_complete(core, task);
+            return self.data_is_complete(context, task);
         }
         let (lun, itt) = (linerate_iscsi_proto::pdu::Lun(u64::from_be_bytes(entry.lun)), entry.itt);
         while let Some(entry) = self.tasks.live(task)
@@ -113,61 +118,66 @@ impl Connection {
         }
     }
 
-    fn data_is_complete<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
+    fn data_is_complete<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId) {
         let origin = self.origin(task);
         let Some(entry) = self.tasks.get_mut(task) else { return };
         match &mut entry.work {
-            Work::MemoryWrite(extent) => {
+            TaskWork::MemoryWrite(extent) => {
                 let extent = *extent;
-                match core.media.of(entry.volume) {
-                    Some(Medium::Memory(pages)) => {
-                        pages.count(Moved::Written, extent.offset_bytes, u64::from(extent.len_bytes));
-                        self.write_is_done(core, task, &extent);
+                match context.media.of(entry.volume) {
+                    Some(VolumeAccess::Memory(pages)) => {
+                        pages.count(IoDirection::Written, extent.offset_bytes, u64::from(extent.len_bytes));
+                        self.write_is_done(context, task, &extent);
                     }
                     // Its set has failed since the command began.
-                    _ => self.write_failed(core, task, MediumError::Hardware),
+                    _ => self.write_failed(context, task, MediumError::Hardware),
                 }
             }
-            Work::BufferedWrite(extent) if extent.len_bytes == 0 => {
+            TaskWork::BufferedWrite(extent) if extent.len_bytes == 0 => {
                 let extent = *extent;
-                self.write_is_done(core, task, &extent);
+                self.write_is_done(context, task, &extent);
             }
-            Work::BufferedWrite(extent) => {
+            TaskWork::BufferedWrite(extent) => {
                 let extent = *extent;
-                let medium = match core.media.of(entry.volume) {
-                    Some(Medium::File(file)) => operation::Medium::File(file),
-                    Some(Medium::Managed(volume)) => operation::Medium::Engine(volume),
-                    Some(Medium::Memory(pages)) => {
-                        copy_in(&core.pool, entry.segs(), pages, &extent);
-                        return self.write_is_done(core, task, &extent);
+                let medium = match context.media.of(entry.volume) {
+                    Some(VolumeAccess::File(file)) => Executor::File(file),
+                    Some(VolumeAccess::Managed(volume)) => Executor::Engine(volume),
+                    Some(VolumeAccess::Memory(pages)) => {
+                        copy_in(&context.pool, entry.segs(), pages, &extent);
+                        return self.write_is_done(context, task, &extent);
                     }
-                    None => return self.write_failed(core, task, MediumError::Hardware),
+                    None => return self.write_failed(context, task, MediumError::Hardware),
                 };
                 let chunks = entry.lend(Buffers::Operation);
                 self.operations += 1;
                 let Extent { offset_bytes, durable, .. } = extent;
-                core.begin_operation(origin, chunks, medium, Operation::Write { offset_bytes, durable });
+                context.begin_operation(origin, chunks, medium, Operation::Write { offset_bytes, durable });
             }
-            Work::Steps(steps) => {
+            TaskWork::Steps(steps) => {
                 let data = std::mem::take(&mut steps.data);
                 let collects = std::mem::take(&mut steps.collects);
                 entry.write = None;
                 if collects {
-                    self.drive(core, task, Input::DataOut(data), None);
+                    self.drive(context, task, Input::DataOut(data), None);
                 }
             }
-            Work::Drain(reply) => {
+            TaskWork::Drain(reply) => {
                 let reply = std::mem::replace(reply, linerate_scsi::Reply::good());
                 let asked = Asked::from(&*entry);
-                self.end_task(core, task);
-                self.reply(core, asked, &reply);
+                self.end_task(context, task);
+                self.reply(context, asked, &reply);
             }
-            Work::BufferedRead(_) | Work::Free => {}
+            TaskWork::BufferedRead(_) | TaskWork::Free => {}
         }
     }
 
     /// All bytes of a write are on the medium.
-    pub(super) fn write_is_done<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, extent: &Extent) {
+    pub(super) fn write_is_done<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        task: TaskId,
+        extent: &Extent,
+    ) {
         let Some(entry) = self.tasks.get_mut(task) else { return };
         let (asked, r2ts) = (Asked::from(&*entry), entry.write.as_ref().map_or(0, TargetWrite::r2ts));
         let silent = self.end_write(task);
@@ -178,11 +188,11 @@ impl Connection {
                 answers.written(asked, extent, r2ts);
                 answers.session.counters.writes += 1;
                 answers.session.counters.written_bytes += u64::from(extent.len_bytes);
-                core.counters.writes += 1;
-                core.counters.written_bytes += u64::from(extent.len_bytes);
+                context.counters.writes += 1;
+                context.counters.written_bytes += u64::from(extent.len_bytes);
             }
         }
-        self.end_task(core, task);
+        self.end_task(context, task);
     }
 
     /// Tells the unit that a write is over. Returns whether it was aborted meanwhile, so that no answer is due.
@@ -192,16 +202,16 @@ impl Connection {
         };
         let Some(entry) = self.tasks.get_mut(task) else { return true };
         debug_assert!(!entry.is_busy(), "a write is over when nothing of it can land any more");
-        if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &entry.work {
+        if let TaskWork::MemoryWrite(extent) | TaskWork::BufferedWrite(extent) = &entry.work {
             device.nexus.end_write(entry.lun, extent);
-            entry.work = Work::Drain(linerate_scsi::Reply::good());
+            entry.work = TaskWork::Drain(linerate_scsi::Reply::good());
         }
         entry.aborted || device.nexus.abort_epoch(entry.lun) != entry.epoch
     }
 }
 
 /// Copies a write's bytes from I/O buffers to the memory volume.
-fn copy_in(pool: &ChunkPool, segs: &[Seg], pages: &Pages, extent: &Extent) {
+fn copy_in(pool: &ChunkPool, segs: &[Seg], pages: &MemoryVolume, extent: &Extent) {
     let mut offset = extent.offset_bytes;
     for &seg in segs {
         pool.region(seg).for_each_chunk(seg.offset, u64::from(seg.len), |bytes| {
@@ -209,5 +219,5 @@ fn copy_in(pool: &ChunkPool, segs: &[Seg], pages: &Pages, extent: &Extent) {
             offset += bytes.len() as u64;
         });
     }
-    pages.count(Moved::Written, extent.offset_bytes, u64::from(extent.len_bytes));
+    pages.count(IoDirection::Written, extent.offset_bytes, u64::from(extent.len_bytes));
 }

@@ -1,7 +1,7 @@
 //! Where received bytes go: a receive buffer that is small while little arrives, and payload's own place.
 
 use super::tasks::TaskId;
-use crate::{context::Core, memory::pool::Chunks};
+use crate::{buffers::pool::Chunks, context::WorkerContext};
 use linerate_io::{Buffer, Driver, Handle, Seg};
 use std::ops::Range;
 
@@ -121,7 +121,7 @@ impl Inbound {
     pub(super) fn receive<D: Driver>(
         &mut self,
         stream: Handle,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         direct: Option<Direct>,
         segs: &[Seg],
         expects_more: impl FnOnce() -> bool,
@@ -130,16 +130,16 @@ impl Inbound {
         let wants_large = self.filled || (buffer.len() == LARGE_BYTES && expects_more());
         if wants_large != (buffer.len() == LARGE_BYTES) {
             let (spare, wanted) = if wants_large {
-                (core.large_buffers.pop(), LARGE_BYTES)
+                (context.large_buffers.pop(), LARGE_BYTES)
             } else {
-                (core.small_buffers.pop(), SMALL_BYTES)
+                (context.small_buffers.pop(), SMALL_BYTES)
             };
             let other = spare.unwrap_or_else(|| Buffer::new(wanted));
-            core.keep_buffer(std::mem::replace(&mut buffer, other), !wants_large);
+            context.keep_buffer(std::mem::replace(&mut buffer, other), !wants_large);
         }
         self.direct = direct;
         self.receiving = true;
-        core.driver.recv(stream, segs, buffer);
+        context.driver.recv(stream, segs, buffer);
     }
 
     /// Takes over a finished receive of `count` bytes. Returns what went straight to its place, and how many bytes that

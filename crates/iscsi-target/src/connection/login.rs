@@ -6,10 +6,10 @@ use super::{
     session::{Device, Session},
 };
 use crate::{
-    admission::{Attempt, Claim, Peer, Ticket, Turn},
-    context::{Core, Random},
-    joint::{Joint, Joints},
-    service::{Newcomer, Service},
+    admission::{ChapAttempt, ChapCheck, ChapIdentity, Peer, Ticket},
+    context::{Random, WorkerContext},
+    mcs::{McsSession, McsSessions},
+    shared::{NewConnection, SharedState},
 };
 use linerate_io::{Driver, Nanos};
 use linerate_iscsi_proto::{
@@ -35,16 +35,16 @@ pub(super) struct Login {
 }
 
 /// What a login rests for. Nothing of it is read meanwhile.
-pub(super) enum Rest {
+pub(super) enum LoginDelay {
     /// The proof that has come is judged later.
-    Proof { attempt: Attempt, until: Nanos },
+    Proof { attempt: ChapAttempt, until: Nanos },
     /// The proof was wrong, and that is said later.
     Answer { until: Nanos },
 }
 
 impl Login {
-    pub(super) fn new<D: Driver>(core: &Core<D>) -> Self {
-        let limits = &core.limits;
+    pub(super) fn new<D: Driver>(context: &WorkerContext<D>) -> Self {
+        let limits = &context.limits;
         let offer = Offer {
             max_recv_data_segment_length: limits.max_recv_data_segment_bytes,
             max_burst_length: limits.max_burst_bytes,
@@ -66,9 +66,9 @@ impl Login {
 
 /// This array, as the login asks about it.
 struct Host<'a, S> {
-    service: &'a Service<S>,
-    joints: &'a Joints,
-    newcomer: Newcomer,
+    shared: &'a SharedState<S>,
+    mcs_sessions: &'a McsSessions,
+    newcomer: NewConnection,
     /// Tag of the portal group.
     group: u16,
     /// Earlier sessions that the login has to wait for.
@@ -85,7 +85,7 @@ impl<S> TargetHost for Host<'_, S> {
         let Some(name) = target else {
             return Lookup::Accept(Accepted { chap: None, alias: None, portal_group_tag });
         };
-        let Some(target) = self.service.target(name) else {
+        let Some(target) = self.shared.target(name) else {
             return Lookup::Refuse(LoginStatus::NOT_FOUND);
         };
         // Not NOT_FOUND: initiators choose their names themselves, so hiding the target would keep no one out, and the
@@ -108,76 +108,81 @@ impl<S> TargetHost for Host<'_, S> {
     }
 
     fn admit(&mut self, request: &SessionRequest) -> Result<u16, LoginStatus> {
-        let (tsih, waits) = self.service.begin_session(request, self.newcomer)?;
+        let (tsih, waits) = self.shared.begin_session(request, self.newcomer)?;
         self.waits = waits;
         Ok(tsih)
     }
 
     fn session(&mut self, tsih: u16) -> Option<Joined> {
-        let (_, joint) = self.joints.find(tsih)?;
-        Some(Joined { params: joint.params, commands: joint.commands() })
+        let (_, mcs) = self.mcs_sessions.find(tsih)?;
+        Some(Joined { params: mcs.params, commands: mcs.commands() })
     }
 }
 
 impl Connection {
-    pub(super) fn login_header<D: Driver>(&mut self, core: &mut Core<D>, data_len: u32) {
+    pub(super) fn login_header<D: Driver>(&mut self, context: &mut WorkerContext<D>, data_len: u32) {
         self.sink = Sink::Whole;
         if data_len == 0 {
-            self.login_pdu(core);
+            self.login_pdu(context);
         }
     }
 
-    pub(super) fn login_payload<D: Driver>(&mut self, core: &mut Core<D>, payload: &[u8], complete: bool) {
+    pub(super) fn login_payload<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        payload: &[u8],
+        complete: bool,
+    ) {
         if let Some(login) = &mut self.login {
             login.data.extend_from_slice(payload);
         }
         if complete {
-            self.login_pdu(core);
+            self.login_pdu(context);
         }
     }
 
     /// A whole login PDU is here.
-    fn login_pdu<D: Driver>(&mut self, core: &mut Core<D>) {
+    fn login_pdu<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         let Ok(request) = LoginRequest::parse(self.receiver.bhs()) else {
-            return self.protocol_error(core, "something else than a login request");
+            return self.protocol_error(context, "something else than a login request");
         };
         let Some(login) = &mut self.login else { return };
         if request.tsih != 0
-            && let Some(worker) = core.service.worker_of(request.tsih)
-            && worker != core.index
+            && let Some(worker) = context.shared.worker_of(request.tsih)
+            && worker != context.index
         {
             self.moves_to = Some(worker);
             return;
         }
-        let attempt = attempt_of(&login.machine, self.peer, self.ticket, core);
+        let attempt = attempt_of(&login.machine, self.peer, self.ticket, context);
         if let Some(attempt) = &attempt
-            && let Turn::Later(until) = core.service.proofs().ask(attempt, core.now)
+            && let ChapCheck::Later(until) = context.shared.chap_delays().ask(attempt, context.now)
         {
-            self.rest = Some(Box::new(Rest::Proof { attempt: attempt.clone(), until }));
+            self.delay = Some(Box::new(LoginDelay::Proof { attempt: attempt.clone(), until }));
             return;
         }
         let data = std::mem::take(&mut login.data);
-        let newcomer = Newcomer {
-            worker: core.index,
+        let newcomer = NewConnection {
+            worker: context.index,
             connection: self.key,
-            ends: (self.peer, self.local),
-            now: core.now,
+            endpoints: (self.peer, self.local),
+            now: context.now,
         };
         let mut host = Host {
-            service: &*core.service,
-            joints: &core.joints,
+            shared: &*context.shared,
+            mcs_sessions: &context.mcs_sessions,
             newcomer,
             group: self.group,
             waits: 0,
             names: None,
-            random: &mut *core.random,
+            random: &mut *context.random,
         };
         let mut reply = login.machine.receive(&request, &data, &mut host);
         self.waits = host.waits;
         let names = host.names;
         if let Some(attempt) = attempt {
             let still_due = login.machine.state() == TargetState::Response;
-            self.rest = judged(&attempt, &reply.step, still_due, core);
+            self.delay = judged(&attempt, &reply.step, still_due, context);
         }
         let mut bhs = [0; BHS_BYTES];
         reply.response.data_len = reply.data.len() as u32;
@@ -188,47 +193,47 @@ impl Connection {
         self.outbound.pdus += 1;
         match reply.step {
             TargetStep::Continue => {}
-            TargetStep::Done(established) => self.logged_in(core, &established),
+            TargetStep::Done(established) => self.logged_in(context, &established),
             TargetStep::Close(refusal) => {
                 self.report_refusal(&refusal, names.as_ref());
-                core.counters.logins_failed += 1;
-                self.say_farewell();
+                context.counters.logins_failed += 1;
+                self.close_when_sent();
             }
         }
     }
 
     /// Goes on with a login that has rested long enough.
-    pub(crate) fn check_rest<D: Driver>(&mut self, core: &mut Core<D>) {
-        let is_over = |rest: &Rest| match rest {
-            Rest::Proof { until, .. } | Rest::Answer { until } => core.now >= *until,
+    pub(crate) fn check_login_delay<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
+        let is_over = |delay: &LoginDelay| match delay {
+            LoginDelay::Proof { until, .. } | LoginDelay::Answer { until } => context.now >= *until,
         };
-        match self.rest.take_if(|rest| is_over(rest)).as_deref() {
+        match self.delay.take_if(|delay| is_over(delay)).as_deref() {
             None => return,
-            Some(Rest::Proof { .. }) => self.login_pdu(core),
-            Some(Rest::Answer { .. }) => {}
+            Some(LoginDelay::Proof { .. }) => self.login_pdu(context),
+            Some(LoginDelay::Answer { .. }) => {}
         }
-        self.resume(core);
+        self.resume(context);
     }
 
     /// The connection closes: those whose proof waits behind its own may be judged.
-    pub(super) fn end_rest<D: Driver>(&mut self, core: &mut Core<D>) {
-        if let Some(Rest::Proof { attempt, .. }) = self.rest.take().as_deref() {
-            let next = core.service.proofs().leave(attempt);
-            core.service.call_up(next);
+    pub(super) fn end_login_delay<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
+        if let Some(LoginDelay::Proof { attempt, .. }) = self.delay.take().as_deref() {
+            let next = context.shared.chap_delays().leave(attempt);
+            context.shared.call_next_chap(next);
         }
     }
 
     /// Others need the place of a connection that has not logged in.
-    pub(crate) fn give_way<D: Driver>(&mut self, core: &mut Core<D>) {
+    pub(crate) fn give_way<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         if self.session.is_none() {
-            core.counters.connections_refused += 1;
+            context.counters.connections_refused += 1;
             tracing::warn!(
                 event = "half_open_dropped",
                 peer = %self.peer,
                 "a connection that had not logged in made way for a newer one \
                  (limits.half_open_per_peer, limits.half_open_connections)"
             );
-            self.close(core);
+            self.close(context);
         }
     }
 
@@ -244,7 +249,7 @@ impl Connection {
             None => known().unwrap_or(("unknown", None)),
         };
         tracing::warn!(
-            event = if self.rest.is_some() { "chap_failed" } else { "login_refused" },
+            event = if self.delay.is_some() { "chap_failed" } else { "login_refused" },
             peer = %self.peer,
             initiator,
             target = target.unwrap_or("discovery"),
@@ -253,18 +258,18 @@ impl Connection {
         );
     }
 
-    fn logged_in<D: Driver>(&mut self, core: &mut Core<D>, established: &Established) {
+    fn logged_in<D: Driver>(&mut self, context: &mut WorkerContext<D>, established: &Established) {
         // A session that was replaced in this instant is gone already, and its connection told to close.
-        let Some((nexus, live)) = core.service.session(established.tsih, self.key) else {
-            return self.close(core);
+        let Some((nexus, live)) = context.shared.session(established.tsih, self.key) else {
+            return self.close(context);
         };
-        live.begin(core.now);
-        self.joint = self.find_joint(core, established);
-        if !established.leading && self.joint.is_none() {
-            core.service.leave_session(established.tsih, core.index, self.key);
-            return self.close(core);
+        live.begin(context.now);
+        self.mcs = self.find_joint(context, established);
+        if !established.leading && self.mcs.is_none() {
+            context.shared.leave_session(established.tsih, context.index, self.key);
+            return self.close(context);
         }
-        let target = established.target_name.as_deref().and_then(|name| core.service.target(name));
+        let target = established.target_name.as_deref().and_then(|name| context.shared.target(name));
         let device = nexus.zip(target).map(|(nexus, target)| Device { nexus, target });
         let params = &established.params;
         self.receiver.negotiated(
@@ -281,29 +286,33 @@ impl Connection {
             cid = established.cid,
             "an initiator has logged in"
         );
-        core.counters.logins += u64::from(established.leading);
-        core.service.connections().logged_in(self.ticket, self.peer.ip(), core.now);
+        context.counters.logins += u64::from(established.leading);
+        context.shared.connections().logged_in(self.ticket, self.peer.ip(), context.now);
         self.acknowledged = established.stat_sn;
-        let limits = &core.limits;
+        let limits = &context.limits;
         let session = Session::new(established, device, live, limits);
         self.session = Some(Box::new(session));
         self.login = None;
         self.phase = Phase::Full;
-        self.begin_turn(&core.joints);
+        self.begin_turn(&context.mcs_sessions);
     }
 
     /// The session among those that may have several connections. Its first connection brings it there.
-    fn find_joint<D: Driver>(&self, core: &mut Core<D>, established: &Established) -> Option<u32> {
+    fn find_joint<D: Driver>(
+        &self,
+        context: &mut WorkerContext<D>,
+        established: &Established,
+    ) -> Option<u32> {
         let id = if established.leading {
             if established.params.max_connections == 1 || established.is_discovery() {
                 return None;
             }
-            let commands = CommandWindow::new(established.cmd_sn, core.limits.commands_per_session);
-            core.joints.insert(Joint::new(established.tsih, established.params, commands))
+            let commands = CommandWindow::new(established.cmd_sn, context.limits.commands_per_session);
+            context.mcs_sessions.insert(McsSession::new(established.tsih, established.params, commands))
         } else {
-            core.joints.find(established.tsih)?.0
+            context.mcs_sessions.find(established.tsih)?.0
         };
-        core.joints.get_mut(id)?.add(self.key.index, established.cid);
+        context.mcs_sessions.get_mut(id)?.add(self.key.index, established.cid);
         Some(id)
     }
 
@@ -321,30 +330,30 @@ fn attempt_of<D: Driver>(
     machine: &TargetLogin,
     peer: SocketAddr,
     ticket: Ticket,
-    core: &Core<D>,
-) -> Option<Attempt> {
+    context: &WorkerContext<D>,
+) -> Option<ChapAttempt> {
     let (initiator, target) = machine.names().filter(|_| machine.state() == TargetState::Response)?;
     let (initiator, target) = (initiator.to_owned(), target.unwrap_or_default().to_owned());
-    let claim = Claim { peer: Peer::of(peer.ip()), initiator, target };
-    Some(core.service.proofs().attempt(claim, ticket))
+    let identity = ChapIdentity { peer: Peer::of(peer.ip()), initiator, target };
+    Some(context.shared.chap_delays().attempt(identity, ticket))
 }
 
 /// What a proof has come to: a wrong one is answered late, others that wait go on.
 fn judged<D: Driver>(
-    attempt: &Attempt,
+    attempt: &ChapAttempt,
     step: &TargetStep,
     still_due: bool,
-    core: &Core<D>,
-) -> Option<Box<Rest>> {
-    let service = &core.service;
+    context: &WorkerContext<D>,
+) -> Option<Box<LoginDelay>> {
+    let shared = &context.shared;
     let next = match step {
         TargetStep::Close(LoginRefusal::Authentication(_)) => {
-            let until = service.proofs().failed(attempt, core.now);
-            return Some(Box::new(Rest::Answer { until }));
+            let until = shared.chap_delays().failed(attempt, context.now);
+            return Some(Box::new(LoginDelay::Answer { until }));
         }
-        TargetStep::Continue | TargetStep::Done(_) if !still_due => service.proofs().succeeded(attempt),
-        _ => service.proofs().leave(attempt),
+        TargetStep::Continue | TargetStep::Done(_) if !still_due => shared.chap_delays().succeeded(attempt),
+        _ => shared.chap_delays().leave(attempt),
     };
-    service.call_up(next);
+    shared.call_next_chap(next);
     None
 }

@@ -1,11 +1,11 @@
 //! Task management: functions end tasks, here and wherever else they are under way, and are answered when nothing of these
 //! tasks can reach a volume any more (RFC 7143 section 4.2.3.3, SAM-5 7).
 
-use super::{Connection, TaskId, reply::Asked, tasks::Entry};
+use super::{Connection, TaskId, reply::Asked, tasks::TaskEntry};
 use crate::{
-    context::Core,
-    hold::Hold,
-    joint::{Victims, What},
+    completion_guard::CompletionGuard,
+    context::WorkerContext,
+    mcs::{AbortScope, McsRequestKind},
 };
 use linerate_io::Driver;
 use linerate_iscsi_proto::pdu::{
@@ -29,33 +29,41 @@ pub(super) enum Due {
 }
 
 impl Connection {
-    pub(super) fn task_management<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) {
-        if !self.admit(core, request.cmd_sn, request.immediate) {
+    pub(super) fn task_management<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        request: &TaskManagement,
+    ) {
+        if !self.admit(context, request.cmd_sn, request.immediate) {
             return;
         }
-        let held_back = self.due.len() >= core.limits.commands_per_session as usize;
-        if held_back || self.has_too_many_orders(core) {
-            return self.reject(core, RejectReason::TooManyImmediate);
+        let held_back = self.due.len() >= context.limits.commands_per_session as usize;
+        if held_back || self.has_too_many_mcs_requests(context) {
+            return self.reject(context, RejectReason::TooManyImmediate);
         }
-        core.counters.task_managements += 1;
-        if let Err(refused) = self.manage(core, request) {
-            self.answer_management(core, request.function, request.itt, refused);
+        context.counters.task_managements += 1;
+        if let Err(refused) = self.manage(context, request) {
+            self.answer_management(context, request.function, request.itt, refused);
         }
     }
 
     /// Runs a function. Its answer follows when the tasks that it ends are over; an error is answered at once.
-    fn manage<D: Driver>(&mut self, core: &mut Core<D>, request: &TaskManagement) -> Result<(), TaskResult> {
+    fn manage<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        request: &TaskManagement,
+    ) -> Result<(), TaskResult> {
         let device = self.session.as_ref().and_then(|session| session.device.as_ref());
         let device = device.ok_or(TaskResult::Rejected)?;
         let lun = request.lun.0.to_be_bytes();
-        let (function, victims) = match request.function {
-            TaskFunction::AbortTask => (Function::AbortTask, Victims::One(request.referenced_itt)),
-            TaskFunction::AbortTaskSet => (Function::AbortTaskSet, Victims::OnLun(lun)),
-            TaskFunction::ClearTaskSet => (Function::ClearTaskSet, Victims::OnLun(lun)),
-            TaskFunction::ClearAca => (Function::ClearAca, Victims::OnLun(lun)),
-            TaskFunction::LogicalUnitReset => (Function::LogicalUnitReset, Victims::OnLun(lun)),
+        let (function, scope) = match request.function {
+            TaskFunction::AbortTask => (Function::AbortTask, AbortScope::One(request.referenced_itt)),
+            TaskFunction::AbortTaskSet => (Function::AbortTaskSet, AbortScope::OnLun(lun)),
+            TaskFunction::ClearTaskSet => (Function::ClearTaskSet, AbortScope::OnLun(lun)),
+            TaskFunction::ClearAca => (Function::ClearAca, AbortScope::OnLun(lun)),
+            TaskFunction::LogicalUnitReset => (Function::LogicalUnitReset, AbortScope::OnLun(lun)),
             TaskFunction::TargetWarmReset | TaskFunction::TargetColdReset => {
-                (Function::TargetReset, Victims::All)
+                (Function::TargetReset, AbortScope::All)
             }
             TaskFunction::TaskReassign => return Err(TaskResult::ReassignNotSupported),
             TaskFunction::Other(_) => return Err(TaskResult::NotSupported),
@@ -67,53 +75,60 @@ impl Connection {
         }
         let (itt, result) = (request.itt, TaskResult::Complete);
         let due = Due::Management { itt, function: request.function, result };
-        if let Victims::One(referenced) = victims {
-            self.abort_one(core, request, referenced, due);
+        if let AbortScope::One(referenced) = scope {
+            self.abort_one(context, request, referenced, due);
             return Ok(());
         }
-        let (due, hold) = self.hold(core, due);
-        self.abort_all(core, victims, &hold);
+        let (due, guard) = self.guard(context, due);
+        self.abort_all(context, scope, &guard);
         if matches!(function, Function::ClearTaskSet | Function::LogicalUnitReset | Function::TargetReset) {
-            core.end_outdated_tasks(hold.clone());
+            context.end_outdated_tasks(guard.clone());
         }
-        self.order_others(core, What::Abort { victims, due, hold });
+        self.request_of_others(context, McsRequestKind::Abort { scope, due, guard });
         Ok(())
     }
 
     fn abort_one<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         request: &TaskManagement,
         referenced: u32,
         due: Due,
     ) {
         let here = self.tasks.find(referenced);
-        let found = here.is_some() || self.abort_elsewhere(core, request);
-        let (due, hold) = self.hold(core, due);
+        let found = here.is_some() || self.abort_early_command(context, request);
+        let (due, guard) = self.guard(context, due);
         if let Some(task) = here {
-            self.abort(core, task, [&hold]);
+            self.abort(context, task, [&guard]);
         } else if !found {
             self.set_result(due, TaskResult::NoSuchTask);
-            self.order_others(core, What::Abort { victims: Victims::One(referenced), due, hold });
+            self.request_of_others(
+                context,
+                McsRequestKind::Abort { scope: AbortScope::One(referenced), due, guard },
+            );
         }
     }
 
     /// Keeps an answer back until the last clone of the hold is dropped. Gives its number, too.
-    pub(super) fn hold<D: Driver>(&mut self, core: &Core<D>, due: Due) -> (usize, Hold) {
+    pub(super) fn guard<D: Driver>(
+        &mut self,
+        context: &WorkerContext<D>,
+        due: Due,
+    ) -> (usize, CompletionGuard) {
         let number = self.due.insert(due);
-        (number, core.hold(self.key, number))
+        (number, context.guard(self.key, number))
     }
 
     /// Nothing holds an answer back any more.
-    pub(crate) fn answer_due<D: Driver>(&mut self, core: &mut Core<D>, number: usize) {
+    pub(crate) fn answer_due<D: Driver>(&mut self, context: &mut WorkerContext<D>, number: usize) {
         match self.due.try_remove(number) {
             Some(Due::Management { itt, function, result }) => {
-                self.answer_management(core, function, itt, result);
+                self.answer_management(context, function, itt, result);
             }
-            Some(Due::Reply { asked, reply }) => self.reply(core, asked, &reply),
+            Some(Due::Reply { asked, reply }) => self.reply(context, asked, &reply),
             None => {}
         }
-        self.resume(core);
+        self.resume(context);
     }
 
     /// Another connection of the session had the task that a function is about.
@@ -129,7 +144,7 @@ impl Connection {
 
     fn answer_management<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         function: TaskFunction,
         itt: u32,
         result: TaskResult,
@@ -141,42 +156,51 @@ impl Connection {
             && result == TaskResult::Complete
             && let Some(device) = &answers.session.device
         {
-            core.service.close_sessions_of(&device.target.name);
-            self.say_farewell();
+            context.shared.close_sessions_of(&device.target.name);
+            self.close_when_sent();
         }
     }
 
     /// Ends tasks without an answer.
-    pub(super) fn abort_all<D: Driver>(&mut self, core: &mut Core<D>, victims: Victims, hold: &Hold) {
-        self.abort_where(core, std::slice::from_ref(hold), |entry| match victims {
-            Victims::One(itt) => entry.itt == itt,
-            Victims::OnLun(lun) => entry.lun == lun,
-            Victims::All => true,
+    pub(super) fn abort_all<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        scope: AbortScope,
+        guard: &CompletionGuard,
+    ) {
+        self.abort_where(context, std::slice::from_ref(guard), |entry| match scope {
+            AbortScope::One(itt) => entry.itt == itt,
+            AbortScope::OnLun(lun) => entry.lun == lun,
+            AbortScope::All => true,
         });
     }
 
     /// Ends the tasks that something else has ended at their unit: a reset, or another nexus.
-    pub(crate) fn abort_outdated<D: Driver>(&mut self, core: &mut Core<D>, holds: &[Hold]) {
+    pub(crate) fn abort_outdated<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        guards: &[CompletionGuard],
+    ) {
         let session = self.session.as_ref();
         let Some(nexus) = session.and_then(|session| Some(session.device.as_ref()?.nexus.clone())) else {
             return;
         };
-        if self.abort_where(core, holds, |entry| nexus.abort_epoch(entry.lun) != entry.epoch) {
-            self.resume(core);
+        if self.abort_where(context, guards, |entry| nexus.abort_epoch(entry.lun) != entry.epoch) {
+            self.resume(context);
         }
     }
 
     /// Ends the tasks that `is_one` picks. Returns whether there were any.
     pub(super) fn abort_where<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
-        holds: &[Hold],
-        is_one: impl Fn(&Entry) -> bool,
+        context: &mut WorkerContext<D>,
+        guards: &[CompletionGuard],
+        is_one: impl Fn(&TaskEntry) -> bool,
     ) -> bool {
         let mut any = false;
         for task in self.tasks.ids() {
             if self.tasks.get_mut(task).is_some_and(|entry| is_one(entry)) {
-                self.abort(core, task, holds);
+                self.abort(context, task, guards);
                 any = true;
             }
         }
@@ -187,35 +211,40 @@ impl Connection {
     /// its slot, and `holds`, until that is back.
     pub(super) fn abort<'a, D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         task: TaskId,
-        holds: impl IntoIterator<Item = &'a Hold>,
+        guards: impl IntoIterator<Item = &'a CompletionGuard>,
     ) {
-        self.retract(core, task);
+        self.retract(context, task);
         let Some(entry) = self.tasks.get_mut(task) else { return };
         let (asked, was_live) = (Asked::from(&*entry), !entry.aborted);
         if entry.is_busy() {
-            entry.holds.extend(holds.into_iter().cloned());
+            entry.guards.extend(guards.into_iter().cloned());
         }
-        self.drop_task(core, task);
+        self.drop_task(context, task);
         if was_live && let Some(mut answers) = self.answers() {
             answers.forget(asked);
         }
     }
 
     /// The initiator has sent data against the rules: its command fails.
-    pub(super) fn fail_transfer<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, sense: (u8, u8)) {
+    pub(super) fn fail_transfer<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        task: TaskId,
+        sense: (u8, u8),
+    ) {
         let Some(entry) = self.tasks.live(task) else { return };
         let asked = Asked::from(&*entry);
-        core.counters.check_conditions += 1;
+        context.counters.check_conditions += 1;
         if let Some(mut answers) = self.answers() {
             answers.abort_command(asked, sense);
         }
-        self.drop_task(core, task);
+        self.drop_task(context, task);
     }
 
     /// Ends a task that has been answered or needs no answer; if something of it is under way, when that is back.
-    fn drop_task<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
+    fn drop_task<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId) {
         let Some(entry) = self.tasks.get_mut(task) else { return };
         if entry.is_busy() {
             entry.aborted = true;
@@ -223,6 +252,6 @@ impl Connection {
         }
         self.leave_queue(task);
         self.end_write(task);
-        self.end_task(core, task);
+        self.end_task(context, task);
     }
 }

@@ -6,29 +6,29 @@
 //!
 //! What bounds memory: parsing stops while too many bytes of answers have gathered, and goes on when the send is done;
 //! nothing is received meanwhile, so TCP slows the peer down. Commands that need I/O buffers which their connection may not
-//! take now wait in a queue (`memory.rs`) while parsing goes on.
+//! take now wait in a queue (`buffers.rs`) while parsing goes on.
 //!
-//! What is different for one of several connections of a session is in `several.rs`.
+//! What differs for a connection of an MC/S session is in `mcs.rs`.
 
+mod buffers;
 mod command;
 mod control;
 mod data_out;
 mod inbound;
 mod login;
 mod management;
-mod memory;
+mod mcs;
 mod outbound;
 mod reply;
 mod session;
-mod several;
 mod steps;
 mod tasks;
 
 use crate::{
     admission::Ticket,
-    context::Core,
-    memory::budget::{Budget, Share},
-    service::ConnectionKey,
+    buffers::budget::{Budget, Share},
+    context::WorkerContext,
+    shared::ConnectionKey,
 };
 
 use inbound::{Direct, Inbound, Sink};
@@ -38,7 +38,7 @@ use linerate_iscsi_proto::{
     login::LOGIN_DATA_BYTES_MAX,
     pdu::RejectReason,
 };
-use login::{Login, Rest};
+use login::{Login, LoginDelay};
 use management::Due;
 use outbound::Outbound;
 pub(crate) use outbound::SpareLists;
@@ -55,14 +55,14 @@ enum Phase {
     Login,
     Full,
     /// Nothing more is read; the connection closes when what gathered has been sent.
-    Farewell,
+    Closing,
     /// Closed; waiting for operations to come back.
     Closed,
 }
 
 /// What a connection lies between, and the tag of its portal group.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct Endpoints {
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
     pub(crate) group: u16,
@@ -79,12 +79,12 @@ pub(crate) struct Connection {
     /// Tag of the portal group that it came through.
     group: u16,
     phase: Phase,
-    /// The session among those that may have several connections (`joint.rs`), if it is one.
-    joint: Option<u32>,
+    /// Its session in the worker's table of MC/S sessions, if it is one of these.
+    mcs: Option<u32>,
     /// Not read until commands on other connections have come: it is not the turn of what was received last.
     stalled: bool,
     /// Logged out alone: its end is not the session's.
-    departs: bool,
+    logged_out_alone: bool,
     /// The status that the initiator said it expects next; kept up to date where several connections need it.
     acknowledged: u32,
     /// The worker that serves the session which this connection wants to join.
@@ -94,7 +94,7 @@ pub(crate) struct Connection {
     /// While logging in.
     login: Option<Box<Login>>,
     /// A login that rests, after wrong proofs.
-    rest: Option<Box<Rest>>,
+    delay: Option<Box<LoginDelay>>,
     /// From full feature phase until everything has come back.
     session: Option<Box<Session>>,
     receiver: Receiver,
@@ -121,8 +121,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new<D: Driver>(key: ConnectionKey, stream: Handle, ends: Ends, core: &Core<D>) -> Self {
-        let Ends { peer, local, group, ticket } = ends;
+    pub(crate) fn new<D: Driver>(
+        key: ConnectionKey,
+        stream: Handle,
+        endpoints: Endpoints,
+        context: &WorkerContext<D>,
+    ) -> Self {
+        let Endpoints { peer, local, group, ticket } = endpoints;
         Self {
             key,
             ticket,
@@ -131,14 +136,14 @@ impl Connection {
             local,
             group,
             phase: Phase::Login,
-            joint: None,
+            mcs: None,
             stalled: false,
-            departs: false,
+            logged_out_alone: false,
             acknowledged: 0,
             moves_to: None,
             waits: 0,
-            login: Some(Box::new(Login::new(core))),
-            rest: None,
+            login: Some(Box::new(Login::new(context))),
+            delay: None,
             session: None,
             receiver: Receiver::new(LOGIN_DATA_BYTES_MAX),
             inbound: Inbound::new(),
@@ -151,8 +156,8 @@ impl Connection {
             queued: false,
             due: Slab::new(),
             operations: 0,
-            opened: core.now,
-            heard: core.now,
+            opened: context.now,
+            heard: context.now,
             pinged: None,
         }
     }
@@ -205,79 +210,79 @@ impl Connection {
     }
 
     /// Begins to receive, after what another worker has received already.
-    pub(crate) fn start<D: Driver>(&mut self, core: &mut Core<D>, received: &[u8]) {
+    pub(crate) fn start<D: Driver>(&mut self, context: &mut WorkerContext<D>, received: &[u8]) {
         if received.is_empty() {
-            return self.receive_more(core);
+            return self.receive_more(context);
         }
         self.inbound.begin_with(received);
-        self.resume(core);
+        self.resume(context);
     }
 
     /// A receive has finished.
     pub(crate) fn received<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         result: &io::Result<usize>,
         buffer: Buffer,
     ) {
         let count = *result.as_ref().unwrap_or(&0);
         let (direct, placed) = self.inbound.received(buffer, count);
         if let Some(direct) = direct {
-            self.end_direct(core, direct, placed);
+            self.end_direct(context, direct, placed);
         }
         if self.phase == Phase::Closed {
             return;
         }
         if count == 0 {
-            return self.close(core);
+            return self.close(context);
         }
-        core.counters.receives += 1;
-        core.counters.bytes_received += count as u64;
-        self.heard = core.now;
+        context.counters.receives += 1;
+        context.counters.bytes_received += count as u64;
+        self.heard = context.now;
         if self.phase == Phase::Login {
             self.inbound.stay_small();
         }
-        self.resume(core);
+        self.resume(context);
     }
 
     /// A send has finished.
     pub(crate) fn sent<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         result: &io::Result<()>,
         outgoing: Box<Outgoing>,
     ) {
-        self.outbound.sent(outgoing, core, &mut self.share);
+        self.outbound.sent(outgoing, context, &mut self.share);
         if result.is_err() {
-            return self.close(core);
+            return self.close(context);
         }
-        self.resume(core);
+        self.resume(context);
     }
 
     /// Parses what has arrived, sends what has gathered, and receives more.
-    pub(crate) fn resume<D: Driver>(&mut self, core: &mut Core<D>) {
-        self.parse(core);
-        self.flush(core);
-        self.receive_more(core);
+    pub(crate) fn resume<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
+        self.parse(context);
+        self.flush(context);
+        self.receive_more(context);
     }
 
-    fn parse<D: Driver>(&mut self, core: &mut Core<D>) {
+    fn parse<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         let Some((buffer, mut bytes)) = self.inbound.take() else { return };
-        while self.may_parse(core) {
+        while self.may_parse(context) {
             match self.receiver.next(&buffer.as_slice()[bytes.clone()]) {
                 Ok(step) => {
                     let input = &buffer.as_slice()[bytes.clone()];
                     bytes.start += step.consumed;
                     match step.event {
                         Event::NeedMore => break,
-                        Event::Header { data_len } => self.header(core, data_len),
+                        Event::Header { data_len } => self.header(context, data_len),
                         Event::Data { payload, offset, complete } => {
-                            self.payload(core, &input[payload], offset, complete);
+                            self.payload(context, &input[payload], offset, complete);
                         }
                     }
                 }
                 Err(error) => {
-                    self.frame_error(core, &error);
+                    self.frame_error(context, &error);
                     break;
                 }
             }
@@ -285,130 +290,130 @@ impl Connection {
         self.inbound.put_back(buffer, bytes);
     }
 
-    fn may_parse<D: Driver>(&self, core: &Core<D>) -> bool {
+    fn may_parse<D: Driver>(&self, context: &WorkerContext<D>) -> bool {
         self.blocked.is_none()
             && self.waits == 0
-            && self.rest.is_none()
+            && self.delay.is_none()
             && !self.stalled
             && self.moves_to.is_none()
-            && !self.outbound.is_full(core.answers.share_bytes())
+            && !self.outbound.is_full(context.answers.share_bytes())
             && matches!(self.phase, Phase::Login | Phase::Full)
     }
 
-    fn header<D: Driver>(&mut self, core: &mut Core<D>, data_len: u32) {
-        core.counters.pdus_received += 1;
+    fn header<D: Driver>(&mut self, context: &mut WorkerContext<D>, data_len: u32) {
+        context.counters.pdus_received += 1;
         self.sink = Sink::Discard;
         match self.phase {
-            Phase::Login => self.login_header(core, data_len),
-            Phase::Full => self.full_header(core, data_len),
-            Phase::Farewell | Phase::Closed => {}
+            Phase::Login => self.login_header(context, data_len),
+            Phase::Full => self.full_header(context, data_len),
+            Phase::Closing | Phase::Closed => {}
         }
     }
 
-    fn frame_error<D: Driver>(&mut self, core: &mut Core<D>, error: &FrameError) {
+    fn frame_error<D: Driver>(&mut self, context: &mut WorkerContext<D>, error: &FrameError) {
         if matches!(error, FrameError::DataDigest | FrameError::HeaderDigest) {
-            core.counters.digest_errors += 1;
+            context.counters.digest_errors += 1;
             tracing::warn!(event = "digest_error", peer = %self.peer, "a connection is closed: {error}");
         }
         match error {
             FrameError::DataDigest => {
-                self.reject(core, RejectReason::DataDigest);
-                self.say_farewell();
+                self.reject(context, RejectReason::DataDigest);
+                self.close_when_sent();
             }
-            FrameError::HeaderDigest => self.close(core),
-            FrameError::TooLong { .. } => self.protocol_error(core, "a data segment beyond the limit"),
+            FrameError::HeaderDigest => self.close(context),
+            FrameError::TooLong { .. } => self.protocol_error(context, "a data segment beyond the limit"),
         }
     }
 
     /// The peer broke the protocol in a way that cannot be mended.
-    fn protocol_error<D: Driver>(&mut self, core: &mut Core<D>, what: &'static str) {
-        core.counters.protocol_errors += 1;
+    fn protocol_error<D: Driver>(&mut self, context: &mut WorkerContext<D>, what: &'static str) {
+        context.counters.protocol_errors += 1;
         tracing::warn!(event = "protocol_error", peer = %self.peer, "a connection is closed: its peer sent {what}");
         if self.phase == Phase::Full {
-            self.reject(core, RejectReason::ProtocolError);
-            self.say_farewell();
+            self.reject(context, RejectReason::ProtocolError);
+            self.close_when_sent();
         } else {
-            self.close(core);
+            self.close(context);
         }
     }
 
     /// Sends what has gathered and then closes.
-    fn say_farewell(&mut self) {
+    fn close_when_sent(&mut self) {
         if self.phase != Phase::Closed {
-            self.phase = Phase::Farewell;
+            self.phase = Phase::Closing;
         }
     }
 
     /// Sends what has gathered, unless a send is under way.
-    fn flush<D: Driver>(&mut self, core: &mut Core<D>) {
-        if self.phase == Phase::Closed || self.waits > 0 || self.rest.is_some() {
+    fn flush<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
+        if self.phase == Phase::Closed || self.waits > 0 || self.delay.is_some() {
             return;
         }
-        if self.outbound.send(self.stream, core) {
+        if self.outbound.send(self.stream, context) {
             return;
         }
-        if self.phase == Phase::Farewell && !self.outbound.is_sending() {
-            self.close(core);
+        if self.phase == Phase::Closing && !self.outbound.is_sending() {
+            self.close(context);
         }
     }
 
-    fn receive_more<D: Driver>(&mut self, core: &mut Core<D>) {
-        if self.may_parse(core) && self.inbound.is_drained() {
-            let mut segs = std::mem::take(&mut core.segs);
-            let direct = self.direct_target(core, &mut segs);
+    fn receive_more<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
+        if self.may_parse(context) && self.inbound.is_drained() {
+            let mut segs = std::mem::take(&mut context.segs);
+            let direct = self.direct_target(context, &mut segs);
             let (receiver, tasks) = (&self.receiver, &self.tasks);
             let expects_more = || !receiver.at_boundary() || tasks.expects_data();
-            self.inbound.receive(self.stream, core, direct, &segs, expects_more);
+            self.inbound.receive(self.stream, context, direct, &segs, expects_more);
             segs.clear();
-            core.segs = segs;
+            context.segs = segs;
         }
     }
 
     /// Ends the connection, and with it its session unless it was logged out alone. Operations in flight come back by
     /// themselves.
-    pub(crate) fn close<D: Driver>(&mut self, core: &mut Core<D>) {
+    pub(crate) fn close<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         match std::mem::replace(&mut self.phase, Phase::Closed) {
             Phase::Closed => return,
-            Phase::Login => core.counters.logins_failed += 1,
-            Phase::Full | Phase::Farewell => {}
+            Phase::Login => context.counters.logins_failed += 1,
+            Phase::Full | Phase::Closing => {}
         }
         self.moves_to = None;
-        self.end_rest(core);
-        self.retract_all(core);
+        self.end_login_delay(context);
+        self.retract_all(context);
         self.awaiting.clear();
         self.blocked = None;
         self.due.clear();
         if let Some(session) = &self.session {
             session.end(&mut self.tasks);
             let tsih = session.tsih();
-            self.leave_session(core, tsih);
+            self.leave_session(context, tsih);
         }
-        core.driver.close(self.stream);
-        core.counters.tasks -= self.tasks.clear(&mut core.pool, &mut self.share);
-        self.outbound.drop_gathered(&mut core.pool, &mut self.share);
+        context.driver.close(self.stream);
+        context.counters.tasks -= self.tasks.clear(&mut context.pool, &mut self.share);
+        self.outbound.drop_gathered(&mut context.pool, &mut self.share);
     }
 
     /// A receive straight into the place of a task is over: the task has its buffers again.
-    fn end_direct<D: Driver>(&mut self, core: &mut Core<D>, direct: Direct, placed: u32) {
+    fn end_direct<D: Driver>(&mut self, context: &mut WorkerContext<D>, direct: Direct, placed: u32) {
         let Direct { task, chunks, at, .. } = direct;
         if placed > 0 && self.phase != Phase::Closed {
-            self.receiver.advance_direct(placed, |crc| core.pool.digest(chunks.segs(), at, placed, crc));
+            self.receiver.advance_direct(placed, |crc| context.pool.digest(chunks.segs(), at, placed, crc));
         }
         let Some(entry) = self.tasks.get_mut(task) else {
             debug_assert!(false, "a task stays until its receive is over");
-            return core.pool.give_back(&mut self.share, chunks);
+            return context.pool.give_back(&mut self.share, chunks);
         };
         entry.take_back(chunks);
         if entry.aborted {
             self.end_write(task);
-            self.end_task(core, task);
+            self.end_task(context, task);
         }
     }
 
     /// An earlier session that the login waits for has left nothing behind.
-    pub(crate) fn proceed<D: Driver>(&mut self, core: &mut Core<D>) {
+    pub(crate) fn proceed<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         self.waits = self.waits.saturating_sub(1);
-        self.resume(core);
+        self.resume(context);
     }
 
     /// Borrows memory for answers.

@@ -1,9 +1,9 @@
 //! Answers on their way out: one list is being sent while the next one gathers.
 
 use crate::{
-    context::Core,
-    memory::budget::{Budget, Share},
-    memory::pool::{ChunkPool, Chunks},
+    buffers::budget::{Budget, Share},
+    buffers::pool::{ChunkPool, Chunks},
+    context::WorkerContext,
 };
 use linerate_io::{Driver, Handle, Nanos, Outgoing};
 
@@ -85,20 +85,20 @@ impl Outbound {
     }
 
     /// Sends what has gathered unless a send is under way. Returns whether a send was started.
-    pub(super) fn send<D: Driver>(&mut self, stream: Handle, core: &mut Core<D>) -> bool {
+    pub(super) fn send<D: Driver>(&mut self, stream: Handle, context: &mut WorkerContext<D>) -> bool {
         if self.sending.is_some() || self.list.is_empty() {
             return false;
         }
-        core.counters.sends += 1;
-        core.counters.pdus_sent += std::mem::take(&mut self.pdus);
-        core.counters.bytes_sent += self.list.len_bytes() as u64;
+        context.counters.sends += 1;
+        context.counters.pdus_sent += std::mem::take(&mut self.pdus);
+        context.counters.bytes_sent += self.list.len_bytes() as u64;
         let next = self.spare.take().unwrap_or_default();
         let list = std::mem::replace(&mut self.list, next);
         let chunks = std::mem::take(&mut self.chunks);
-        self.sending = Some(Sending { since: core.now, chunks, copied_bytes: list.copied_bytes() });
+        self.sending = Some(Sending { since: context.now, chunks, copied_bytes: list.copied_bytes() });
         // Whoever has the answer finds it counted.
-        core.publish();
-        core.driver.send(stream, list);
+        context.publish();
+        context.driver.send(stream, list);
         true
     }
 
@@ -128,12 +128,17 @@ impl Outbound {
     }
 
     /// A send has come back.
-    pub(super) fn sent<D: Driver>(&mut self, mut list: Box<Outgoing>, core: &mut Core<D>, share: &mut Share) {
+    pub(super) fn sent<D: Driver>(
+        &mut self,
+        mut list: Box<Outgoing>,
+        context: &mut WorkerContext<D>,
+        share: &mut Share,
+    ) {
         if let Some(sending) = self.sending.take() {
-            core.pool.give_back(share, sending.chunks);
+            context.pool.give_back(share, sending.chunks);
         }
         list.clear();
-        core.spare_lists.keep(&mut list);
+        context.spare_lists.keep(&mut list);
         self.spare = Some(list);
     }
 

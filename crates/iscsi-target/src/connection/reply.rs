@@ -1,9 +1,9 @@
 //! Answers as PDUs: headers straight into the gathering list, payload by reference where it lies.
 
-use super::{outbound::Outbound, session::Session, tasks::Entry};
+use super::{outbound::Outbound, session::Session, tasks::TaskEntry};
 use crate::{
-    memory::pool::{ChunkPool, Chunks, pieces},
-    pages::Pages,
+    buffers::pool::{ChunkPool, Chunks, pieces},
+    memory_volume::MemoryVolume,
 };
 use linerate_io::Seg;
 use linerate_iscsi_proto::{
@@ -27,9 +27,9 @@ pub(super) struct Asked {
     pub(super) expected_out: u32,
 }
 
-impl From<&Entry> for Asked {
-    fn from(entry: &Entry) -> Self {
-        let Entry { itt, immediate, expected_in, expected_out, .. } = *entry;
+impl From<&TaskEntry> for Asked {
+    fn from(entry: &TaskEntry) -> Self {
+        let TaskEntry { itt, immediate, expected_in, expected_out, .. } = *entry;
         Self { itt, immediate, expected_in, expected_out }
     }
 }
@@ -79,7 +79,7 @@ impl Answers<'_> {
     }
 
     /// Answers a read of a memory volume, without a copy. Not for sessions with data digests.
-    pub(super) fn read_memory(&mut self, asked: Asked, extent: &Extent, pages: &Pages) {
+    pub(super) fn read_memory(&mut self, asked: Asked, extent: &Extent, pages: &MemoryVolume) {
         self.release(asked.immediate);
         let residual = Residual::of(asked.expected_in, u64::from(extent.asked_bytes));
         if extent.len_bytes == 0 {

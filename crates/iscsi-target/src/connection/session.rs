@@ -1,10 +1,10 @@
 //! A session in full feature phase: what was negotiated, the command window, and the way to the volumes.
 
-use super::tasks::{Tasks, Work};
+use super::tasks::{TaskWork, Tasks};
 use crate::{
-    config::Limits,
+    config::ArrayLimits,
     stats::{LiveSession, SessionCounters},
-    target::Target,
+    target::IscsiTarget,
 };
 use linerate_iscsi_proto::{
     frame::Framer,
@@ -42,7 +42,7 @@ pub(super) struct Session {
 /// The target that a session is logged in to.
 pub(super) struct Device {
     pub(super) nexus: Arc<Nexus>,
-    pub(super) target: Arc<Target>,
+    pub(super) target: Arc<IscsiTarget>,
 }
 
 impl Session {
@@ -50,7 +50,7 @@ impl Session {
         established: &Established,
         device: Option<Device>,
         live: Arc<LiveSession>,
-        limits: &Limits,
+        limits: &ArrayLimits,
     ) -> Self {
         let params = established.params;
         Self {
@@ -82,9 +82,9 @@ impl Session {
     pub(super) fn end(&self, tasks: &mut Tasks) {
         let Some(device) = &self.device else { return };
         for entry in tasks.entries_mut().filter(|entry| !entry.is_busy()) {
-            if let Work::MemoryWrite(extent) | Work::BufferedWrite(extent) = &entry.work {
+            if let TaskWork::MemoryWrite(extent) | TaskWork::BufferedWrite(extent) = &entry.work {
                 device.nexus.end_write(entry.lun, extent);
-                entry.work = Work::Drain(linerate_scsi::Reply::good());
+                entry.work = TaskWork::Drain(linerate_scsi::Reply::good());
             }
         }
     }

@@ -5,14 +5,14 @@ use super::{
     inbound::Sink,
     management::Due,
     reply::Asked,
-    tasks::{Buffers, TaskId, Work},
+    tasks::{Buffers, TaskId, TaskWork},
 };
 use crate::{
-    context::Core,
-    engine::{Answer, Operation, Outcome},
-    memory::operation,
-    memory::pool::Chunks,
-    volume::{Medium, VolumeId},
+    buffers::operation::Executor,
+    buffers::pool::Chunks,
+    context::WorkerContext,
+    engine::{Operation, OperationOutput, OperationResult},
+    volume::{VolumeAccess, VolumeId},
 };
 use linerate_io::Driver;
 use linerate_iscsi_proto::{pdu::ScsiCommand, transfer::TargetWrite};
@@ -32,19 +32,19 @@ impl Connection {
     /// Drives a task until it waits for something. `command` is given while its data has not been dealt with.
     pub(super) fn drive<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         task: TaskId,
         mut input: Input,
         mut command: Option<&ScsiCommand>,
     ) {
         loop {
             let Some(entry) = self.tasks.live(task) else { return };
-            let Work::Steps(steps) = &mut entry.work else { return };
+            let TaskWork::Steps(steps) = &mut entry.work else { return };
             match steps.task.next(input) {
                 TaskStep::DataOut { len_bytes } => {
                     if let Some(command) = command.take() {
                         steps.collects = true;
-                        return self.collect(core, task, command, len_bytes);
+                        return self.collect(context, task, command, len_bytes);
                     }
                     input = Input::DataOut(Vec::new());
                 }
@@ -53,109 +53,127 @@ impl Connection {
                         input = Input::Medium(Err(MediumError::Hardware));
                         continue;
                     };
-                    match self.start_operation(core, task, volume, op) {
+                    match self.start_operation(context, task, volume, op) {
                         Started::Done(result) => input = Input::Medium(result),
-                        Started::InFlight => return self.drain(core, task, command),
+                        Started::InFlight => return self.drain(context, task, command),
                         Started::Later(op) => {
                             self.remember(task, Some((volume, op)));
-                            core.wait_for_others(self.origin(task));
-                            return self.drain(core, task, command);
+                            context.wait_for_others(self.origin(task));
+                            return self.drain(context, task, command);
                         }
                     }
                 }
                 TaskStep::Wait => {
-                    core.wait_for_others(self.origin(task));
-                    return self.drain(core, task, command);
+                    context.wait_for_others(self.origin(task));
+                    return self.drain(context, task, command);
                 }
-                TaskStep::Done(reply) => return self.task_is_done(core, task, reply, command),
+                TaskStep::Done(reply) => return self.task_is_done(context, task, reply, command),
                 TaskStep::Aborted => {
                     let asked = self.tasks.live(task).map(|entry| Asked::from(&*entry));
                     if let (Some(asked), Some(mut answers)) = (asked, self.answers()) {
                         answers.forget(asked);
                     }
-                    return self.end_task(core, task);
+                    return self.end_task(context, task);
                 }
             }
         }
     }
 
     /// Begins to collect the data-out that a task asks for.
-    fn collect<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, command: &ScsiCommand, wanted: u32) {
+    fn collect<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        task: TaskId,
+        command: &ScsiCommand,
+        wanted: u32,
+    ) {
         let Some(session) = self.session.as_ref() else { return };
         let wanted = wanted.min(command.expected_len);
-        let Some(charge) = core.pool.charge(&mut self.share, wanted) else {
-            return self.refuse_data(core, task, command);
+        let Some(charge) = context.pool.charge(&mut self.share, wanted) else {
+            return self.refuse_data(context, task, command);
         };
         let begun = TargetWrite::begin(command, wanted, &session.params, task.slot);
-        let Some(entry) = self.tasks.live(task) else { return core.pool.discharge(&mut self.share, charge) };
-        core.pool.discharge(&mut self.share, std::mem::replace(&mut entry.charge, charge));
+        let Some(entry) = self.tasks.live(task) else {
+            return context.pool.discharge(&mut self.share, charge);
+        };
+        context.pool.discharge(&mut self.share, std::mem::replace(&mut entry.charge, charge));
         match begun {
             Ok(write) => {
                 entry.write = Some(write);
                 if command.data_len > 0 {
                     self.sink = Sink::Task { task, base: 0 };
                 }
-                self.go_on_writing(core, task, command.data_len > 0);
+                self.go_on_writing(context, task, command.data_len > 0);
             }
-            Err(error) => self.fail_transfer(core, task, error.sense()),
+            Err(error) => self.fail_transfer(context, task, error.sense()),
         }
     }
 
     /// There is no memory for a task's data: the task ends when what the initiator sends unasked has come.
-    fn refuse_data<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, command: &ScsiCommand) {
-        self.task_is_done(core, task, Reply::status(Status::TaskSetFull), Some(command));
+    fn refuse_data<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        task: TaskId,
+        command: &ScsiCommand,
+    ) {
+        self.task_is_done(context, task, Reply::status(Status::TaskSetFull), Some(command));
     }
 
     /// A task that asked for no data: what the initiator sends all the same is taken in and dropped.
-    fn drain<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, command: Option<&ScsiCommand>) {
+    fn drain<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        task: TaskId,
+        command: Option<&ScsiCommand>,
+    ) {
         if let Some(command) = command.filter(|command| command.data_len > 0 || !command.final_pdu) {
-            self.collect(core, task, command, 0);
+            self.collect(context, task, command, 0);
         }
     }
 
     fn task_is_done<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         task: TaskId,
         mut reply: Reply,
         command: Option<&ScsiCommand>,
     ) {
         let Some(entry) = self.tasks.live(task) else { return };
-        if let Work::Steps(steps) = &entry.work {
+        if let TaskWork::Steps(steps) = &entry.work {
             reply.asked_out_bytes = reply.asked_out_bytes.max(steps.task.asked_out_bytes());
         }
         let data_comes =
             command.is_some_and(|command| command.data_len > 0 || (command.write && !command.final_pdu));
         let unfinished = entry.write.as_ref().is_some_and(|write| !write.is_complete());
         if data_comes || unfinished {
-            entry.work = Work::Drain(reply);
-            return self.drain(core, task, command);
+            entry.work = TaskWork::Drain(reply);
+            return self.drain(context, task, command);
         }
         let asked = Asked::from(&*entry);
-        self.end_task(core, task);
+        self.end_task(context, task);
         if reply.ended_tasks {
-            let (_, hold) = self.hold(core, Due::Reply { asked, reply });
-            return core.end_outdated_tasks(hold);
+            let (_, guard) = self.guard(context, Due::Reply { asked, reply });
+            return context.end_outdated_tasks(guard);
         }
-        self.reply(core, asked, &reply);
+        self.reply(context, asked, &reply);
     }
 
     /// Tries a task again that waited for other commands or for I/O buffers.
-    pub(crate) fn resume_task<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
+    pub(crate) fn resume_task<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId) {
         let Some(entry) = self.tasks.live(task) else { return };
-        let Work::Steps(steps) = &mut entry.work else { return };
+        let TaskWork::Steps(steps) = &mut entry.work else { return };
         match steps.operation.take() {
-            None => self.drive(core, task, Input::Resume, None),
-            Some((volume, op)) => match self.start_operation(core, task, volume, op) {
-                Started::Done(result) => self.drive(core, task, Input::Medium(result), None),
+            None => self.drive(context, task, Input::Resume, None),
+            Some((volume, op)) => match self.start_operation(context, task, volume, op) {
+                Started::Done(result) => self.drive(context, task, Input::Medium(result), None),
                 Started::InFlight => {}
                 Started::Later(op) => {
                     self.remember(task, Some((volume, op)));
-                    core.wait_for_others(self.origin(task));
+                    context.wait_for_others(self.origin(task));
                 }
             },
         }
-        self.flush(core);
+        self.flush(context);
     }
 
     fn volume_of(&self, lun: u16) -> Option<VolumeId> {
@@ -164,7 +182,7 @@ impl Connection {
 
     fn remember(&mut self, task: TaskId, operation: Option<(VolumeId, MediumOp)>) {
         if let Some(entry) = self.tasks.get_mut(task)
-            && let Work::Steps(steps) = &mut entry.work
+            && let TaskWork::Steps(steps) = &mut entry.work
         {
             steps.operation = operation;
         }
@@ -172,18 +190,18 @@ impl Connection {
 
     fn start_operation<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         task: TaskId,
         volume: VolumeId,
         op: MediumOp,
     ) -> Started {
-        let medium = match core.media.of(Some(volume)) {
-            Some(Medium::Memory(pages)) => return Started::Done(Ok(pages.perform(op))),
-            Some(Medium::File(file)) => match known_of_file(&op) {
+        let medium = match context.media.of(Some(volume)) {
+            Some(VolumeAccess::Memory(pages)) => return Started::Done(Ok(pages.perform(op))),
+            Some(VolumeAccess::File(file)) => match known_of_file(&op) {
                 Some(result) => return Started::Done(Ok(result)),
-                None => operation::Medium::File(file),
+                None => Executor::File(file),
             },
-            Some(Medium::Managed(volume)) => operation::Medium::Engine(volume),
+            Some(VolumeAccess::Managed(volume)) => Executor::Engine(volume),
             None => return Started::Done(Err(MediumError::Hardware)),
         };
         let buffered = match &op {
@@ -193,25 +211,25 @@ impl Connection {
         };
         let chunks = match buffered {
             0 => Chunks::NONE,
-            len => match core.pool.take(&mut core.driver, &mut self.share, len) {
+            len => match context.pool.take(&mut context.driver, &mut self.share, len) {
                 Some(chunks) => chunks,
                 None => return Started::Later(op),
             },
         };
         match &op {
-            MediumOp::Write { data, .. } => core.pool.write(chunks.segs(), 0, data),
-            MediumOp::Fill { pattern, .. } => core.pool.fill(chunks.segs(), pattern),
+            MediumOp::Write { data, .. } => context.pool.write(chunks.segs(), 0, data),
+            MediumOp::Fill { pattern, .. } => context.pool.fill(chunks.segs(), pattern),
             _ => {}
         }
         let origin = self.origin(task);
         let Some(entry) = self.tasks.get_mut(task) else {
-            core.pool.give_back(&mut self.share, chunks);
+            context.pool.give_back(&mut self.share, chunks);
             return Started::InFlight;
         };
         let none = entry.lend(Buffers::Operation);
         debug_assert!(none.is_empty(), "a step has no buffers before its operation");
         self.operations += 1;
-        core.begin_operation(origin, chunks, medium, operation_of(&op));
+        context.begin_operation(origin, chunks, medium, operation_of(&op));
         // The bytes of a write are in I/O buffers now; what is kept says how to read the result.
         let kept = match op {
             MediumOp::Write { offset_bytes, durable, .. } => {
@@ -226,45 +244,45 @@ impl Connection {
     /// A volume operation of a task has come back, and with it the buffers that it worked on.
     pub(crate) fn medium_done<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         task: TaskId,
         chunks: Chunks,
-        result: Outcome,
+        result: OperationResult,
     ) {
         self.operations -= 1;
         let wanted = chunks.len_bytes();
         let Some(entry) = self.tasks.get_mut(task) else {
             debug_assert!(false, "a task stays until its operation is over");
-            return core.pool.give_back(&mut self.share, chunks);
+            return context.pool.give_back(&mut self.share, chunks);
         };
         entry.take_back(chunks);
         if entry.aborted || self.session.is_none() {
             self.end_write(task);
-            return self.end_task(core, task);
+            return self.end_task(context, task);
         }
         match &mut entry.work {
-            Work::BufferedRead(extent) => {
+            TaskWork::BufferedRead(extent) => {
                 let extent = *extent;
                 let failed = result.moved(wanted).err().map(|fault| fault.on_read());
-                self.buffered_read_done(core, task, &extent, failed);
+                self.buffered_read_done(context, task, &extent, failed);
             }
-            Work::BufferedWrite(extent) => {
+            TaskWork::BufferedWrite(extent) => {
                 let extent = *extent;
                 match result.moved(wanted) {
-                    Ok(()) => self.write_is_done(core, task, &extent),
-                    Err(fault) => self.write_failed(core, task, fault.on_write()),
+                    Ok(()) => self.write_is_done(context, task, &extent),
+                    Err(fault) => self.write_failed(context, task, fault.on_write()),
                 }
             }
-            Work::Steps(steps) => {
+            TaskWork::Steps(steps) => {
                 let operation = steps.operation.take();
                 let result = match (&operation, result) {
-                    (_, Outcome(Ok(Answer::Mapped { mapped, len_bytes }))) => {
+                    (_, OperationResult(Ok(OperationOutput::Mapped { mapped, len_bytes }))) => {
                         Ok(MediumResult::Mapped { mapped, len_bytes })
                     }
                     (Some((_, MediumOp::Read { .. })), result) => {
                         result.moved(wanted).map_err(|fault| fault.on_read()).map(|()| {
                             let mut data = vec![0; wanted];
-                            core.pool.read(entry.segs(), 0, &mut data);
+                            context.pool.read(entry.segs(), 0, &mut data);
                             MediumResult::Data(data)
                         })
                     }
@@ -274,19 +292,19 @@ impl Connection {
                 };
                 let chunks = std::mem::replace(&mut entry.buffers, Buffers::NONE);
                 if let Buffers::Task(chunks) = chunks {
-                    core.pool.give_back(&mut self.share, chunks);
+                    context.pool.give_back(&mut self.share, chunks);
                 }
-                self.drive(core, task, Input::Medium(result), None);
+                self.drive(context, task, Input::Medium(result), None);
             }
-            Work::MemoryWrite(_) | Work::Drain(_) | Work::Free => {}
+            TaskWork::MemoryWrite(_) | TaskWork::Drain(_) | TaskWork::Free => {}
         }
-        self.resume(core);
+        self.resume(context);
     }
 
     /// A read has its bytes in its buffers, or has failed.
     pub(super) fn buffered_read_done<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         task: TaskId,
         extent: &linerate_scsi::Extent,
         error: Option<MediumError>,
@@ -298,41 +316,46 @@ impl Connection {
             let session = self.session.as_ref();
             let device = session.and_then(|session| session.device.as_ref());
             let reply = device.map(|device| device.nexus.medium_failed(lun, error));
-            self.end_task(core, task);
-            return reply.iter().for_each(|reply| self.reply(core, asked, reply));
+            self.end_task(context, task);
+            return reply.iter().for_each(|reply| self.reply(context, asked, reply));
         }
         let buffers = std::mem::replace(&mut entry.buffers, Buffers::NONE);
         if let Buffers::Task(chunks) = buffers {
             match self.answers() {
                 Some(mut answers) if silent => {
                     answers.forget(asked);
-                    core.pool.give_back(&mut self.share, chunks);
+                    context.pool.give_back(&mut self.share, chunks);
                 }
                 Some(mut answers) => {
-                    answers.read_buffers(asked, extent, chunks, &mut core.pool);
+                    answers.read_buffers(asked, extent, chunks, &mut context.pool);
                     answers.session.counters.reads += 1;
                     answers.session.counters.read_bytes += u64::from(extent.len_bytes);
-                    core.counters.reads += 1;
-                    core.counters.read_bytes += u64::from(extent.len_bytes);
+                    context.counters.reads += 1;
+                    context.counters.read_bytes += u64::from(extent.len_bytes);
                 }
-                None => core.pool.give_back(&mut self.share, chunks),
+                None => context.pool.give_back(&mut self.share, chunks),
             }
         }
-        self.end_task(core, task);
+        self.end_task(context, task);
     }
 
-    pub(super) fn write_failed<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId, error: MediumError) {
+    pub(super) fn write_failed<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        task: TaskId,
+        error: MediumError,
+    ) {
         let silent = self.end_write(task);
         let Some(entry) = self.tasks.get_mut(task) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
-        self.end_task(core, task);
+        self.end_task(context, task);
         let Some(mut answers) = self.answers() else { return };
         if silent {
             return answers.forget(asked);
         }
         let device = answers.session.device.as_ref();
         if let Some(reply) = device.map(|device| device.nexus.medium_failed(lun, error)) {
-            self.reply(core, asked, &reply);
+            self.reply(context, asked, &reply);
         }
     }
 }

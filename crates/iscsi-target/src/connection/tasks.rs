@@ -1,9 +1,9 @@
 //! Commands in progress: a slab, so that a transfer tag leads straight to its task and nothing is allocated once warm.
 
 use crate::{
-    hold::Hold,
-    memory::budget::Share,
-    memory::pool::{Charge, ChunkPool, Chunks},
+    buffers::budget::Share,
+    buffers::pool::{Charge, ChunkPool, Chunks},
+    completion_guard::CompletionGuard,
     volume::VolumeId,
 };
 use linerate_io::{Nanos, Seg};
@@ -22,7 +22,7 @@ pub(crate) struct TaskId {
 
 /// What a task waits for or does.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum TaskWork {
     /// The slot is free.
     Free,
     /// A write to a memory volume: data is received in place.
@@ -68,7 +68,7 @@ impl Buffers {
 
 /// One command in progress.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct TaskEntry {
     serial: u32,
     pub(super) itt: u32,
     pub(super) immediate: bool,
@@ -79,7 +79,7 @@ pub(super) struct Entry {
     /// What the initiator expects to receive, and to send.
     pub(super) expected_in: u32,
     pub(super) expected_out: u32,
-    pub(super) work: Work,
+    pub(super) work: TaskWork,
     /// Bookkeeping of the command's data, if it sends any.
     pub(super) write: Option<TargetWrite>,
     pub(super) buffers: Buffers,
@@ -90,27 +90,27 @@ pub(super) struct Entry {
     /// When it began to wait: for memory, then for data of the initiator.
     pub(super) since: Nanos,
     /// Answers that are due when this task is over.
-    pub(super) holds: Vec<Hold>,
+    pub(super) guards: Vec<CompletionGuard>,
 }
 
 /// A command that begins.
 #[derive(Debug)]
-pub(super) struct NewEntry {
+pub(super) struct NewTask {
     pub(super) itt: u32,
     pub(super) immediate: bool,
     pub(super) lun: [u8; 8],
     pub(super) volume: Option<VolumeId>,
     pub(super) expected_in: u32,
     pub(super) expected_out: u32,
-    pub(super) work: Work,
+    pub(super) work: TaskWork,
     pub(super) write: Option<TargetWrite>,
     pub(super) epoch: u32,
     pub(super) since: Nanos,
 }
 
-impl Entry {
+impl TaskEntry {
     fn is_free(&self) -> bool {
-        matches!(self.work, Work::Free)
+        matches!(self.work, TaskWork::Free)
     }
 
     /// Whether something is under way that must come back before the task can end.
@@ -151,7 +151,7 @@ impl Entry {
 /// The slab.
 #[derive(Debug)]
 pub(super) struct Tasks {
-    entries: Vec<Entry>,
+    entries: Vec<TaskEntry>,
     free: Vec<u32>,
     next_serial: u32,
 }
@@ -171,12 +171,12 @@ impl Tasks {
     }
 
     /// Starts a task.
-    pub(super) fn insert(&mut self, new: NewEntry) -> TaskId {
+    pub(super) fn insert(&mut self, new: NewTask) -> TaskId {
         let serial = self.next_serial;
         self.next_serial = serial.wrapping_add(1);
-        let NewEntry { itt, immediate, lun, volume, expected_in, expected_out, work, write, epoch, since } =
+        let NewTask { itt, immediate, lun, volume, expected_in, expected_out, work, write, epoch, since } =
             new;
-        let entry = Entry {
+        let entry = TaskEntry {
             serial,
             itt,
             immediate,
@@ -191,7 +191,7 @@ impl Tasks {
             charge: Charge::NONE,
             epoch,
             since,
-            holds: Vec::new(),
+            guards: Vec::new(),
         };
         let Some(slot) = self.free.pop() else {
             self.entries.push(entry);
@@ -202,17 +202,17 @@ impl Tasks {
     }
 
     /// A task in progress, aborted or not.
-    pub(super) fn get_mut(&mut self, id: TaskId) -> Option<&mut Entry> {
+    pub(super) fn get_mut(&mut self, id: TaskId) -> Option<&mut TaskEntry> {
         let entry = self.entries.get_mut(id.slot as usize)?;
         (entry.serial == id.serial && !entry.is_free()).then_some(entry)
     }
 
     /// A task that has not been aborted.
-    pub(super) fn live(&mut self, id: TaskId) -> Option<&mut Entry> {
+    pub(super) fn live(&mut self, id: TaskId) -> Option<&mut TaskEntry> {
         self.get_mut(id).filter(|entry| !entry.aborted)
     }
 
-    /// Since when a task is in its present state, as far as [`Entry::since`] tells.
+    /// Since when a task is in its present state, as far as [`TaskEntry::since`] tells.
     pub(super) fn since(&self, id: TaskId) -> Option<Nanos> {
         let entry = self.entries.get(id.slot as usize)?;
         (entry.serial == id.serial && !entry.is_free()).then_some(entry.since)
@@ -227,7 +227,7 @@ impl Tasks {
     /// A task by its tag; of two with one tag the one that has not been aborted. Rare: transfer tags name slots, so only
     /// unsolicited data and aborts come here.
     pub(super) fn find(&self, itt: u32) -> Option<TaskId> {
-        let is_it = |entry: &&Entry| entry.itt == itt && !entry.is_free();
+        let is_it = |entry: &&TaskEntry| entry.itt == itt && !entry.is_free();
         let named = (0..).zip(&self.entries).filter(|(_, entry)| is_it(entry));
         let (slot, entry) = named.min_by_key(|(_, entry)| entry.aborted)?;
         Some(TaskId { slot, serial: entry.serial })
@@ -241,9 +241,9 @@ impl Tasks {
             pool.give_back(share, chunks);
         }
         pool.discharge(share, std::mem::take(&mut entry.charge));
-        entry.work = Work::Free;
+        entry.work = TaskWork::Free;
         entry.write = None;
-        entry.holds = Vec::new();
+        entry.guards = Vec::new();
         self.free.push(id.slot);
         if self.entries.len() > KEPT_SLOTS && self.len() == 0 {
             self.entries = Vec::new();
@@ -258,13 +258,13 @@ impl Tasks {
     }
 
     /// Every task.
-    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut TaskEntry> {
         self.entries.iter_mut().filter(|entry| !entry.is_free())
     }
 
     /// Whether the initiator has yet to send data of a write.
     pub(super) fn expects_data(&self) -> bool {
-        self.entries.iter().any(Entry::awaits_data)
+        self.entries.iter().any(TaskEntry::awaits_data)
     }
 
     /// Since when the oldest write waits for data of the initiator.
@@ -274,7 +274,7 @@ impl Tasks {
 
     /// Whether a write is in progress whose data has not come whole, with or without memory.
     pub(super) fn has_unfinished_write(&self) -> bool {
-        let is_one = |entry: &Entry| {
+        let is_one = |entry: &TaskEntry| {
             !entry.is_free() && entry.write.as_ref().is_some_and(|write| !write.is_complete())
         };
         self.entries.iter().any(is_one)
@@ -298,21 +298,21 @@ impl Tasks {
 
 #[cfg(test)]
 mod tests {
-    use super::{NewEntry, Tasks, Work};
-    use crate::memory::{budget::Share, pool::ChunkPool};
+    use super::{NewTask, TaskWork, Tasks};
+    use crate::buffers::{budget::Share, pool::ChunkPool};
     use linerate_scsi::Reply;
 
     #[test]
     fn the_name_of_a_task_that_is_over_names_nothing() {
         let (mut tasks, mut pool, mut share) = (Tasks::new(), ChunkPool::new(1 << 20), Share::default());
-        let new = || NewEntry {
+        let new = || NewTask {
             itt: 7,
             immediate: false,
             lun: [0; 8],
             volume: None,
             expected_in: 0,
             expected_out: 0,
-            work: Work::Drain(Reply::good()),
+            work: TaskWork::Drain(Reply::good()),
             write: None,
             epoch: 0,
             since: 0,

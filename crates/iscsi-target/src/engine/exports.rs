@@ -1,9 +1,9 @@
 //! Volumes that come, change and go while the array serves, and how initiators see it.
 
-use super::{Transfers, serve::Served, shop::Shop};
+use super::{Transfers, serve::Served, state::EngineState};
 use crate::{
     config::{AluaState, VolumeConfig, VolumeKind},
-    target::{self, Target},
+    target::{self, IscsiTarget},
     volume::{VolumeId, unit_of},
 };
 use bytes::Bytes;
@@ -24,17 +24,17 @@ const DRAIN_LOOK_NS: Nanos = 1_000_000;
 const SPACE_LOOK_NS: Nanos = 1_000_000_000;
 
 /// Where volumes are shown.
-pub(crate) struct Stage {
+pub(crate) struct Exports {
     pub(crate) array: String,
     pub(crate) groups: Vec<(u16, AluaState)>,
-    pub(crate) targets: Vec<Arc<Target>>,
+    pub(crate) targets: Vec<Arc<IscsiTarget>>,
     /// Where partners find what they write.
     pub(crate) transfers: Arc<Transfers>,
 }
 
 /// How a volume is shown that the configuration does not name, or no longer is. Lies in its pool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct ExportRecord {
     /// The configuration names it, and it was deleted all the same.
     #[serde(default)]
     pub(super) deleted: bool,
@@ -45,14 +45,14 @@ pub(crate) struct Record {
 }
 
 /// A volume that initiators see.
-struct Shown {
-    target: Arc<Target>,
+struct ExportedUnit {
+    target: Arc<IscsiTarget>,
     lun: u16,
     unit: Arc<LogicalUnit>,
     number: u32,
 }
 
-impl Record {
+impl ExportRecord {
     /// As if the configuration named the volume.
     pub(crate) fn config(&self, pool: &str, volume: &str) -> VolumeConfig {
         let sector_bytes = self.export.sector_bytes.unwrap_or(512);
@@ -87,12 +87,12 @@ impl Record {
     }
 }
 
-impl Shop {
+impl EngineState {
     pub(super) async fn manage(&self, command: Command) -> Result<Reply, StorageError> {
         self.check_replication(&command)?;
         match command {
             Command::CreateVolume { pool, name, size_bytes, export } => {
-                let (target, export) = self.place(&export)?;
+                let (target, export) = self.choose_lun(&export)?;
                 let volume = self.controller.create_volume(pool.as_deref(), &name, size_bytes).await?;
                 self.show(&target, &name, volume, export).await
             }
@@ -102,7 +102,7 @@ impl Shop {
                 let target = export.target.or(beside);
                 let sector_bytes =
                     export.sector_bytes.or(source.map(|shown| shown.unit.config().block_bytes));
-                let (target, export) = self.place(&Export { sector_bytes, target, ..export })?;
+                let (target, export) = self.choose_lun(&Export { sector_bytes, target, ..export })?;
                 let made = self.controller.clone_volume(&volume, &snapshot, &name).await?;
                 self.show(&target, &name, made, export).await
             }
@@ -136,8 +136,8 @@ impl Shop {
     }
 
     /// Settles where a new volume is shown.
-    fn place(&self, export: &Export) -> Result<(Arc<Target>, Export), StorageError> {
-        let targets = self.stage.get().map_or(&[][..], |stage| &stage.targets[..]);
+    fn choose_lun(&self, export: &Export) -> Result<(Arc<IscsiTarget>, Export), StorageError> {
+        let targets = self.exports.get().map_or(&[][..], |exports| &exports.targets[..]);
         let known = || targets.iter().map(|target| target.name.clone()).collect();
         let found = match &export.target {
             Some(name) => targets.iter().find(|target| target.name.eq_ignore_ascii_case(name)),
@@ -176,7 +176,7 @@ impl Shop {
     /// Shows a new volume, or ends it if that cannot be.
     async fn show(
         &self,
-        target: &Arc<Target>,
+        target: &Arc<IscsiTarget>,
         name: &str,
         volume: Rc<Volume>,
         export: Export,
@@ -185,7 +185,7 @@ impl Shop {
         let least = opened.block_bytes;
         let sector_bytes = Some(export.sector_bytes.unwrap_or(least.max(512)));
         let record =
-            Record { deleted: false, made_s: unix_time_s(), export: Export { sector_bytes, ..export } };
+            ExportRecord { deleted: false, made_s: unix_time_s(), export: Export { sector_bytes, ..export } };
         let shown = self.try_show(target, name, &record, (opened.volume, opened.size_bytes, least)).await;
         match shown {
             Ok(lun) => Ok(Reply::from_iter([
@@ -204,14 +204,14 @@ impl Shop {
 
     /// Lets initiators see a volume that was a replica: where they saw it before, else as a new one.
     pub(super) async fn show_promoted(&self, name: &str) -> Result<(), StorageError> {
-        if self.stage.get().is_none() || self.find(name).is_some() {
+        if self.exports.get().is_none() || self.find(name).is_some() {
             return self.announce_size(name);
         }
-        let (target, export) = self.place(&Export::default())?;
+        let (target, export) = self.choose_lun(&Export::default())?;
         let opened = self.add(Served::Thin(self.controller.volume(name)?));
         let sector_bytes = Some(opened.block_bytes.max(512));
         let record =
-            Record { deleted: false, made_s: unix_time_s(), export: Export { sector_bytes, ..export } };
+            ExportRecord { deleted: false, made_s: unix_time_s(), export: Export { sector_bytes, ..export } };
         let (number, least) = (opened.volume, opened.block_bytes);
         let shown = self.try_show(&target, name, &record, (number, opened.size_bytes, least)).await;
         if shown.is_err() {
@@ -222,9 +222,9 @@ impl Shop {
 
     async fn try_show(
         &self,
-        target: &Arc<Target>,
+        target: &Arc<IscsiTarget>,
         name: &str,
-        record: &Record,
+        record: &ExportRecord,
         (number, size_bytes, least): (u32, u64, u32),
     ) -> Result<u16, StorageError> {
         let refused =
@@ -234,14 +234,14 @@ impl Shop {
         if config.sector_bytes < least {
             return Err(refused(&format!("`sector_bytes` is at least {least}, as its disks' are")));
         }
-        let Some(stage) = self.stage.get() else { return Err(StorageError::Gone) };
+        let Some(exports) = self.exports.get() else { return Err(StorageError::Gone) };
         let (naa, ports) =
-            (record.naa(&stage.array, &target.name, name), target::ports(&target.name, &stage.groups));
+            (record.naa(&exports.array, &target.name, name), target::ports(&target.name, &exports.groups));
         let blocks = size_bytes / u64::from(config.sector_bytes);
         let page_bytes = self.controller.volume(name)?.page_bytes() as u32;
         let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number), page_bytes);
         let unit = unit.map_err(|error| refused(&error))?;
-        let states: Vec<_> = stage.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
+        let states: Vec<_> = exports.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
         unit.set_access(&states);
         self.controller.keep(Kept::Export, &pool, name, record.bytes()).await?;
         // Nobody else can have taken the LUN: commands are carried out on this thread, and it was free before.
@@ -294,7 +294,7 @@ impl Shop {
         }
         self.controller.delete_volume(name, with_snapshots).await?;
         // What the configuration names would come back, empty, with the next start.
-        let gone = Record { deleted: true, made_s: unix_time_s(), export: Export::default() };
+        let gone = ExportRecord { deleted: true, made_s: unix_time_s(), export: Export::default() };
         let record = if is_recorded { None } else { gone.bytes() };
         self.controller.keep(Kept::Export, &pool, name, record).await?;
         self.controller.keep(Kept::Reservations, &pool, name, None).await?;
@@ -305,9 +305,9 @@ impl Shop {
     }
 
     /// Takes out what is no volume of its own: what a partner wrote through.
-    pub(super) async fn take_down(&self, target: &Arc<Target>, lun: u16, number: u32) {
+    pub(super) async fn take_down(&self, target: &Arc<IscsiTarget>, lun: u16, number: u32) {
         let Some(unit) = target.inventory.retire(lun) else { return };
-        let shown = Shown { target: Arc::clone(target), lun, unit, number };
+        let shown = ExportedUnit { target: Arc::clone(target), lun, unit, number };
         let is_idle = self.drain(&shown).await;
         self.remove(number);
         if is_idle {
@@ -316,7 +316,7 @@ impl Shop {
     }
 
     /// Waits for what is under way on a volume. False: an initiator owes the rest of a write for too long.
-    async fn drain(&self, shown: &Shown) -> bool {
+    async fn drain(&self, shown: &ExportedUnit) -> bool {
         let until = self.runtime.now() + DRAIN_NS;
         while !shown.unit.is_idle() || self.under_way(shown.number) > 0 {
             if self.runtime.now() >= until {
@@ -328,12 +328,12 @@ impl Shop {
     }
 
     /// Where a pool's volume is shown.
-    fn find(&self, name: &str) -> Option<Shown> {
-        self.stage.get()?.targets.iter().find_map(|target| {
+    fn find(&self, name: &str) -> Option<ExportedUnit> {
+        self.exports.get()?.targets.iter().find_map(|target| {
             let units = target.inventory.units().into_iter();
             let mut found = units.filter_map(|(lun, unit)| match VolumeId::of_tag(unit.config().tag) {
                 VolumeId::Managed(number) if unit.config().identity.serial == name && unit.config().thin => {
-                    Some(Shown { target: Arc::clone(target), lun, unit, number })
+                    Some(ExportedUnit { target: Arc::clone(target), lun, unit, number })
                 }
                 _ => None,
             });
@@ -343,13 +343,13 @@ impl Shop {
 
     /// Tells the initiators of a pool's volumes when it fills up.
     pub(super) fn watch_space(self: &Rc<Self>) {
-        let shop = Rc::downgrade(self);
+        let state = Rc::downgrade(self);
         let runtime = self.runtime.clone();
         self.runtime.spawn(async move {
             let mut warned: Vec<String> = Vec::new();
-            while let Some(shop) = shop.upgrade() {
-                warned = shop.warn(&warned);
-                drop(shop);
+            while let Some(state) = state.upgrade() {
+                warned = state.warn(&warned);
+                drop(state);
                 runtime.sleep(SPACE_LOOK_NS).await;
             }
         });

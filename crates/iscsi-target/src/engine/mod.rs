@@ -3,11 +3,11 @@
 //! Everything of [`linerate_storage`] runs on one thread of its own, with a driver of its own. Workers never wait for it:
 //! they leave requests in its inbox, once per turn, and find the answers in their mailboxes, just as they find completions
 //! of file operations in their drivers. The bytes pass through the workers' I/O buffers and are copied once on the way.
-//! RAID 0 of memory disks is looked after here, but its bytes workers take from where they lie (`pages.rs` of the crate).
+//! RAID 0 of memory disks is looked after here, but its bytes workers take from where they lie (`memory_volume.rs`).
 //!
 //! - `mod.rs`: [`Engine`], as the rest of the array sees it.
 //! - `request.rs`: what passes between workers and engine.
-//! - `thread.rs`: the thread's loop. `shop.rs`: what its tasks share. `serve.rs`: one operation on a volume.
+//! - `thread.rs`: the thread's loop. `state.rs`: what its tasks share. `serve.rs`: one operation on a volume.
 //! - `exports.rs`: volumes that come, change and go while initiators look. `replica.rs`: what partners see;
 //!   `transfers.rs`: the targets where they see it.
 
@@ -15,12 +15,15 @@ mod exports;
 mod replica;
 mod request;
 mod serve;
-mod shop;
+mod state;
 mod thread;
 mod transfers;
 
-pub(crate) use exports::{Record, Stage};
-pub(crate) use request::{Answer, Fault, Finished, Operation, Outcome, Piece, Request};
+pub(crate) use exports::{ExportRecord, Exports};
+pub(crate) use request::{
+    BufferPart, FinishedOperation, Operation, OperationError, OperationOutput, OperationRequest,
+    OperationResult,
+};
 pub(crate) use transfers::Transfers;
 
 use crate::config::VolumeConfig;
@@ -37,14 +40,14 @@ use std::{
 };
 
 /// Gives a worker the answers to its requests.
-pub(crate) type Deliver = Box<dyn Fn(Vec<Finished>) + Send + Sync>;
+pub(crate) type Deliver = Box<dyn Fn(Vec<FinishedOperation>) + Send + Sync>;
 
 /// Pool, volume, and how it is shown.
-pub(crate) type Records = Vec<(String, String, Record)>;
+pub(crate) type Records = Vec<(String, String, ExportRecord)>;
 
 /// A volume that the engine looks after.
 #[derive(Clone, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedVolume {
     /// Its number.
     pub(crate) volume: u32,
     pub(crate) size_bytes: u64,
@@ -59,15 +62,15 @@ pub(crate) struct Opened {
 }
 
 /// What the engine is told and asked.
-enum Letter {
+enum EngineRequest {
     /// Operations of a worker.
-    Io(Vec<Request>),
+    Io(Vec<OperationRequest>),
     /// Who the workers are, and where volumes are shown.
-    Introduce(Vec<Deliver>, Stage),
+    Introduce(Vec<Deliver>, Exports),
     /// How volumes are shown that the configuration does not name, or no longer: pool, volume, how.
     Records(mpsc::Sender<Records>),
     /// Open, and if need be make, a volume of the configuration.
-    Open(Box<VolumeConfig>, mpsc::Sender<Result<Opened, StorageError>>),
+    Open(Box<VolumeConfig>, mpsc::Sender<Result<OpenedVolume, StorageError>>),
     Manage(Box<Command>, mpsc::Sender<Result<Reply, StorageError>>),
     /// A verb of replication.
     Replicate(String, Fields, mpsc::Sender<Result<Reply, StorageError>>),
@@ -81,14 +84,14 @@ enum Letter {
 /// Where letters for the engine are left.
 #[derive(Default)]
 struct Inbox {
-    letters: Mutex<Letters>,
+    requests: Mutex<EngineQueue>,
     /// Set by the thread before anybody writes.
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Default)]
-struct Letters {
-    list: Vec<Letter>,
+struct EngineQueue {
+    list: Vec<EngineRequest>,
     /// Nobody reads any more.
     closed: bool,
 }
@@ -103,17 +106,17 @@ pub(crate) struct Engine {
 
 /// A worker's way to the engine.
 #[derive(Clone)]
-pub(crate) struct EngineDoor(Arc<Inbox>);
+pub(crate) struct EngineHandle(Arc<Inbox>);
 
 impl Inbox {
     /// Leaves a letter, or gives it back if nobody reads any more.
-    fn post(&self, letter: Letter) -> Result<(), Letter> {
+    fn post(&self, request: EngineRequest) -> Result<(), EngineRequest> {
         {
-            let mut letters = lock(&self.letters);
-            if letters.closed {
-                return Err(letter);
+            let mut requests = lock(&self.requests);
+            if requests.closed {
+                return Err(request);
             }
-            letters.list.push(letter);
+            requests.list.push(request);
         }
         if let Some(wake) = self.wake.get() {
             wake();
@@ -122,11 +125,11 @@ impl Inbox {
     }
 }
 
-impl EngineDoor {
+impl EngineHandle {
     /// Hands requests over; those that nobody will answer come back.
-    pub(crate) fn send(&self, requests: Vec<Request>) -> Vec<Request> {
-        match self.0.post(Letter::Io(requests)) {
-            Err(Letter::Io(requests)) => requests,
+    pub(crate) fn send(&self, requests: Vec<OperationRequest>) -> Vec<OperationRequest> {
+        match self.0.post(EngineRequest::Io(requests)) {
+            Err(EngineRequest::Io(requests)) => requests,
             _ => Vec::new(),
         }
     }
@@ -141,16 +144,16 @@ impl Engine {
         let inbox = Arc::new(Inbox::default());
         let thread = thread::spawn(config, driver, Arc::clone(&inbox))?;
         let mut engine = Self { inbox, thread: Some(thread), records: Vec::new() };
-        engine.records = engine.ask(Letter::Records)?;
+        engine.records = engine.ask(EngineRequest::Records)?;
         Ok(engine)
     }
 
-    pub(crate) fn door(&self) -> EngineDoor {
-        EngineDoor(Arc::clone(&self.inbox))
+    pub(crate) fn handle(&self) -> EngineHandle {
+        EngineHandle(Arc::clone(&self.inbox))
     }
 
     /// Volumes that were made while the array served: pool, name, how they are shown.
-    pub(crate) fn made(&self) -> impl Iterator<Item = &(String, String, Record)> {
+    pub(crate) fn made(&self) -> impl Iterator<Item = &(String, String, ExportRecord)> {
         self.records.iter().filter(|(_, _, record)| !record.deleted)
     }
 
@@ -160,47 +163,47 @@ impl Engine {
     }
 
     /// Says where answers go, by the number of the worker, and where volumes are shown.
-    pub(crate) fn introduce(&self, workers: Vec<Deliver>, stage: Stage) {
+    pub(crate) fn introduce(&self, workers: Vec<Deliver>, exports: Exports) {
         // Without a thread there will be no answers either.
-        let _ = self.inbox.post(Letter::Introduce(workers, stage));
+        let _ = self.inbox.post(EngineRequest::Introduce(workers, exports));
     }
 
     /// Says that the array serves.
     pub(crate) fn serves(&self) {
         // Without a thread there is nothing to keep.
-        let _ = self.inbox.post(Letter::Serves);
+        let _ = self.inbox.post(EngineRequest::Serves);
     }
 
     /// Opens a volume of kind "raid" or "pool".
-    pub(crate) fn open(&self, config: &VolumeConfig) -> Result<Opened, StorageError> {
-        self.ask(|reply| Letter::Open(Box::new(config.clone()), reply))?
+    pub(crate) fn open(&self, config: &VolumeConfig) -> Result<OpenedVolume, StorageError> {
+        self.ask(|reply| EngineRequest::Open(Box::new(config.clone()), reply))?
     }
 
     /// Carries a command out.
     pub(crate) fn manage(&self, command: Command) -> Result<Reply, StorageError> {
-        self.ask(|reply| Letter::Manage(Box::new(command), reply))?
+        self.ask(|reply| EngineRequest::Manage(Box::new(command), reply))?
     }
 
     /// Carries out a verb of replication.
     pub(crate) fn replicate(&self, verb: &str, fields: Fields) -> Result<Reply, StorageError> {
-        self.ask(|reply| Letter::Replicate(verb.to_owned(), fields, reply))?
+        self.ask(|reply| EngineRequest::Replicate(verb.to_owned(), fields, reply))?
     }
 
     /// How everything is.
     pub(crate) fn status(&self) -> Result<StorageStatus, StorageError> {
-        self.ask(Letter::Status)
+        self.ask(EngineRequest::Status)
     }
 
-    fn ask<T>(&self, letter: impl FnOnce(mpsc::Sender<T>) -> Letter) -> Result<T, StorageError> {
+    fn ask<T>(&self, request: impl FnOnce(mpsc::Sender<T>) -> EngineRequest) -> Result<T, StorageError> {
         let (reply, answer) = mpsc::channel();
-        self.inbox.post(letter(reply)).map_err(|_| StorageError::Gone)?;
+        self.inbox.post(request(reply)).map_err(|_| StorageError::Gone)?;
         answer.recv().map_err(|_| StorageError::Gone)
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let _ = self.inbox.post(Letter::Stop);
+        let _ = self.inbox.post(EngineRequest::Stop);
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has said so on standard error; there is nothing left to end.
             let _ = thread.join();

@@ -1,10 +1,10 @@
 //! Replication on the engine's thread: what a partner is shown, who is kept out of a volume, the way to a partner.
 
-use super::{Inbox, Stage, serve::Served, shop::Shop};
+use super::{Exports, Inbox, serve::Served, state::EngineState};
 use crate::{
     config::{VolumeConfig, VolumeKind},
-    partner::{self, PartnerLink, Wake},
-    target::{self, Target},
+    replication_link::{self, ReplicationLink, Wake},
+    target::{self, IscsiTarget},
     volume::{VolumeId, unit_of},
 };
 use futures::{FutureExt, future::LocalBoxFuture};
@@ -36,35 +36,39 @@ const INITIATOR: &str = "iqn.2026-11.lab.linerate:replication";
 
 /// What replication sees of the engine.
 struct Around {
-    shop: Weak<Shop>,
+    state: Weak<EngineState>,
     driver: Preference,
     wake: Wake,
     /// By group: target, LUN and number of what its partner writes.
-    shown: Rc<RefCell<BTreeMap<String, Vec<Place>>>>,
+    shown: Rc<RefCell<BTreeMap<String, Vec<ShownGate>>>>,
 }
 
-struct Place {
-    target: Arc<Target>,
+struct ShownGate {
+    target: Arc<IscsiTarget>,
     lun: u16,
     number: u32,
 }
 
 /// Finds the groups in the pools; hosts are kept out of replicas from then on.
-pub(super) async fn open(shop: Rc<Shop>, driver: Preference, inbox: Arc<Inbox>) -> Result<(), StorageError> {
+pub(super) async fn open(
+    state: Rc<EngineState>,
+    driver: Preference,
+    inbox: Arc<Inbox>,
+) -> Result<(), StorageError> {
     let wake = move || {
         if let Some(wake) = inbox.wake.get() {
             wake();
         }
     };
-    let around = Around { shop: Rc::downgrade(&shop), driver, wake: Arc::new(wake), shown: Rc::default() };
-    let pools = shop.controller.pools();
-    let service = Service::open(shop.runtime.clone(), Rc::new(around), pools).await?;
+    let around = Around { state: Rc::downgrade(&state), driver, wake: Arc::new(wake), shown: Rc::default() };
+    let pools = state.controller.pools();
+    let service = Service::open(state.runtime.clone(), Rc::new(around), pools).await?;
     // Only this thread sets it.
-    let _ = shop.replication.set(service);
+    let _ = state.replication.set(service);
     Ok(())
 }
 
-impl Shop {
+impl EngineState {
     pub(super) async fn replicate(&self, verb: &str, fields: Fields) -> Result<Reply, StorageError> {
         let Some(service) = self.replication.get() else { return Err(StorageError::Gone) };
         Ok(service.manage(verb, fields).await?)
@@ -97,23 +101,23 @@ impl Around {
     /// this array passes its check.
     fn show_all(&self, group: &str, gates: &[Rc<Gate>]) -> Result<Access, LinkError> {
         let gone = || LinkError::Setup("the array does not serve yet".into());
-        let shop = self.shop.upgrade().ok_or_else(gone)?;
-        let stage = shop.stage.get().ok_or_else(gone)?;
+        let state = self.state.upgrade().ok_or_else(gone)?;
+        let exports = state.exports.get().ok_or_else(gone)?;
         let refused = |error: &dyn Display| LinkError::Setup(format!("group {group}: {error}"));
         let login = Login { secret: self.secret(), target_secret: self.secret() };
         let name = format!("{TARGET}.{}", self.secret());
         let inventory = Inventory::new(Vec::new()).map_err(|error| refused(&error))?;
         let chap = chap(&login).map_err(|error| refused(&error))?;
-        let target = Arc::new(Target::by_secret(name.clone(), chap, inventory));
+        let target = Arc::new(IscsiTarget::by_secret(name.clone(), chap, inventory));
         for (lun, gate) in (0_u16..).zip(gates) {
-            let number = shop.add(Served::Gate(Rc::clone(gate))).volume;
-            let place = Place { target: Arc::clone(&target), lun, number };
+            let number = state.add(Served::Gate(Rc::clone(gate))).volume;
+            let shown_gate = ShownGate { target: Arc::clone(&target), lun, number };
             // Noted one by one, so that what was shown is withdrawn also if the next cannot be.
-            self.shown.borrow_mut().entry(group.to_owned()).or_default().push(place);
-            let unit = unit(stage, &name, lun, gate, number).map_err(|error| refused(&error))?;
+            self.shown.borrow_mut().entry(group.to_owned()).or_default().push(shown_gate);
+            let unit = unit(exports, &name, lun, gate, number).map_err(|error| refused(&error))?;
             target.inventory.add(lun, unit).map_err(|error| refused(&error))?;
         }
-        stage.transfers.add(target);
+        exports.transfers.add(target);
         Ok(Access { target: name, luns: (0..gates.len() as u16).collect(), login })
     }
 
@@ -126,13 +130,13 @@ impl Around {
 /// Both ends prove a secret of their own.
 fn chap(login: &Login) -> Result<ChapConfig, ChapConfigError> {
     let end = |name: &str, secret: &str| Credentials { name: name.into(), secret: Secret::new(secret) };
-    let target = end(partner::TARGET_USER, &login.target_secret);
-    ChapConfig::new(&[Algorithm::Sha256], end(partner::USER, &login.secret), Some(target))
+    let target = end(replication_link::TARGET_USER, &login.target_secret);
+    ChapConfig::new(&[Algorithm::Sha256], end(replication_link::USER, &login.secret), Some(target))
 }
 
 /// A gate as initiators see it.
 fn unit(
-    stage: &Stage,
+    exports: &Exports,
     target: &str,
     lun: u16,
     gate: &Rc<Gate>,
@@ -156,11 +160,11 @@ fn unit(
         power_protected: false,
         alua: BTreeMap::new(),
     };
-    let naa = target::naa(&[&stage.array, target, &serial]);
+    let naa = target::naa(&[&exports.array, target, &serial]);
     let blocks = gate.size_bytes() / u64::from(sector_bytes);
-    let ports = target::ports(target, &stage.groups);
+    let ports = target::ports(target, &exports.groups);
     let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number), 0)?;
-    let states: Vec<_> = stage.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
+    let states: Vec<_> = exports.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
     unit.set_access(&states);
     Ok(unit)
 }
@@ -176,41 +180,41 @@ impl Surroundings for Around {
     }
 
     fn withdraw(&self, group: &str) -> LocalBoxFuture<'static, ()> {
-        let (shop, places) = (self.shop.upgrade(), self.shown.borrow_mut().remove(group));
+        let (state, gates) = (self.state.upgrade(), self.shown.borrow_mut().remove(group));
         async move {
-            let Some(shop) = shop else { return };
-            for Place { target, lun, number } in places.into_iter().flatten() {
-                if let Some(stage) = shop.stage.get() {
-                    stage.transfers.remove(&target.name);
+            let Some(state) = state else { return };
+            for ShownGate { target, lun, number } in gates.into_iter().flatten() {
+                if let Some(exports) = state.exports.get() {
+                    exports.transfers.remove(&target.name);
                 }
-                shop.take_down(&target, lun, number).await;
+                state.take_down(&target, lun, number).await;
             }
         }
         .boxed_local()
     }
 
     fn admit(&self, volumes: &[String], hosts: bool) -> LocalBoxFuture<'static, ()> {
-        let (shop, volumes) = (self.shop.upgrade(), volumes.to_vec());
+        let (state, volumes) = (self.state.upgrade(), volumes.to_vec());
         async move {
-            let Some(shop) = shop else { return };
-            shop.bar(&volumes, !hosts);
+            let Some(state) = state else { return };
+            state.bar(&volumes, !hosts);
             if hosts {
                 for volume in &volumes {
-                    if let Err(error) = shop.show_promoted(volume).await {
+                    if let Err(error) = state.show_promoted(volume).await {
                         tracing::error!(event = "volume_not_shown", volume, %error, "this volume cannot be shown to hosts");
                     }
                 }
                 return;
             }
-            while volumes.iter().any(|volume| shop.is_in_use(volume)) {
-                shop.runtime.sleep(LOOK_NS).await;
+            while volumes.iter().any(|volume| state.is_in_use(volume)) {
+                state.runtime.sleep(LOOK_NS).await;
             }
         }
         .boxed_local()
     }
 
     fn connect(&self, spec: &LinkSpec, access: &Access) -> Result<Rc<dyn Link>, ReplicaError> {
-        Ok(Rc::new(PartnerLink::connect(spec, access, INITIATOR, self.driver, Arc::clone(&self.wake))?))
+        Ok(Rc::new(ReplicationLink::connect(spec, access, INITIATOR, self.driver, Arc::clone(&self.wake))?))
     }
 
     fn now_s(&self) -> f64 {

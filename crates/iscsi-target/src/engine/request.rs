@@ -7,12 +7,12 @@ use std::{io, sync::Arc};
 
 /// An operation on a volume, as a worker asks for it.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct OperationRequest {
     /// Number of the volume.
     pub(crate) volume: u32,
     pub(crate) operation: Operation,
     /// Where its bytes are, or go: a worker's I/O buffers, which stay lent until the answer has come.
-    pub(crate) memory: Vec<Piece>,
+    pub(crate) memory: Vec<BufferPart>,
     pub(crate) worker: usize,
     /// The worker's own.
     pub(crate) tag: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Request {
 
 /// A part of a worker's I/O buffers.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct BufferPart {
     pub(crate) region: Arc<Region>,
     pub(crate) offset: u64,
     pub(crate) len: u32,
@@ -39,18 +39,18 @@ pub(crate) enum Operation {
 
 /// A request that is over.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedOperation {
     pub(crate) tag: u64,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: OperationResult,
 }
 
 /// What became of an operation on a volume, whoever did it.
 #[derive(Debug)]
-pub(crate) struct Outcome(pub(crate) Result<Answer, Fault>);
+pub(crate) struct OperationResult(pub(crate) Result<OperationOutput, OperationError>);
 
 /// What an operation brought.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum OperationOutput {
     /// So many bytes were moved.
     Moved(usize),
     /// Whether the run that begins at the offset asked for has pages, and its length.
@@ -59,7 +59,7 @@ pub(crate) enum Answer {
 
 /// Why an operation failed.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum OperationError {
     /// The host's file or device did not do it.
     Host(io::Error),
     /// Fewer bytes were moved than asked for.
@@ -70,17 +70,17 @@ pub(crate) enum Fault {
     Gone,
 }
 
-impl Outcome {
+impl OperationResult {
     /// Whether all bytes were moved.
-    pub(crate) fn moved(self, wanted: usize) -> Result<(), Fault> {
+    pub(crate) fn moved(self, wanted: usize) -> Result<(), OperationError> {
         match self.0? {
-            Answer::Moved(count) if count == wanted => Ok(()),
-            _ => Err(Fault::Short),
+            OperationOutput::Moved(count) if count == wanted => Ok(()),
+            _ => Err(OperationError::Short),
         }
     }
 }
 
-impl Fault {
+impl OperationError {
     /// What the initiator is told about a read.
     pub(crate) fn on_read(&self) -> MediumError {
         match self {

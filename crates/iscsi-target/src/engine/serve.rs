@@ -1,6 +1,9 @@
 //! One operation of a worker on a volume, and its answer on the way back.
 
-use super::{Answer, Deliver, Fault, Finished, Operation, Outcome, Piece, Request};
+use super::{
+    BufferPart, Deliver, FinishedOperation, Operation, OperationError, OperationOutput, OperationRequest,
+    OperationResult,
+};
 use bytes::BytesMut;
 use linerate_storage::{Disk, DiskError, pool::Volume, raid::RaidSet, replica::Gate};
 use std::{cell::RefCell, rc::Rc};
@@ -9,7 +12,7 @@ use std::{cell::RefCell, rc::Rc};
 #[derive(Default)]
 pub(super) struct Outbox {
     workers: RefCell<Vec<Deliver>>,
-    waiting: RefCell<Vec<Vec<Finished>>>,
+    waiting: RefCell<Vec<Vec<FinishedOperation>>>,
 }
 
 impl Outbox {
@@ -18,7 +21,7 @@ impl Outbox {
         *self.workers.borrow_mut() = workers;
     }
 
-    fn put(&self, worker: usize, finished: Finished) {
+    fn put(&self, worker: usize, finished: FinishedOperation) {
         if let Some(waiting) = self.waiting.borrow_mut().get_mut(worker) {
             waiting.push(finished);
         }
@@ -49,21 +52,21 @@ pub(super) struct Due {
 }
 
 impl Due {
-    pub(super) fn new(outbox: &Rc<Outbox>, request: &Request) -> Self {
+    pub(super) fn new(outbox: &Rc<Outbox>, request: &OperationRequest) -> Self {
         Self { outbox: Rc::clone(outbox), worker: request.worker, tag: request.tag, is_given: false }
     }
 
-    pub(super) fn give(mut self, result: Result<Answer, Fault>) {
+    pub(super) fn give(mut self, result: Result<OperationOutput, OperationError>) {
         self.is_given = true;
-        self.outbox.put(self.worker, Finished { tag: self.tag, outcome: Outcome(result) });
+        self.outbox.put(self.worker, FinishedOperation { tag: self.tag, outcome: OperationResult(result) });
     }
 }
 
 impl Drop for Due {
     fn drop(&mut self) {
         if !self.is_given {
-            let outcome = Outcome(Err(Fault::Gone));
-            self.outbox.put(self.worker, Finished { tag: self.tag, outcome });
+            let outcome = OperationResult(Err(OperationError::Gone));
+            self.outbox.put(self.worker, FinishedOperation { tag: self.tag, outcome });
         }
     }
 }
@@ -97,11 +100,11 @@ impl Served {
     }
 
     /// Whether the run from a place on has pages, and how far it goes.
-    fn mapped(&self, offset_bytes: u64, len_bytes: u64) -> Result<Answer, DiskError> {
-        let Self::Thin(volume) = self else { return Ok(Answer::Mapped { mapped: true, len_bytes }) };
+    fn mapped(&self, offset_bytes: u64, len_bytes: u64) -> Result<OperationOutput, DiskError> {
+        let Self::Thin(volume) = self else { return Ok(OperationOutput::Mapped { mapped: true, len_bytes }) };
         let run = volume.allocated(offset_bytes)?;
         let ends = run.offset_bytes + run.len_bytes;
-        Ok(Answer::Mapped { mapped: run.is_mapped, len_bytes: len_bytes.min(ends - offset_bytes) })
+        Ok(OperationOutput::Mapped { mapped: run.is_mapped, len_bytes: len_bytes.min(ends - offset_bytes) })
     }
 }
 
@@ -109,8 +112,8 @@ impl Served {
 pub(super) async fn perform(
     volume: &Served,
     operation: Operation,
-    memory: &[Piece],
-) -> Result<Answer, Fault> {
+    memory: &[BufferPart],
+) -> Result<OperationOutput, OperationError> {
     let disk = volume.disk();
     let len: usize = memory.iter().map(|piece| piece.len as usize).sum();
     // A command may move less than it names: what it does not move of its last block stays as it is.
@@ -122,13 +125,13 @@ pub(super) async fn perform(
         }
         Operation::Write { offset_bytes, durable } => {
             let mut bytes = Vec::with_capacity(whole_len);
-            for Piece { region, offset, len } in memory {
+            for BufferPart { region, offset, len } in memory {
                 region.append_to(*offset, *len as usize, &mut bytes);
             }
             if whole_len > len {
                 let last = BytesMut::zeroed(disk.block_bytes() as usize);
                 let found = disk.read(offset_bytes + (whole_len - last.len()) as u64, last).await;
-                let found = found.map_err(Fault::Disk)?;
+                let found = found.map_err(OperationError::Disk)?;
                 bytes.extend_from_slice(&found[found.len() - (whole_len - len)..]);
             }
             disk.write(offset_bytes, bytes.into(), durable).await
@@ -136,17 +139,17 @@ pub(super) async fn perform(
         Operation::Discard { offset_bytes, len_bytes } => disk.discard(offset_bytes, len_bytes).await,
         Operation::Sync => disk.flush().await,
         Operation::Mapped { offset_bytes, len_bytes } => {
-            return volume.mapped(offset_bytes, len_bytes).map_err(Fault::Disk);
+            return volume.mapped(offset_bytes, len_bytes).map_err(OperationError::Disk);
         }
         // Reservations are no bytes of the volume.
-        Operation::Keep { .. } => return Err(Fault::Gone),
+        Operation::Keep { .. } => return Err(OperationError::Gone),
     };
-    done.map(|()| Answer::Moved(len)).map_err(Fault::Disk)
+    done.map(|()| OperationOutput::Moved(len)).map_err(OperationError::Disk)
 }
 
-fn scatter(bytes: &[u8], memory: &[Piece]) {
+fn scatter(bytes: &[u8], memory: &[BufferPart]) {
     let mut at = 0;
-    for Piece { region, offset, len } in memory {
+    for BufferPart { region, offset, len } in memory {
         let end = at + *len as usize;
         region.write(*offset, &bytes[at..end]);
         at = end;

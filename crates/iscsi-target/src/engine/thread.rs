@@ -1,6 +1,6 @@
 //! The engine's thread: letters in, tasks run, answers out.
 
-use super::{Inbox, Letter, lock, replica, shop::Shop};
+use super::{EngineRequest, Inbox, lock, replica, state::EngineState};
 use linerate_io::{Driver, Preference, Wait, open_driver, with_driver};
 use linerate_storage::{
     Host,
@@ -41,9 +41,9 @@ struct Closes(Arc<Inbox>);
 
 impl Drop for Closes {
     fn drop(&mut self) {
-        let mut letters = lock(&self.0.letters);
-        letters.closed = true;
-        letters.list.clear();
+        let mut requests = lock(&self.0.requests);
+        requests.closed = true;
+        requests.list.clear();
     }
 }
 
@@ -61,42 +61,42 @@ fn run<D: Driver>(
     let mut host = Host::new(driver);
     let (runtime, files) = (host.runtime(), host.files());
     let opening = Controller::open(runtime.clone(), Some(files), config);
-    let shop = match host.block_on(opening) {
-        Ok(Ok(controller)) => Rc::new(Shop::new(runtime, controller)),
+    let state = match host.block_on(opening) {
+        Ok(Ok(controller)) => Rc::new(EngineState::new(runtime, controller)),
         Ok(Err(error)) => return drop(ready.send(Err(error))),
         Err(error) => return drop(ready.send(Err(StorageError::Host(error.to_string())))),
     };
-    let opening = replica::open(Rc::clone(&shop), preference, Arc::clone(inbox));
+    let opening = replica::open(Rc::clone(&state), preference, Arc::clone(inbox));
     let opened = host.block_on(opening).map_err(|error| StorageError::Host(error.to_string()));
     let opened = opened.and_then(|opened| opened);
     let is_open = opened.is_ok();
     if ready.send(opened).is_ok()
         && is_open
-        && let Err(error) = serve(&mut host, inbox, &shop)
+        && let Err(error) = serve(&mut host, inbox, &state)
     {
         tracing::error!(event = "engine_failed", %error, "the I/O driver failed; the storage engine ends");
     }
     // Files that were made for a start that came to nothing.
-    shop.controller.abandon();
+    state.controller.abandon();
 }
 
-fn serve<D: Driver>(host: &mut Host<D>, inbox: &Inbox, shop: &Rc<Shop>) -> io::Result<()> {
-    let (mut letters, mut others) = (Vec::new(), Vec::new());
+fn serve<D: Driver>(host: &mut Host<D>, inbox: &Inbox, state: &Rc<EngineState>) -> io::Result<()> {
+    let (mut requests, mut others) = (Vec::new(), Vec::new());
     let mut stops = false;
     while !stops {
-        letters.append(&mut lock(&inbox.letters).list);
-        for letter in letters.drain(..) {
-            stops |= matches!(letter, Letter::Stop);
-            shop.read(letter);
+        requests.append(&mut lock(&inbox.requests).list);
+        for request in requests.drain(..) {
+            stops |= matches!(request, EngineRequest::Stop);
+            state.read(request);
         }
         host.turn(Wait::Never, &mut others)?;
-        shop.outbox.deliver();
-        if !stops && lock(&inbox.letters).list.is_empty() {
+        state.outbox.deliver();
+        if !stops && lock(&inbox.requests).list.is_empty() {
             host.turn(Wait::Forever, &mut others)?;
         }
         // The driver does nothing but file operations of disks, and wakes this thread for letters.
         others.clear();
     }
-    let last = Rc::clone(shop);
+    let last = Rc::clone(state);
     host.block_on(async move { last.controller.close().await })
 }

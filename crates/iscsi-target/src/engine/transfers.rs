@@ -1,22 +1,22 @@
 //! Targets that are there for one transfer: what a partner writes to, under a name and secrets made for it.
 
-use crate::target::Target;
+use crate::target::IscsiTarget;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The targets of the transfers under way. Discovery does not list them; an initiator that knows the name and proves the
 /// secret may log in.
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
-    targets: Mutex<Vec<Arc<Target>>>,
+    targets: Mutex<Vec<Arc<IscsiTarget>>>,
 }
 
 impl Transfers {
     /// The target of this name.
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<Target>> {
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<IscsiTarget>> {
         self.with(|targets| targets.iter().find(|target| target.name == name).cloned())
     }
 
-    pub(super) fn add(&self, target: Arc<Target>) {
+    pub(super) fn add(&self, target: Arc<IscsiTarget>) {
         self.with(|targets| targets.push(target));
     }
 
@@ -26,7 +26,7 @@ impl Transfers {
     }
 
     /// The list is changed in one call, so a poisoned lock still guards a sound one.
-    fn with<T>(&self, act: impl FnOnce(&mut Vec<Arc<Target>>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut Vec<Arc<IscsiTarget>>) -> T) -> T {
         act(&mut self.targets.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -1,6 +1,6 @@
 //! Few lines for many equal events: per kind and peer, and per kind.
 
-use super::{Event, Level};
+use super::{Level, LogEvent};
 use std::{
     collections::HashMap,
     net::{IpAddr, SocketAddr},
@@ -32,15 +32,15 @@ pub(super) struct Limiter(HashMap<Key, Count>);
 
 impl Limiter {
     /// Whether an event is written; else it is counted.
-    pub(super) fn admits(&mut self, event: &Event) -> bool {
+    pub(super) fn admits(&mut self, event: &LogEvent) -> bool {
         let by_peer = event.peer.as_deref().map(|peer| (event.event.clone(), Some(address(peer))));
         let is_told_apart = |key: &Key| self.0.len() < COUNTS_MAX || self.0.contains_key(key);
         by_peer.filter(is_told_apart).is_none_or(|key| self.count(key, PER_PEER, event))
             && self.count((event.event.clone(), None), PER_KIND, event)
     }
 
-    fn count(&mut self, key: Key, most: u64, event: &Event) -> bool {
-        let Event { time_s, level, .. } = event;
+    fn count(&mut self, key: Key, most: u64, event: &LogEvent) -> bool {
+        let LogEvent { time_s, level, .. } = event;
         let count =
             self.0.entry(key).or_insert(Count { since_s: *time_s, admitted: 0, left_out: 0, level: *level });
         if count.left_out == 0 && time_s - count.since_s > WINDOW_S {
@@ -55,12 +55,12 @@ impl Limiter {
     }
 
     /// What was left out in times that are over.
-    pub(super) fn summaries(&mut self, now_s: f64) -> Vec<Event> {
+    pub(super) fn summaries(&mut self, now_s: f64) -> Vec<LogEvent> {
         let is_over = |_: &Key, count: &mut Count| !(0.0..=WINDOW_S).contains(&(now_s - count.since_s));
         let over = self.0.extract_if(is_over).filter(|(_, count)| count.left_out > 0);
         let summary = |((event, address), count): (Key, Count)| {
             let seconds = (now_s - count.since_s).max(WINDOW_S).round() as u64;
-            Event {
+            LogEvent {
                 time_s: now_s,
                 level: count.level,
                 event,
@@ -69,7 +69,7 @@ impl Limiter {
                 fields: [("left_out".to_owned(), count.left_out.into())].into_iter().collect(),
             }
         };
-        let mut summaries: Vec<Event> = over.map(summary).collect();
+        let mut summaries: Vec<LogEvent> = over.map(summary).collect();
         summaries.sort_by(|a, b| (&a.event, &a.peer).cmp(&(&b.event, &b.peer)));
         summaries
     }
@@ -90,10 +90,10 @@ fn address(peer: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{COUNTS_MAX, Event, Level, Limiter, PER_KIND, PER_PEER};
+    use super::{COUNTS_MAX, Level, Limiter, LogEvent, PER_KIND, PER_PEER};
 
-    fn event(kind: &str, peer: Option<&str>, time_s: f64) -> Event {
-        Event {
+    fn event(kind: &str, peer: Option<&str>, time_s: f64) -> LogEvent {
+        LogEvent {
             time_s,
             level: Level::Warning,
             event: kind.into(),

@@ -40,7 +40,7 @@ pub enum Level {
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Event {
+pub struct LogEvent {
     /// Seconds since 1970; now, if it is not given.
     #[serde(default = "system::unix_time_s")]
     pub time_s: f64,
@@ -72,7 +72,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Event>,
+    queue: VecDeque<LogEvent>,
     limiter: Limiter,
     /// Events that found the queue full.
     lost: u64,
@@ -94,12 +94,12 @@ impl Log {
     }
 
     /// Reports something that `tracing` did not bring.
-    pub fn put(&self, event: Event) {
+    pub fn put(&self, event: LogEvent) {
         self.shared.report(event);
     }
 
     /// What has been reported since, the oldest first; waits until there is something, at most so long.
-    pub fn take(&self, wait: Duration) -> Vec<Event> {
+    pub fn take(&self, wait: Duration) -> Vec<LogEvent> {
         let mut state = self.shared.state();
         if state.queue.is_empty() {
             let waited = self.shared.filled.wait_timeout(state, wait);
@@ -107,7 +107,7 @@ impl Log {
         }
         let now = system::unix_time_s();
         let State { queue, limiter, lost } = &mut *state;
-        let mut events: Vec<Event> = queue.drain(..).collect();
+        let mut events: Vec<LogEvent> = queue.drain(..).collect();
         events.extend(limiter.summaries(now));
         match std::mem::take(lost) {
             0 => {}
@@ -123,7 +123,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn report(&self, event: Event) {
+    fn report(&self, event: LogEvent) {
         let mut state = self.state();
         if !state.limiter.admits(&event) {
             return;
@@ -141,8 +141,8 @@ impl Shared {
     }
 }
 
-fn overflow(lost: u64, time_s: f64) -> Event {
-    Event {
+fn overflow(lost: u64, time_s: f64) -> LogEvent {
+    LogEvent {
         time_s,
         level: Level::Warning,
         event: "log_overflow".into(),
@@ -154,7 +154,7 @@ fn overflow(lost: u64, time_s: f64) -> Event {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, Level, Log, QUEUE_MAX};
+    use super::{Level, Log, LogEvent, QUEUE_MAX};
     use std::time::Duration;
 
     /// One test, as there is one log per process.
@@ -184,8 +184,8 @@ mod tests {
 
         let text = r#"{"level": "error", "event": "put", "message": "by hand"}"#;
         for number in 0..3 * QUEUE_MAX {
-            let event: Event = serde_json::from_str(text).unwrap();
-            log.put(Event { event: format!("put{number}"), ..event });
+            let event: LogEvent = serde_json::from_str(text).unwrap();
+            log.put(LogEvent { event: format!("put{number}"), ..event });
         }
         let events = log.take(Duration::ZERO);
         assert_eq!(events.len(), QUEUE_MAX + 1);

@@ -1,6 +1,6 @@
 //! Takes events from `tracing`.
 
-use super::{Event, Level, Shared};
+use super::{Level, LogEvent, Shared};
 use linerate_io::system;
 use serde_json::{Map, Value};
 use std::{
@@ -76,7 +76,7 @@ impl tracing::Subscriber for Subscriber {
         };
         let (kind, peer) = (text("event").unwrap_or_else(|| "notice".into()), text("peer"));
         let level = level_of(*event.metadata().level());
-        self.0.report(Event { time_s: system::unix_time_s(), level, event: kind, message, peer, fields });
+        self.0.report(LogEvent { time_s: system::unix_time_s(), level, event: kind, message, peer, fields });
     }
 
     fn enter(&self, _: &span::Id) {}

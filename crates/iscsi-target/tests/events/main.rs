@@ -11,7 +11,7 @@ use linerate_iscsi_proto::{
 };
 use linerate_iscsi_target::{
     Array,
-    log::{Event, Level, Log},
+    log::{Level, Log, LogEvent},
 };
 use std::{
     sync::Mutex,
@@ -32,7 +32,7 @@ static LOG: Mutex<()> = Mutex::new(());
 /// Reads the log.
 struct Reader {
     log: Log,
-    seen: Vec<Event>,
+    seen: Vec<LogEvent>,
     /// How many of them were looked at.
     at: usize,
 }
@@ -43,7 +43,7 @@ impl Reader {
     }
 
     /// The next event of a kind.
-    fn expect(&mut self, kind: &str) -> Event {
+    fn expect(&mut self, kind: &str) -> LogEvent {
         let deadline = Instant::now() + Duration::from_secs(20);
         while Instant::now() < deadline {
             if let Some(found) = self.seen[self.at..].iter().position(|event| event.event == kind) {
@@ -79,7 +79,7 @@ fn what_goes_wrong_with_a_peer_is_told_with_its_address_and_reason() {
     let mut log = Reader::open();
     let array = guarded();
     let portal = array.portals()[0];
-    let field = |event: &Event, name: &str| event.fields[name].as_str().unwrap_or_default().to_owned();
+    let field = |event: &LogEvent, name: &str| event.fields[name].as_str().unwrap_or_default().to_owned();
 
     for (target, reason) in [("none", "target not found"), (&format!("{IQN}.named"), "not allowed")] {
         let target = if target == "none" { format!("{IQN}.none") } else { target.to_owned() };
@@ -139,7 +139,7 @@ fn a_flood_of_refused_logins_is_a_few_events_and_a_number() {
     while began.elapsed() < Duration::from_secs(11) {
         seen.extend(log.take(Duration::from_millis(100)));
     }
-    let refused: Vec<&Event> = seen.iter().filter(|event| event.event == "login_refused").collect();
+    let refused: Vec<&LogEvent> = seen.iter().filter(|event| event.event == "login_refused").collect();
     let lines = 12 * (1 + took.as_secs() / 10);
     assert!(refused.len() as u64 <= lines, "{} events in {took:?}", refused.len());
     let left_out: u64 = refused.iter().filter_map(|event| event.fields.get("left_out")?.as_u64()).sum();

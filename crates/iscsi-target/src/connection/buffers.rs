@@ -7,23 +7,23 @@
 use super::{
     Connection,
     inbound::{DIRECT_MIN_BYTES, Direct, Sink},
-    tasks::{Buffers, TaskId, Work},
+    tasks::{Buffers, TaskId, TaskWork},
 };
-use crate::{context::Core, joint::Joint, memory::pool::pieces, volume::Medium};
+use crate::{buffers::pool::pieces, context::WorkerContext, mcs::McsSession, volume::VolumeAccess};
 use linerate_io::{Driver, Nanos, Seg};
 
 impl Connection {
     /// Takes I/O buffers for a task. False: it waits for them. `data_follows`: unsolicited data of the task comes next.
     pub(super) fn take_buffers<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         task: TaskId,
         len: u32,
         data_follows: bool,
     ) -> bool {
         let Some(entry) = self.tasks.get_mut(task) else { return false };
         if self.awaiting.is_empty()
-            && let Some(chunks) = core.pool.take(&mut core.driver, &mut self.share, len)
+            && let Some(chunks) = context.pool.take(&mut context.driver, &mut self.share, len)
         {
             entry.buffers = Buffers::Task(chunks);
             return true;
@@ -33,61 +33,63 @@ impl Connection {
         if data_follows {
             self.blocked = Some(task);
         }
-        self.queue_up(core);
+        self.queue_up(context);
         false
     }
 
     /// Whether waiting for buffers with unsolicited data on its way could be for ever: a connection that is not parsed
     /// takes in no data of the writes that have begun, and other connections of its session may wait for it, with buffers
     /// perhaps.
-    pub(super) fn must_not_wait<D: Driver>(&self, core: &Core<D>, len: u32) -> bool {
-        let may_take = self.awaiting.is_empty() && core.pool.may_take(&self.share, len);
-        let is_waited_for = || self.joint.and_then(|id| core.joints.get(id)).is_some_and(Joint::is_stalled);
+    pub(super) fn must_not_wait<D: Driver>(&self, context: &WorkerContext<D>, len: u32) -> bool {
+        let may_take = self.awaiting.is_empty() && context.pool.may_take(&self.share, len);
+        let is_waited_for =
+            || self.mcs.and_then(|id| context.mcs_sessions.get(id)).is_some_and(McsSession::is_stalled);
         !may_take && (self.tasks.has_unfinished_write() || is_waited_for())
     }
 
     /// The worker shall call when memory is free again.
-    fn queue_up<D: Driver>(&mut self, core: &mut Core<D>) {
+    fn queue_up<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         if !self.queued {
             self.queued = true;
-            core.starved.push_back(self.key);
+            context.waiting_for_buffers.push_back(self.key);
         }
     }
 
     /// Since when the first of its tasks waits for memory.
-    pub(crate) fn starved_since(&self) -> Option<Nanos> {
+    pub(crate) fn waiting_for_buffers_since(&self) -> Option<Nanos> {
         self.tasks.since(*self.awaiting.front()?)
     }
 
     /// Memory may be free again: goes on with tasks that wait for it, in order.
-    pub(crate) fn feed<D: Driver>(&mut self, core: &mut Core<D>) {
+    pub(crate) fn resume_with_buffers<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         self.queued = false;
         while let Some(&task) = self.awaiting.front() {
             let Some(entry) = self.tasks.live(task) else {
                 self.awaiting.pop_front();
                 continue;
             };
-            let (Work::BufferedRead(extent) | Work::BufferedWrite(extent)) = entry.work else {
+            let (TaskWork::BufferedRead(extent) | TaskWork::BufferedWrite(extent)) = entry.work else {
                 unreachable!("only reads and writes wait for I/O buffers");
             };
-            let Some(chunks) = core.pool.take(&mut core.driver, &mut self.share, extent.len_bytes) else {
-                self.queue_up(core);
+            let Some(chunks) = context.pool.take(&mut context.driver, &mut self.share, extent.len_bytes)
+            else {
+                self.queue_up(context);
                 break;
             };
             entry.buffers = Buffers::Task(chunks);
             // The peer's turn to send the data begins now.
-            entry.since = core.now;
+            entry.since = context.now;
             let writes = entry.write.is_some();
             self.awaiting.pop_front();
             self.blocked.take_if(|blocked| *blocked == task);
             if writes {
                 let data_comes = self.sink == Sink::Task { task, base: 0 };
-                self.go_on_writing(core, task, data_comes);
+                self.go_on_writing(context, task, data_comes);
             } else {
-                self.start_read(core, task, extent);
+                self.start_read(context, task, extent);
             }
         }
-        self.resume(core);
+        self.resume(context);
     }
 
     /// A task has ended, which may have waited for memory.
@@ -101,7 +103,11 @@ impl Connection {
     }
 
     /// Where the rest of the data segment can be received straight to, if that is worth it; `segs` is filled.
-    pub(super) fn direct_target<D: Driver>(&mut self, core: &Core<D>, segs: &mut Vec<Seg>) -> Option<Direct> {
+    pub(super) fn direct_target<D: Driver>(
+        &mut self,
+        context: &WorkerContext<D>,
+        segs: &mut Vec<Seg>,
+    ) -> Option<Direct> {
         let remaining = self.receiver.direct_remaining();
         let Sink::Task { task, base } = self.sink else { return None };
         if remaining < DIRECT_MIN_BYTES {
@@ -116,12 +122,12 @@ impl Connection {
             return None;
         }
         match &entry.work {
-            Work::MemoryWrite(extent) => {
-                let Some(Medium::Memory(pages)) = core.media.of(entry.volume) else { return None };
+            TaskWork::MemoryWrite(extent) => {
+                let Some(VolumeAccess::Memory(pages)) = context.media.of(entry.volume) else { return None };
                 let offset = extent.offset_bytes + u64::from(at);
                 segs.extend(pages.parts(offset, u64::from(len)).map(|part| part.seg()));
             }
-            Work::BufferedWrite(_) => {
+            TaskWork::BufferedWrite(_) => {
                 segs.extend(pieces(entry.segs(), at, len).map(|(seg, start, len)| Seg {
                     offset: seg.offset + u64::from(start),
                     len,
@@ -135,8 +141,8 @@ impl Connection {
     }
 
     /// Takes back what the receive under way owns of a task, unless it has just finished.
-    pub(super) fn retract<D: Driver>(&mut self, core: &mut Core<D>, task: TaskId) {
-        if let Some(chunks) = self.inbound.retract(self.stream, task, &mut core.driver)
+    pub(super) fn retract<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId) {
+        if let Some(chunks) = self.inbound.retract(self.stream, task, &mut context.driver)
             && let Some(entry) = self.tasks.get_mut(task)
         {
             entry.take_back(chunks);
@@ -144,9 +150,9 @@ impl Connection {
     }
 
     /// The same for any task.
-    pub(super) fn retract_all<D: Driver>(&mut self, core: &mut Core<D>) {
+    pub(super) fn retract_all<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         if let Some(task) = self.inbound.direct_task() {
-            self.retract(core, task);
+            self.retract(context, task);
         }
     }
 

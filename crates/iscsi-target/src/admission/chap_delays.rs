@@ -28,7 +28,7 @@ const PROVED_PER_PEER: usize = 16;
 
 /// Who says that it can prove itself, and to which target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Claim {
+pub(crate) struct ChapIdentity {
     pub(crate) peer: Peer,
     pub(crate) initiator: String,
     pub(crate) target: String,
@@ -38,20 +38,20 @@ pub(crate) struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Bucket {
     Peer(Peer),
-    Proved(Claim),
+    Proved(ChapIdentity),
 }
 
 /// A connection that wants to prove itself.
 #[derive(Clone, Debug)]
-pub(crate) struct Attempt {
-    claim: Claim,
+pub(crate) struct ChapAttempt {
+    identity: ChapIdentity,
     bucket: Bucket,
     ticket: Ticket,
 }
 
 /// Whether a response may be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum ChapCheck {
     Now,
     /// Ask again then, or when told.
     Later(Nanos),
@@ -83,47 +83,47 @@ impl Failures {
 
 /// See the module text.
 #[derive(Debug, Default)]
-pub(crate) struct Proofs {
+pub(crate) struct ChapDelays {
     buckets: HashMap<Bucket, Failures>,
     names: HashMap<String, Failures>,
-    proved: HashSet<Claim>,
+    proved: HashSet<ChapIdentity>,
     /// In the order in which they were proved first.
-    proved_order: VecDeque<Claim>,
+    proved_order: VecDeque<ChapIdentity>,
 }
 
-impl Proofs {
+impl ChapDelays {
     /// A connection begins to prove itself.
-    pub(crate) fn attempt(&self, claim: Claim, ticket: Ticket) -> Attempt {
-        let bucket = if self.proved.contains(&claim) {
-            Bucket::Proved(claim.clone())
+    pub(crate) fn attempt(&self, identity: ChapIdentity, ticket: Ticket) -> ChapAttempt {
+        let bucket = if self.proved.contains(&identity) {
+            Bucket::Proved(identity.clone())
         } else {
-            Bucket::Peer(claim.peer)
+            Bucket::Peer(identity.peer)
         };
-        Attempt { claim, bucket, ticket }
+        ChapAttempt { identity, bucket, ticket }
     }
 
     /// Asks for the turn of a response that has come.
-    pub(crate) fn ask(&mut self, attempt: &Attempt, now: Nanos) -> Turn {
-        let Some(failures) = self.buckets.get_mut(&attempt.bucket) else { return Turn::Now };
+    pub(crate) fn ask(&mut self, attempt: &ChapAttempt, now: Nanos) -> ChapCheck {
+        let Some(failures) = self.buckets.get_mut(&attempt.bucket) else { return ChapCheck::Now };
         let is_first = failures.waiting.first().is_none_or(|first| attempt.ticket <= *first);
         if now >= failures.closed_until && is_first {
             failures.waiting.remove(&attempt.ticket);
-            return Turn::Now;
+            return ChapCheck::Now;
         }
         failures.waiting.insert(attempt.ticket);
-        Turn::Later(failures.closed_until.max(now))
+        ChapCheck::Later(failures.closed_until.max(now))
     }
 
     /// A connection whose response waited is gone. Gives the one whose turn it may be now.
-    pub(crate) fn leave(&mut self, attempt: &Attempt) -> Option<Ticket> {
+    pub(crate) fn leave(&mut self, attempt: &ChapAttempt) -> Option<Ticket> {
         let failures = self.buckets.get_mut(&attempt.bucket)?;
         failures.waiting.remove(&attempt.ticket);
         failures.waiting.first().copied()
     }
 
     /// The response was wrong: when to say so.
-    pub(crate) fn failed(&mut self, attempt: &Attempt, now: Nanos) -> Nanos {
-        let name = kept(&mut self.names, attempt.claim.initiator.clone(), now);
+    pub(crate) fn failed(&mut self, attempt: &ChapAttempt, now: Nanos) -> Nanos {
+        let name = kept(&mut self.names, attempt.identity.initiator.clone(), now);
         name.add(now);
         let by_name = name.count;
         let failures = kept(&mut self.buckets, attempt.bucket.clone(), now);
@@ -134,24 +134,24 @@ impl Proofs {
     }
 
     /// The response was right. Gives the connection whose turn it is now.
-    pub(crate) fn succeeded(&mut self, attempt: &Attempt) -> Option<Ticket> {
+    pub(crate) fn succeeded(&mut self, attempt: &ChapAttempt) -> Option<Ticket> {
         let next = self.buckets.get(&attempt.bucket).and_then(|failures| failures.waiting.first().copied());
         if matches!(attempt.bucket, Bucket::Proved(_)) {
             if next.is_none() {
                 self.buckets.remove(&attempt.bucket);
             }
         } else {
-            self.remember(&attempt.claim);
+            self.remember(&attempt.identity);
         }
         next
     }
 
-    fn remember(&mut self, claim: &Claim) {
-        let of_peer = self.proved.iter().filter(|other| other.peer == claim.peer).count();
-        if of_peer >= PROVED_PER_PEER || !self.proved.insert(claim.clone()) {
+    fn remember(&mut self, identity: &ChapIdentity) {
+        let of_peer = self.proved.iter().filter(|other| other.peer == identity.peer).count();
+        if of_peer >= PROVED_PER_PEER || !self.proved.insert(identity.clone()) {
             return;
         }
-        self.proved_order.push_back(claim.clone());
+        self.proved_order.push_back(identity.clone());
         if self.proved_order.len() > KEPT
             && let Some(first) = self.proved_order.pop_front()
         {
@@ -184,56 +184,56 @@ fn kept<K: Clone + Eq + std::hash::Hash>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Claim, KEPT, LONGEST_NS, PROVED_PER_PEER, Peer, Proofs, Turn};
+    use super::{ChapCheck, ChapDelays, ChapIdentity, KEPT, LONGEST_NS, PROVED_PER_PEER, Peer};
     use linerate_io::Nanos;
 
     const S: Nanos = 1_000_000_000;
 
-    fn claim(last: u8, initiator: &str) -> Claim {
+    fn identity(last: u8, initiator: &str) -> ChapIdentity {
         let peer = Peer::of([192, 0, 2, last].into());
-        Claim { peer, initiator: initiator.into(), target: "t".into() }
+        ChapIdentity { peer, initiator: initiator.into(), target: "t".into() }
     }
 
     /// Wrong responses that are judged within a time, when many connections send them without a pause.
-    fn judged(proofs: &mut Proofs, claim: impl Fn(u64) -> Claim, until: Nanos) -> u32 {
+    fn judged(chap_delays: &mut ChapDelays, identity: impl Fn(u64) -> ChapIdentity, until: Nanos) -> u32 {
         let mut count = 0;
         for (ticket, now) in (0..until).step_by(1_000_000).enumerate() {
-            let attempt = proofs.attempt(claim(ticket as u64), ticket as u64);
-            if proofs.ask(&attempt, now) == Turn::Now {
-                proofs.failed(&attempt, now);
+            let attempt = chap_delays.attempt(identity(ticket as u64), ticket as u64);
+            if chap_delays.ask(&attempt, now) == ChapCheck::Now {
+                chap_delays.failed(&attempt, now);
                 count += 1;
             } else {
                 // It gives up, and comes back with another connection.
-                proofs.leave(&attempt);
+                chap_delays.leave(&attempt);
             }
         }
         count
     }
 
-    fn turn(proofs: &mut Proofs, claim: Claim, ticket: u64, now: Nanos) -> Turn {
-        let attempt = proofs.attempt(claim, ticket);
-        proofs.ask(&attempt, now)
+    fn turn(chap_delays: &mut ChapDelays, identity: ChapIdentity, ticket: u64, now: Nanos) -> ChapCheck {
+        let attempt = chap_delays.attempt(identity, ticket);
+        chap_delays.ask(&attempt, now)
     }
 
-    fn proved(proofs: &mut Proofs, claim: Claim) {
-        let attempt = proofs.attempt(claim, 0);
-        proofs.succeeded(&attempt);
+    fn proved(chap_delays: &mut ChapDelays, identity: ChapIdentity) {
+        let attempt = chap_delays.attempt(identity, 0);
+        chap_delays.succeeded(&attempt);
     }
 
     #[test]
     fn many_connections_and_names_guess_no_faster_than_one() {
-        assert_eq!(judged(&mut Proofs::default(), |_| claim(1, "a"), 10 * S), 5);
-        let names = |ticket: u64| claim(1, &format!("a{ticket}"));
-        assert_eq!(judged(&mut Proofs::default(), names, 10 * S), 5);
+        assert_eq!(judged(&mut ChapDelays::default(), |_| identity(1, "a"), 10 * S), 5);
+        let names = |ticket: u64| identity(1, &format!("a{ticket}"));
+        assert_eq!(judged(&mut ChapDelays::default(), names, 10 * S), 5);
     }
 
     #[test]
     fn guessing_delays_no_other_address() {
-        let mut proofs = Proofs::default();
-        judged(&mut proofs, |ticket| claim((ticket % 200) as u8 + 50, "victim"), 10 * S);
-        let honest = proofs.attempt(claim(1, "victim"), 1);
-        assert_eq!(proofs.ask(&honest, 10 * S), Turn::Now);
-        let told = proofs.failed(&honest, 10 * S);
+        let mut chap_delays = ChapDelays::default();
+        judged(&mut chap_delays, |ticket| identity((ticket % 200) as u8 + 50, "victim"), 10 * S);
+        let honest = chap_delays.attempt(identity(1, "victim"), 1);
+        assert_eq!(chap_delays.ask(&honest, 10 * S), ChapCheck::Now);
+        let told = chap_delays.failed(&honest, 10 * S);
         assert_eq!(
             told,
             10 * S + LONGEST_NS,
@@ -243,44 +243,60 @@ mod tests {
 
     #[test]
     fn an_initiator_that_proved_itself_has_its_own_bucket() {
-        let mut proofs = Proofs::default();
-        proved(&mut proofs, claim(1, "honest"));
-        judged(&mut proofs, |_| claim(1, "guessing"), 10 * S);
-        assert_eq!(turn(&mut proofs, claim(1, "honest"), 7, 10 * S), Turn::Now);
-        assert_ne!(turn(&mut proofs, claim(1, "stranger"), 8, 10 * S), Turn::Now);
-        assert!(judged(&mut proofs, |_| claim(1, "honest"), 10 * S) <= 5, "and guesses there no faster");
+        let mut chap_delays = ChapDelays::default();
+        proved(&mut chap_delays, identity(1, "honest"));
+        judged(&mut chap_delays, |_| identity(1, "guessing"), 10 * S);
+        assert_eq!(turn(&mut chap_delays, identity(1, "honest"), 7, 10 * S), ChapCheck::Now);
+        assert_ne!(turn(&mut chap_delays, identity(1, "stranger"), 8, 10 * S), ChapCheck::Now);
+        assert!(
+            judged(&mut chap_delays, |_| identity(1, "honest"), 10 * S) <= 5,
+            "and guesses there no faster"
+        );
     }
 
     #[test]
     fn responses_that_wait_are_judged_in_order_and_right_ones_at_once() {
-        let mut proofs = Proofs::default();
-        let attempts = [0, 3, 4, 5].map(|ticket| proofs.attempt(claim(1, "a"), ticket));
-        let told = proofs.failed(&attempts[0], 0);
+        let mut chap_delays = ChapDelays::default();
+        let attempts = [0, 3, 4, 5].map(|ticket| chap_delays.attempt(identity(1, "a"), ticket));
+        let told = chap_delays.failed(&attempts[0], 0);
         for attempt in &attempts[1..] {
-            assert_eq!(proofs.ask(attempt, 0), Turn::Later(told));
+            assert_eq!(chap_delays.ask(attempt, 0), ChapCheck::Later(told));
         }
-        assert_eq!(proofs.ask(&attempts[2], told), Turn::Later(told), "3 was here before");
-        assert_eq!(proofs.ask(&attempts[1], told), Turn::Now);
-        assert_eq!(proofs.leave(&attempts[1]), Some(4));
-        assert_eq!(proofs.ask(&attempts[2], told), Turn::Now);
-        assert_eq!(proofs.succeeded(&attempts[2]), Some(5));
-        assert_eq!(proofs.ask(&attempts[3], told), Turn::Now, "though it has its own bucket by now");
-        assert_eq!(turn(&mut proofs, claim(1, "b"), 9, told), Turn::Now, "nothing waits any more");
+        assert_eq!(chap_delays.ask(&attempts[2], told), ChapCheck::Later(told), "3 was here before");
+        assert_eq!(chap_delays.ask(&attempts[1], told), ChapCheck::Now);
+        assert_eq!(chap_delays.leave(&attempts[1]), Some(4));
+        assert_eq!(chap_delays.ask(&attempts[2], told), ChapCheck::Now);
+        assert_eq!(chap_delays.succeeded(&attempts[2]), Some(5));
+        assert_eq!(
+            chap_delays.ask(&attempts[3], told),
+            ChapCheck::Now,
+            "though it has its own bucket by now"
+        );
+        assert_eq!(
+            turn(&mut chap_delays, identity(1, "b"), 9, told),
+            ChapCheck::Now,
+            "nothing waits any more"
+        );
     }
 
     #[test]
     fn memory_is_bounded() {
-        let mut proofs = Proofs::default();
+        let mut chap_delays = ChapDelays::default();
         for number in 0..3 * KEPT as u32 {
             let [_, a, b, c] = number.to_be_bytes();
-            let claim = Claim { peer: Peer::of([10, a, b, c].into()), ..claim(1, &format!("n{number}")) };
-            let attempt = proofs.attempt(claim.clone(), 0);
-            proofs.failed(&attempt, u64::from(number));
-            proved(&mut proofs, claim);
+            let identity =
+                ChapIdentity { peer: Peer::of([10, a, b, c].into()), ..identity(1, &format!("n{number}")) };
+            let attempt = chap_delays.attempt(identity.clone(), 0);
+            chap_delays.failed(&attempt, u64::from(number));
+            proved(&mut chap_delays, identity);
         }
-        assert!(proofs.buckets.len() <= KEPT && proofs.names.len() <= KEPT && proofs.proved.len() <= KEPT);
-        let mut proofs = Proofs::default();
-        (0..100).for_each(|number| proved(&mut proofs, claim(1, &format!("n{number}"))));
-        assert_eq!(proofs.proved.len(), PROVED_PER_PEER);
+        assert!(
+            chap_delays.buckets.len() <= KEPT
+                && chap_delays.names.len() <= KEPT
+                && chap_delays.proved.len() <= KEPT
+        );
+        let mut chap_delays = ChapDelays::default();
+        (0..100).for_each(|number| proved(&mut chap_delays, identity(1, &format!("n{number}"))));
+        assert_eq!(chap_delays.proved.len(), PROVED_PER_PEER);
     }
 }

@@ -1,8 +1,8 @@
 //! What the engine's tasks share: the storage, the volumes by number, the way back to the workers.
 
 use super::{
-    Answer, Fault, Letter, Opened, Operation, Request, Stage,
-    exports::Record,
+    EngineRequest, Exports, OpenedVolume, Operation, OperationError, OperationOutput, OperationRequest,
+    exports::ExportRecord,
     serve::{self, Served},
 };
 use crate::config::{VolumeConfig, VolumeKind};
@@ -19,81 +19,81 @@ use std::{
 };
 
 /// See the module text.
-pub(super) struct Shop {
+pub(super) struct EngineState {
     pub(super) runtime: Runtime,
     pub(super) controller: Rc<Controller>,
     pub(super) outbox: Rc<serve::Outbox>,
     /// Where volumes are shown; known once the array serves.
-    pub(super) stage: OnceCell<Stage>,
+    pub(super) exports: OnceCell<Exports>,
     /// Known once the storage is open.
     pub(super) replication: OnceCell<Rc<Service>>,
     /// Volumes of pools that hosts are kept out of.
     barred: RefCell<BTreeSet<String>>,
     /// By number; numbers are never used again.
-    volumes: RefCell<Vec<Option<Entry>>>,
+    volumes: RefCell<Vec<Option<ServedVolume>>>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct ServedVolume {
     volume: Served,
     /// Number of the newest reservations that were to be kept.
     kept: Rc<Cell<u64>>,
 }
 
-impl Shop {
+impl EngineState {
     pub(super) fn new(runtime: Runtime, controller: Rc<Controller>) -> Self {
         Self {
             runtime,
             controller,
             outbox: Rc::default(),
-            stage: OnceCell::new(),
+            exports: OnceCell::new(),
             replication: OnceCell::new(),
             barred: RefCell::default(),
             volumes: RefCell::default(),
         }
     }
 
-    pub(super) fn read(self: &Rc<Self>, letter: Letter) {
-        match letter {
-            Letter::Io(requests) => requests.into_iter().for_each(|request| self.serve(request)),
-            Letter::Introduce(workers, stage) => {
+    pub(super) fn read(self: &Rc<Self>, request: EngineRequest) {
+        match request {
+            EngineRequest::Io(requests) => requests.into_iter().for_each(|request| self.serve(request)),
+            EngineRequest::Introduce(workers, exports) => {
                 self.outbox.introduce(workers);
                 // Said once per array.
-                let _ = self.stage.set(stage);
+                let _ = self.exports.set(exports);
                 self.watch_space();
             }
             // Whoever asked and did not wait for the answer does not need it.
-            Letter::Records(reply) => drop(reply.send(self.records())),
-            Letter::Open(config, reply) => {
-                let shop = Rc::clone(self);
-                self.runtime.spawn(async move { drop(reply.send(shop.open(&config).await)) });
+            EngineRequest::Records(reply) => drop(reply.send(self.records())),
+            EngineRequest::Open(config, reply) => {
+                let state = Rc::clone(self);
+                self.runtime.spawn(async move { drop(reply.send(state.open(&config).await)) });
             }
-            Letter::Manage(command, reply) => {
-                let shop = Rc::clone(self);
-                self.runtime.spawn(async move { drop(reply.send(shop.manage(*command).await)) });
+            EngineRequest::Manage(command, reply) => {
+                let state = Rc::clone(self);
+                self.runtime.spawn(async move { drop(reply.send(state.manage(*command).await)) });
             }
-            Letter::Replicate(verb, fields, reply) => {
-                let shop = Rc::clone(self);
-                self.runtime.spawn(async move { drop(reply.send(shop.replicate(&verb, fields).await)) });
+            EngineRequest::Replicate(verb, fields, reply) => {
+                let state = Rc::clone(self);
+                self.runtime.spawn(async move { drop(reply.send(state.replicate(&verb, fields).await)) });
             }
-            Letter::Status(reply) => drop(reply.send(self.status())),
-            Letter::Serves => self.controller.begin(),
-            Letter::Stop => {}
+            EngineRequest::Status(reply) => drop(reply.send(self.status())),
+            EngineRequest::Serves => self.controller.begin(),
+            EngineRequest::Stop => {}
         }
     }
 
-    fn serve(self: &Rc<Self>, request: Request) {
+    fn serve(self: &Rc<Self>, request: OperationRequest) {
         let due = serve::Due::new(&self.outbox, &request);
         let entry = self.volumes.borrow().get(request.volume as usize).cloned().flatten();
         // Without a volume, `due` says so when it is dropped.
         let Some(entry) = entry else { return };
         if let Some(name) = self.is_barred(&entry.volume) {
-            return due.give(Err(Fault::Disk(DiskError::Protected(name))));
+            return due.give(Err(OperationError::Disk(DiskError::Protected(name))));
         }
-        let shop = Rc::clone(self);
+        let state = Rc::clone(self);
         self.runtime.spawn(async move {
             let result = match request.operation {
-                Operation::Keep { number, reservations } => shop.keep(&entry, number, reservations).await,
+                Operation::Keep { number, reservations } => state.keep(&entry, number, reservations).await,
                 operation => serve::perform(&entry.volume, operation, &request.memory).await,
             };
             due.give(result);
@@ -101,12 +101,17 @@ impl Shop {
     }
 
     /// Keeps persistent reservations over a power loss.
-    async fn keep(&self, entry: &Entry, number: u64, reservations: Vec<u8>) -> Result<Answer, Fault> {
+    async fn keep(
+        &self,
+        entry: &ServedVolume,
+        number: u64,
+        reservations: Vec<u8>,
+    ) -> Result<OperationOutput, OperationError> {
         let disk = entry.volume.disk();
         if number <= entry.kept.get() {
             // A newer state overtook this one. It is durable when what was begun before this flush is.
-            disk.flush().await.map_err(Fault::Disk)?;
-            return Ok(Answer::Moved(0));
+            disk.flush().await.map_err(OperationError::Disk)?;
+            return Ok(OperationOutput::Moved(0));
         }
         entry.kept.set(number);
         let bytes = (!reservations.is_empty()).then(|| Bytes::from(reservations));
@@ -114,36 +119,36 @@ impl Shop {
             Ok(pool) => self.controller.keep(Kept::Reservations, pool, disk.name(), bytes).await,
             Err(error) => Err(error),
         };
-        kept.map(|()| Answer::Moved(0)).map_err(|error| {
+        kept.map(|()| OperationOutput::Moved(0)).map_err(|error| {
             tracing::error!(
                 event = "reservations_not_kept",
                 volume = disk.name(),
                 %error,
                 "persistent reservations could not be kept"
             );
-            Fault::Gone
+            OperationError::Gone
         })
     }
 
     /// Opens, and if need be makes, a volume of the configuration.
-    async fn open(&self, config: &VolumeConfig) -> Result<Opened, StorageError> {
+    async fn open(&self, config: &VolumeConfig) -> Result<OpenedVolume, StorageError> {
         if config.kind == VolumeKind::Raid {
             let set = self.controller.raid_volume(config.raid_set.as_deref())?;
             let pages = set.striped_pages();
-            return Ok(Opened { pages, ..self.add(Served::Whole(set)) });
+            return Ok(OpenedVolume { pages, ..self.add(Served::Whole(set)) });
         }
         let pool = config.pool.as_deref();
         let volume = self.controller.thin_volume(pool, &config.name, config.size_bytes).await?;
         let kept = self.controller.all_kept(Kept::Reservations).into_iter();
         let mine = kept.filter(|(_, volume, _)| *volume == config.name).map(|(_, _, bytes)| bytes).next();
-        Ok(Opened { reservations: mine, ..self.add(Served::Thin(volume)) })
+        Ok(OpenedVolume { reservations: mine, ..self.add(Served::Thin(volume)) })
     }
 
     /// Gives a volume a number.
-    pub(super) fn add(&self, volume: Served) -> Opened {
+    pub(super) fn add(&self, volume: Served) -> OpenedVolume {
         let mut volumes = self.volumes.borrow_mut();
         let disk = volume.disk();
-        let opened = Opened {
+        let opened = OpenedVolume {
             volume: volumes.len() as u32,
             size_bytes: disk.size_bytes(),
             block_bytes: disk.block_bytes(),
@@ -151,7 +156,7 @@ impl Shop {
             reservations: None,
             pages: None,
         };
-        volumes.push(Some(Entry { volume, kept: Rc::default() }));
+        volumes.push(Some(ServedVolume { volume, kept: Rc::default() }));
         opened
     }
 
@@ -198,7 +203,7 @@ impl Shop {
     }
 
     /// How volumes are shown that are not shown as the configuration says.
-    fn records(&self) -> Vec<(String, String, Record)> {
+    fn records(&self) -> Vec<(String, String, ExportRecord)> {
         let kept = self.controller.all_kept(Kept::Export).into_iter();
         let read = kept.filter_map(|(pool, volume, bytes)| match serde_json::from_slice(&bytes) {
             Ok(record) => Some((pool, volume, record)),

@@ -2,11 +2,11 @@
 //! the command, the connection or the session meanwhile.
 
 use crate::{
+    buffers::pool::Chunks,
     connection::TaskId,
-    context::Core,
-    engine::{Operation, Piece, Request},
-    memory::pool::Chunks,
-    service::ConnectionKey,
+    context::WorkerContext,
+    engine::{BufferPart, Operation, OperationRequest},
+    shared::ConnectionKey,
 };
 use linerate_io::{Driver, Handle};
 use slab::Slab;
@@ -31,36 +31,36 @@ pub(crate) type Operations = Slab<InFlight>;
 
 /// Who does an operation that takes its time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Medium {
+pub(crate) enum Executor {
     File(Handle),
     /// The engine: number of the volume there.
     Engine(u32),
 }
 
-impl<D: Driver> Core<D> {
+impl<D: Driver> WorkerContext<D> {
     /// Starts an operation, whose bytes are in `chunks` or go there. It ends in
     /// [`crate::connection::Connection::medium_done`].
     pub(crate) fn begin_operation(
         &mut self,
         origin: Origin,
         chunks: Chunks,
-        medium: Medium,
+        executor: Executor,
         operation: Operation,
     ) {
         let id = self.operations.insert(InFlight { origin, chunks });
         let (tag, segs) = (id as u64, self.operations[id].chunks.segs());
-        let file = match medium {
-            Medium::Engine(volume) => {
-                let piece = |seg: &linerate_io::Seg| Piece {
+        let file = match executor {
+            Executor::Engine(volume) => {
+                let piece = |seg: &linerate_io::Seg| BufferPart {
                     region: Arc::clone(self.pool.region(*seg)),
                     offset: seg.offset,
                     len: seg.len,
                 };
                 let memory = segs.iter().map(piece).collect();
-                self.requests.push(Request { volume, operation, memory, worker: self.index, tag });
+                self.requests.push(OperationRequest { volume, operation, memory, worker: self.index, tag });
                 return;
             }
-            Medium::File(file) => file,
+            Executor::File(file) => file,
         };
         match operation {
             Operation::Read { offset_bytes } => self.driver.read_at(file, tag, segs, offset_bytes),

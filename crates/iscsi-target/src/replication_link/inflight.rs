@@ -1,6 +1,6 @@
 //! The memory that is sent from, and which jobs still wait for what.
 
-use super::Job;
+use super::LinkRequest;
 use linerate_io::{Region, RegionId, Seg};
 use linerate_storage::replica::LinkError;
 use std::{collections::VecDeque, io, sync::Arc};
@@ -12,16 +12,16 @@ pub(super) const SLOT_BYTES: u32 = 256 * 1024;
 
 /// What a command is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parcel {
-    pub(super) job: usize,
-    pub(super) what: What,
+pub(super) struct LinkCommand {
+    pub(super) request: usize,
+    pub(super) kind: LinkCommandKind,
     pub(super) volume: usize,
     pub(super) offset_bytes: u64,
     pub(super) len_bytes: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum LinkCommandKind {
     /// Bytes of the job from here on.
     Write {
         from: usize,
@@ -31,30 +31,30 @@ pub(super) enum What {
 }
 
 /// A job of which not all commands are done.
-struct Open {
-    job: Job,
-    parcels: usize,
+struct OpenRequest {
+    request: LinkRequest,
+    commands: usize,
     error: Option<LinkError>,
 }
 
 /// Slots, parcels that wait for one, and jobs that wait for their parcels.
-pub(super) struct Shelf {
+pub(super) struct InFlightCommands {
     region: Arc<Region>,
     free: Vec<u32>,
     /// By slot: the job that it works for.
     used: Vec<usize>,
-    pub(super) waiting: VecDeque<Parcel>,
-    jobs: Vec<Option<Open>>,
+    pub(super) waiting: VecDeque<LinkCommand>,
+    requests: Vec<Option<OpenRequest>>,
 }
 
-impl Shelf {
+impl InFlightCommands {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             region: Region::anonymous(u64::from(SLOTS) * u64::from(SLOT_BYTES))?,
             free: (0..SLOTS).collect(),
             used: vec![0; SLOTS as usize],
             waiting: VecDeque::new(),
-            jobs: Vec::new(),
+            requests: Vec::new(),
         })
     }
 
@@ -63,66 +63,72 @@ impl Shelf {
     }
 
     /// Takes a job on, as parcels that `split` names by the job's number.
-    pub(super) fn add(&mut self, job: Job, split: impl FnOnce(&Job, usize) -> Vec<Parcel>) {
-        let number = self.jobs.iter().position(Option::is_none).unwrap_or(self.jobs.len());
-        let parcels = split(&job, number);
-        let open = Open { job, parcels: parcels.len(), error: None };
-        if number == self.jobs.len() {
-            self.jobs.push(None);
+    pub(super) fn add(
+        &mut self,
+        request: LinkRequest,
+        split: impl FnOnce(&LinkRequest, usize) -> Vec<LinkCommand>,
+    ) {
+        let number = self.requests.iter().position(Option::is_none).unwrap_or(self.requests.len());
+        let commands = split(&request, number);
+        let open = OpenRequest { request, commands: commands.len(), error: None };
+        if number == self.requests.len() {
+            self.requests.push(None);
         }
-        self.jobs[number] = Some(open);
-        if parcels.is_empty() {
+        self.requests[number] = Some(open);
+        if commands.is_empty() {
             self.finish(number, Ok(()));
         }
-        self.waiting.extend(parcels);
+        self.waiting.extend(commands);
     }
 
     /// The next parcel that a slot is free for.
-    pub(super) fn next(&mut self) -> Option<(u32, Parcel)> {
-        let parcel = *self.waiting.front()?;
+    pub(super) fn next(&mut self) -> Option<(u32, LinkCommand)> {
+        let command = *self.waiting.front()?;
         let slot = self.free.pop()?;
         self.waiting.pop_front();
-        self.used[slot as usize] = parcel.job;
-        Some((slot, parcel))
+        self.used[slot as usize] = command.request;
+        Some((slot, command))
     }
 
     /// Puts a parcel's bytes where they are sent from.
-    pub(super) fn load(&self, slot: u32, parcel: &Parcel, from: usize, region: RegionId) -> Seg {
+    pub(super) fn load(&self, slot: u32, command: &LinkCommand, from: usize, region: RegionId) -> Seg {
         let offset = u64::from(slot) * u64::from(SLOT_BYTES);
-        if let Some(Some(Open { job: Job { errand: super::Errand::Write { data, .. }, .. }, .. })) =
-            self.jobs.get(parcel.job)
+        if let Some(Some(OpenRequest {
+            request: LinkRequest { operation: super::LinkOperation::Write { data, .. }, .. },
+            ..
+        })) = self.requests.get(command.request)
         {
-            self.region.write(offset, &data[from..from + parcel.len_bytes as usize]);
+            self.region.write(offset, &data[from..from + command.len_bytes as usize]);
         }
-        Seg { region, offset, len: parcel.len_bytes }
+        Seg { region, offset, len: command.len_bytes }
     }
 
     /// A slot's command is over.
     pub(super) fn done(&mut self, slot: u32, result: Result<(), LinkError>) {
         self.free.push(slot);
         let number = self.used[slot as usize];
-        let Some(open) = self.jobs[number].as_mut() else { return };
-        open.parcels -= 1;
+        let Some(open) = self.requests[number].as_mut() else { return };
+        open.commands -= 1;
         if let Err(error) = result {
             open.error.get_or_insert(error);
         }
-        if open.parcels == 0 {
+        if open.commands == 0 {
             let result = open.error.take().map_or(Ok(()), Err);
             self.finish(number, result);
         }
     }
 
     fn finish(&mut self, number: usize, result: Result<(), LinkError>) {
-        if let Some(open) = self.jobs[number].take() {
+        if let Some(open) = self.requests[number].take() {
             // Whoever asked may have given up.
-            let _ = open.job.reply.send(result);
+            let _ = open.request.reply.send(result);
         }
     }
 
     /// Ends all jobs.
     pub(super) fn fail_all(&mut self, error: &LinkError) {
         self.waiting.clear();
-        for number in 0..self.jobs.len() {
+        for number in 0..self.requests.len() {
             self.finish(number, Err(error.clone()));
         }
     }

@@ -1,8 +1,8 @@
 //! The thread that carries a copy to the partner.
 
 use super::{
-    Errand, Inbox, Job, Route, Wake, closed,
-    shelf::{Parcel, SLOT_BYTES, Shelf, What},
+    Inbox, LinkOperation, LinkRequest, LinkRoute, Wake, closed,
+    inflight::{InFlightCommands, LinkCommand, LinkCommandKind, SLOT_BYTES},
 };
 use linerate_io::{Driver, Nanos, RegionId, Wait, open_driver, with_driver};
 use linerate_iscsi_initiator::{
@@ -11,102 +11,109 @@ use linerate_iscsi_initiator::{
 use linerate_storage::replica::LinkError;
 
 /// A logout may take so long.
-const FAREWELL_NS: Nanos = 1_000_000_000;
+const LOGOUT_NS: Nanos = 1_000_000_000;
 /// The longest range that one UNMAP names.
 const DISCARD_BYTES: u64 = 1 << 30;
 
 /// The thread's life.
-pub(super) fn run(route: &Route, inbox: &Inbox, wake: &Wake) {
+pub(super) fn run(route: &LinkRoute, inbox: &Inbox, wake: &Wake) {
     let error = match open_driver(route.driver) {
         Ok(driver) => with_driver!(driver, |driver| serve(driver, route, inbox, wake)),
         Err(error) => LinkError::Broken(error.to_string()),
     };
     inbox.close(error.clone());
-    for job in inbox.take().0 {
-        let _ = job.reply.send(Err(error.clone()));
+    for request in inbox.take().0 {
+        let _ = request.reply.send(Err(error.clone()));
     }
     wake();
 }
 
 /// Serves until the link is closed or broken; why it ended.
-fn serve<D: Driver>(mut driver: D, route: &Route, inbox: &Inbox, wake: &Wake) -> LinkError {
+fn serve<D: Driver>(mut driver: D, route: &LinkRoute, inbox: &Inbox, wake: &Wake) -> LinkError {
     let waker = driver.waker();
     // Nobody else sets it.
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
-    let mut courier = match Courier::new(&mut driver, route) {
-        Ok(courier) => courier,
+    let mut sender = match ReplicationSender::new(&mut driver, route) {
+        Ok(sender) => sender,
         Err(error) => return error,
     };
     let error = loop {
-        let (jobs, is_closed) = inbox.take();
+        let (requests, is_closed) = inbox.take();
         if is_closed {
             break closed();
         }
         let volumes = route.volumes.len();
-        for job in jobs {
-            courier.shelf.add(job, |job, number| split(job, number, volumes));
+        for request in requests {
+            sender.in_flight.add(request, |request, number| split(request, number, volumes));
         }
-        if let Err(error) = courier.turn(&mut driver) {
+        if let Err(error) = sender.turn(&mut driver) {
             break error;
         }
         wake();
     };
-    courier.shelf.fail_all(&error);
+    sender.in_flight.fail_all(&error);
     wake();
     // Whether the partner says farewell changes nothing.
-    let _ = courier.initiator.close(&mut driver, FAREWELL_NS, &mut Vec::new());
+    let _ = sender.initiator.close(&mut driver, LOGOUT_NS, &mut Vec::new());
     error
 }
 
 /// A job as commands that each fit a slot.
-fn split(job: &Job, number: usize, volumes: usize) -> Vec<Parcel> {
-    let parcel =
-        |volume, what, offset_bytes, len_bytes| Parcel { job: number, what, volume, offset_bytes, len_bytes };
-    match &job.errand {
-        Errand::Write { volume, offset_bytes, data } => (0..data.len())
+fn split(request: &LinkRequest, number: usize, volumes: usize) -> Vec<LinkCommand> {
+    let command = |volume, kind, offset_bytes, len_bytes| LinkCommand {
+        request: number,
+        kind,
+        volume,
+        offset_bytes,
+        len_bytes,
+    };
+    match &request.operation {
+        LinkOperation::Write { volume, offset_bytes, data } => (0..data.len())
             .step_by(SLOT_BYTES as usize)
             .map(|from| {
                 let len = (data.len() - from).min(SLOT_BYTES as usize) as u32;
-                parcel(*volume, What::Write { from }, offset_bytes + from as u64, len)
+                command(*volume, LinkCommandKind::Write { from }, offset_bytes + from as u64, len)
             })
             .collect(),
-        Errand::Discard { volume, offset_bytes, len_bytes } => (0..*len_bytes)
+        LinkOperation::Discard { volume, offset_bytes, len_bytes } => (0..*len_bytes)
             .step_by(DISCARD_BYTES as usize)
             .map(|from| {
                 let len = (len_bytes - from).min(DISCARD_BYTES) as u32;
-                parcel(*volume, What::Discard, offset_bytes + from, len)
+                command(*volume, LinkCommandKind::Discard, offset_bytes + from, len)
             })
             .collect(),
-        Errand::Flush => (0..volumes).map(|volume| parcel(volume, What::Sync, 0, 0)).collect(),
+        LinkOperation::Flush => {
+            (0..volumes).map(|volume| command(volume, LinkCommandKind::Sync, 0, 0)).collect()
+        }
     }
 }
 
-struct Courier {
+struct ReplicationSender {
     initiator: Initiator,
     devices: Vec<DeviceId>,
     region: RegionId,
-    shelf: Shelf,
+    in_flight: InFlightCommands,
     done: Vec<IoDone>,
     is_ready: bool,
 }
 
-impl Courier {
-    fn new<D: Driver>(driver: &mut D, route: &Route) -> Result<Self, LinkError> {
-        let shelf = Shelf::new().map_err(|error| LinkError::Broken(error.to_string()))?;
+impl ReplicationSender {
+    fn new<D: Driver>(driver: &mut D, route: &LinkRoute) -> Result<Self, LinkError> {
+        let in_flight = InFlightCommands::new().map_err(|error| LinkError::Broken(error.to_string()))?;
         let mut initiator = Initiator::new();
-        let region = initiator.attach(driver, shelf.region());
+        let region = initiator.attach(driver, in_flight.region());
         let open = |address| {
             let (options, credentials) = (&route.options, &route.credentials);
             initiator.open(driver, address, options, credentials, Sharing::Shared)
         };
         let devices: Result<Vec<_>, _> = route.volumes.iter().map(open).collect();
         let devices = devices.map_err(|error| LinkError::Setup(error.to_string()))?;
-        Ok(Self { initiator, devices, region, shelf, done: Vec::new(), is_ready: false })
+        Ok(Self { initiator, devices, region, in_flight, done: Vec::new(), is_ready: false })
     }
 
     /// Sends what can be sent, waits for something to happen, and tells what is done.
     fn turn<D: Driver>(&mut self, driver: &mut D) -> Result<(), LinkError> {
-        self.look()?;
+        self.check_devices()?;
         if self.is_ready {
             self.submit()?;
         }
@@ -119,13 +126,13 @@ impl Courier {
         }
         self.initiator.on_time(driver, driver.now(), &mut self.done);
         for IoDone { slot, result, .. } in std::mem::take(&mut self.done) {
-            self.shelf.done(slot, result.map_err(|error| told(&error)));
+            self.in_flight.done(slot, result.map_err(|error| link_error(&error)));
         }
         Ok(())
     }
 
     /// Whether all volumes can be written; an error if one never will.
-    fn look(&mut self) -> Result<(), LinkError> {
+    fn check_devices(&mut self) -> Result<(), LinkError> {
         let mut is_ready = true;
         for device in &self.devices {
             match self.initiator.state(*device) {
@@ -146,15 +153,17 @@ impl Courier {
     }
 
     fn submit(&mut self) -> Result<(), LinkError> {
-        while let Some((slot, parcel)) = self.shelf.next() {
-            let op = match parcel.what {
-                What::Write { from } => IoOp::Write(self.shelf.load(slot, &parcel, from, self.region)),
-                What::Discard => IoOp::Discard,
-                What::Sync => IoOp::Sync,
+        while let Some((slot, command)) = self.in_flight.next() {
+            let op = match command.kind {
+                LinkCommandKind::Write { from } => {
+                    IoOp::Write(self.in_flight.load(slot, &command, from, self.region))
+                }
+                LinkCommandKind::Discard => IoOp::Discard,
+                LinkCommandKind::Sync => IoOp::Sync,
             };
-            let Parcel { offset_bytes, len_bytes, .. } = parcel;
+            let LinkCommand { offset_bytes, len_bytes, .. } = command;
             let request = IoRequest { slot, op, offset_bytes, len_bytes };
-            let device = *self.devices.get(parcel.volume).ok_or_else(closed)?;
+            let device = *self.devices.get(command.volume).ok_or_else(closed)?;
             self.initiator.submit(device, &request).map_err(|error| LinkError::Refused(error.to_string()))?;
         }
         Ok(())
@@ -162,7 +171,7 @@ impl Courier {
 }
 
 /// An I/O's error as the copy tells it.
-fn told(error: &IoError) -> LinkError {
+fn link_error(error: &IoError) -> LinkError {
     match error {
         IoError::CheckCondition(_) | IoError::Status(_) | IoError::DeviceChanged => {
             LinkError::Refused(error.to_string())

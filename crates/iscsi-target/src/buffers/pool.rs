@@ -4,8 +4,8 @@
 //! the answers that are being sent from them. They cannot be copied, so what another place owns cannot be given back.
 
 use crate::{
-    memory::budget::{Budget, Share},
-    pages::Part,
+    buffers::budget::{Budget, Share},
+    memory_volume::Part,
 };
 use linerate_io::{Driver, Region, RegionId, Seg};
 use linerate_iscsi_proto::digest::Crc32c;
@@ -252,7 +252,7 @@ pub(crate) fn pieces(segs: &[Seg], at: u32, len: u32) -> impl Iterator<Item = (S
 #[cfg(test)]
 mod tests {
     use super::{CHUNK_BYTES, ChunkPool, Chunks, pieces};
-    use crate::memory::budget::Share;
+    use crate::buffers::budget::Share;
     use linerate_io::{EpollDriver, RegionId, Seg};
 
     #[test]

@@ -6,14 +6,14 @@ use std::{fmt, sync::Arc};
 /// messages about them, hold one until nothing of them is under way (SAM-5 7.1: the function is complete when the tasks
 /// have ended).
 #[derive(Clone, Debug)]
-pub(crate) struct Hold {
+pub(crate) struct CompletionGuard {
     _due: Arc<Due>,
 }
 
 /// Tells when it is dropped.
 struct Due(Box<dyn Fn() + Send + Sync>);
 
-impl Hold {
+impl CompletionGuard {
     /// `tell` is called once, by the thread that drops the last clone.
     pub(crate) fn new(tell: impl Fn() + Send + Sync + 'static) -> Self {
         Self { _due: Arc::new(Due(Box::new(tell))) }
@@ -34,7 +34,7 @@ impl fmt::Debug for Due {
 
 #[cfg(test)]
 mod tests {
-    use super::Hold;
+    use super::CompletionGuard;
     use std::sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -44,9 +44,9 @@ mod tests {
     fn the_answer_is_due_once_when_the_last_one_is_gone() {
         let told = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&told);
-        let hold = Hold::new(move || _ = counter.fetch_add(1, Relaxed));
-        let more = vec![hold.clone(), hold.clone()];
-        drop(hold);
+        let guard = CompletionGuard::new(move || _ = counter.fetch_add(1, Relaxed));
+        let more = vec![guard.clone(), guard.clone()];
+        drop(guard);
         assert_eq!(told.load(Relaxed), 0);
         drop(more);
         assert_eq!(told.load(Relaxed), 1);

@@ -4,14 +4,14 @@
 //! when one worker has something to tell another.
 
 use crate::{
-    admission::{Connections, Proofs, Standing, Ticket, Victim},
-    config::{ArrayConfig, Limits},
-    engine::{EngineDoor, Finished, Transfers},
-    hold::Hold,
+    admission::{ChapDelays, Connections, Standing, Ticket, Victim},
+    completion_guard::CompletionGuard,
+    config::{ArrayConfig, ArrayLimits},
+    engine::{EngineHandle, FinishedOperation, Transfers},
     portals::PortalTable,
     stats::{ArrayStats, LiveSession, SessionStats, SharedCounters},
-    target::Target,
-    volume::Volume,
+    target::IscsiTarget,
+    volume::SharedVolume,
 };
 use linerate_io::{Nanos, net::NetEvent};
 use linerate_iscsi_proto::{
@@ -48,7 +48,7 @@ pub(crate) struct Arrival<S> {
 
 /// What one worker tells another.
 #[derive(Debug)]
-pub(crate) enum Message<S> {
+pub(crate) enum WorkerMessage<S> {
     /// Serve this connection.
     Adopt(Arrival<S>),
     /// The host's links or addresses have changed.
@@ -58,22 +58,22 @@ pub(crate) enum Message<S> {
     /// Close this connection unless it has logged in: others need its place.
     GiveWay(ConnectionKey),
     /// It may be the turn of what this connection wants to prove.
-    Judge(ConnectionKey),
+    CheckChap(ConnectionKey),
     /// A session that this connection's login waits for has left nothing behind.
     Proceed(ConnectionKey),
     /// Nothing holds an answer of this connection back any more.
     Due { connection: ConnectionKey, number: usize },
     /// End the tasks that something has ended at their units.
-    EndOutdated(Hold),
+    EndOutdated(CompletionGuard),
     /// The engine is done with requests of this worker.
-    Answers(Vec<Finished>),
+    Answers(Vec<FinishedOperation>),
     /// Ask the initiators to log out, then close everything.
     Stop,
 }
 
 /// A worker as others see it.
 pub(crate) struct Mailbox<S> {
-    messages: Mutex<Vec<Message<S>>>,
+    messages: Mutex<Vec<WorkerMessage<S>>>,
     wake: Box<dyn Fn() + Send + Sync>,
     /// Connections that it serves, or soon will.
     pub(crate) load: AtomicUsize,
@@ -86,13 +86,13 @@ impl<S> Mailbox<S> {
         Self { messages: Mutex::default(), wake, load, counters }
     }
 
-    pub(crate) fn post(&self, message: Message<S>) {
+    pub(crate) fn post(&self, message: WorkerMessage<S>) {
         lock(&self.messages).push(message);
         (self.wake)();
     }
 
     /// Moves what has arrived into `into`.
-    pub(crate) fn collect(&self, into: &mut Vec<Message<S>>) {
+    pub(crate) fn collect(&self, into: &mut Vec<WorkerMessage<S>>) {
         into.append(&mut lock(&self.messages));
     }
 }
@@ -132,41 +132,41 @@ struct Sessions {
 }
 
 /// The shared part of an array. `S` is the driver's socket type.
-pub(crate) struct Service<S> {
-    pub(crate) limits: Limits,
+pub(crate) struct SharedState<S> {
+    pub(crate) limits: ArrayLimits,
     /// A worker's part of [`Limits::memory_bytes`].
     pub(crate) memory_per_worker_bytes: u64,
-    pub(crate) targets: Vec<Arc<Target>>,
+    pub(crate) targets: Vec<Arc<IscsiTarget>>,
     /// Targets that are there for one copy from a partner.
     pub(crate) transfers: Arc<Transfers>,
-    pub(crate) volumes: Vec<Volume>,
+    pub(crate) volumes: Vec<SharedVolume>,
     /// Where operations on managed volumes are asked for, if there are any.
-    pub(crate) engine: Option<EngineDoor>,
+    pub(crate) engine: Option<EngineHandle>,
     portals: Mutex<PortalTable>,
     mailboxes: OnceLock<Vec<Arc<Mailbox<S>>>>,
     sessions: Mutex<Sessions>,
     connections: Mutex<Connections>,
-    proofs: Mutex<Proofs>,
+    chap_delays: Mutex<ChapDelays>,
 }
 
 /// A connection that wants a session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Newcomer {
+pub(crate) struct NewConnection {
     pub(crate) worker: usize,
     pub(crate) connection: ConnectionKey,
     /// The initiator's end and ours.
-    pub(crate) ends: (SocketAddr, SocketAddr),
+    pub(crate) endpoints: (SocketAddr, SocketAddr),
     pub(crate) now: Nanos,
 }
 
-impl<S> Service<S> {
+impl<S> SharedState<S> {
     /// `workers`: how many there will be.
     pub(crate) fn new(
         config: &ArrayConfig,
         workers: usize,
-        targets: Vec<Arc<Target>>,
-        volumes: Vec<Volume>,
-        engine: Option<EngineDoor>,
+        targets: Vec<Arc<IscsiTarget>>,
+        volumes: Vec<SharedVolume>,
+        engine: Option<EngineHandle>,
     ) -> Self {
         Self {
             limits: config.limits.clone(),
@@ -179,7 +179,7 @@ impl<S> Service<S> {
             mailboxes: OnceLock::new(),
             sessions: Mutex::default(),
             connections: Mutex::new(Connections::new(&config.limits)),
-            proofs: Mutex::default(),
+            chap_delays: Mutex::default(),
         }
     }
 
@@ -198,7 +198,7 @@ impl<S> Service<S> {
         lock(&self.portals)
     }
 
-    pub(crate) fn target(&self, name: &str) -> Option<Arc<Target>> {
+    pub(crate) fn target(&self, name: &str) -> Option<Arc<IscsiTarget>> {
         let configured = self.targets.iter().find(|target| target.name == name);
         configured.cloned().or_else(|| self.transfers.find(name))
     }
@@ -230,7 +230,7 @@ impl<S> Service<S> {
         if let Some(Victim(Some((worker, key)))) = victim
             && let Some(mailbox) = self.mailboxes().get(worker)
         {
-            mailbox.post(Message::GiveWay(key));
+            mailbox.post(WorkerMessage::GiveWay(key));
         }
     }
 
@@ -240,17 +240,17 @@ impl<S> Service<S> {
     }
 
     /// CHAP responses after wrong ones.
-    pub(crate) fn proofs(&self) -> MutexGuard<'_, Proofs> {
-        lock(&self.proofs)
+    pub(crate) fn chap_delays(&self) -> MutexGuard<'_, ChapDelays> {
+        lock(&self.chap_delays)
     }
 
     /// Tells a connection whose response waits that it may be its turn.
-    pub(crate) fn call_up(&self, next: Option<Ticket>) {
+    pub(crate) fn call_next_chap(&self, next: Option<Ticket>) {
         let place = next.and_then(|ticket| self.connections().place(ticket));
         if let Some((worker, key)) = place
             && let Some(mailbox) = self.mailboxes().get(worker)
         {
-            mailbox.post(Message::Judge(key));
+            mailbox.post(WorkerMessage::CheckChap(key));
         }
     }
 
@@ -286,18 +286,18 @@ impl<S> Service<S> {
     /// Starts a session, replacing the one that the same initiator port had (RFC 7143 section 6.3.5), or adds a connection
     /// to one. Gives its handle, and how many earlier sessions of that port have to be gone before the login may be
     /// answered: what they have under way could otherwise land on top of what the initiator writes next. Each is told by
-    /// [`Message::Proceed`].
+    /// [`WorkerMessage::Proceed`].
     pub(crate) fn begin_session(
         &self,
         request: &SessionRequest,
-        newcomer: Newcomer,
+        newcomer: NewConnection,
     ) -> Result<(u16, u32), LoginStatus> {
-        let Newcomer { worker, connection, ends, now } = newcomer;
+        let NewConnection { worker, connection, endpoints, now } = newcomer;
         let target = request.target_name.as_deref().and_then(|name| self.target(name));
         let is_named = target.as_ref().is_some_and(|target| target.knows_initiators());
         let standing = if is_named { Standing::Named } else { Standing::Stranger };
         let mut sessions = lock(&self.sessions);
-        let (fits, sessions_max) = self.connections().room(ends.0.ip(), standing, now);
+        let (fits, sessions_max) = self.connections().room(endpoints.0.ip(), standing, now);
         let existing = sessions.list.iter().map(|session| &session.existing);
         match decide(existing, request, sessions_max) {
             Decision::Refuse(status) => {
@@ -322,7 +322,7 @@ impl<S> Service<S> {
                     return Err(LoginStatus::NO_SUCH_SESSION);
                 }
                 session.existing.cids.push(request.cid);
-                session.members.push(Member { connection, live: Arc::new(LiveSession::new(ends)) });
+                session.members.push(Member { connection, live: Arc::new(LiveSession::new(endpoints)) });
                 return Ok((request.tsih, 0));
             }
             Decision::New => {}
@@ -334,7 +334,7 @@ impl<S> Service<S> {
             target.inventory.login(initiator, request.portal_group_tag)
         });
         let existing = ExistingSession::begun_by(request, tsih);
-        let members = vec![Member { connection, live: Arc::new(LiveSession::new(ends)) }];
+        let members = vec![Member { connection, live: Arc::new(LiveSession::new(endpoints)) }];
         sessions.list.push(Session { existing, nexus, worker, members });
         Ok((tsih, waits))
     }
@@ -395,7 +395,7 @@ impl<S> Service<S> {
         for fading in sessions.fading.extract_if(.., |fading| fading.connections.is_empty()) {
             for (worker, waiting) in fading.waiting {
                 if let Some(mailbox) = self.mailboxes().get(worker) {
-                    mailbox.post(Message::Proceed(waiting));
+                    mailbox.post(WorkerMessage::Proceed(waiting));
                 }
             }
         }
@@ -413,7 +413,7 @@ impl<S> Service<S> {
     fn close_connections(&self, session: &Session) {
         if let Some(mailbox) = self.mailboxes().get(session.worker) {
             for member in &session.members {
-                mailbox.post(Message::Close(member.connection));
+                mailbox.post(WorkerMessage::Close(member.connection));
             }
         }
     }
@@ -465,10 +465,10 @@ impl Sessions {
     }
 }
 
-fn report_limit(request: &SessionRequest, newcomer: Newcomer, limit: &str) {
+fn report_limit(request: &SessionRequest, newcomer: NewConnection, limit: &str) {
     tracing::warn!(
         event = "limit_reached",
-        peer = %newcomer.ends.0,
+        peer = %newcomer.endpoints.0,
         initiator = request.initiator_name,
         target = request.target_name.as_deref().unwrap_or("discovery"),
         limit,
@@ -495,24 +495,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, Mailbox, Relaxed, Service};
+    use super::{Arc, Mailbox, Relaxed, SharedState};
 
     #[test]
     fn new_connections_go_to_the_least_loaded_worker() {
         let config = serde_json::from_str(r#"{"targets": []}"#).unwrap();
-        let service = Service::<()>::new(&config, 1, Vec::new(), Vec::new(), None);
-        service.introduce((0..3).map(|_| Arc::new(Mailbox::new(Box::new(|| ())))).collect());
+        let shared = SharedState::<()>::new(&config, 1, Vec::new(), Vec::new(), None);
+        shared.introduce((0..3).map(|_| Arc::new(Mailbox::new(Box::new(|| ())))).collect());
         let loads =
-            || service.mailboxes().iter().map(|mailbox| mailbox.load.load(Relaxed)).collect::<Vec<_>>();
+            || shared.mailboxes().iter().map(|mailbox| mailbox.load.load(Relaxed)).collect::<Vec<_>>();
         let peer = "192.0.2.1".parse().unwrap();
         for _ in 0..9 {
-            service.admit_connection(peer, 0);
-            service.least_loaded();
+            shared.admit_connection(peer, 0);
+            shared.least_loaded();
         }
         assert_eq!(loads(), [3, 3, 3]);
-        service.connection_ended(1, 1, 0);
-        service.connection_ended(1, 2, 0);
-        assert_eq!((service.least_loaded(), service.least_loaded()), (1, 1));
+        shared.connection_ended(1, 1, 0);
+        shared.connection_ended(1, 2, 0);
+        assert_eq!((shared.least_loaded(), shared.least_loaded()), (1, 1));
         assert_eq!(loads(), [3, 3, 3]);
     }
 }

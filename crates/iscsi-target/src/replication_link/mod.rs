@@ -1,12 +1,12 @@
-//! The way to a partner array's volumes: our own initiator, on a thread of its own for as long as a copy lasts.
+//! The connection to the volumes of a partner array: our own initiator, on a thread of its own for as long as a copy lasts.
 //!
-//! - `mod.rs`: [`PartnerLink`], the end that the engine holds. Jobs go into its inbox; their results come back through the
-//!   engine's own tasks.
-//! - `courier.rs`: the thread's loop: jobs become commands, completions become results.
-//! - `shelf.rs`: the memory that is sent from, and which jobs still wait for what.
+//! - `mod.rs`: [`ReplicationLink`], the end that the engine holds. It puts requests into the inbox of the thread; results
+//!   come back through the engine's own tasks.
+//! - `sender.rs`: the loop of the thread: requests become commands, completions become results.
+//! - `inflight.rs`: commands in flight, their memory, and the requests that wait for them.
 
-mod courier;
-mod shelf;
+mod inflight;
+mod sender;
 
 use bytes::Bytes;
 use futures::{FutureExt, channel::oneshot};
@@ -33,7 +33,7 @@ pub(crate) const TARGET_USER: &str = "copy";
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// What a courier is to do.
-enum Errand {
+enum LinkOperation {
     Write {
         volume: usize,
         offset_bytes: u64,
@@ -49,40 +49,40 @@ enum Errand {
 }
 
 /// An errand, and whom to tell.
-struct Job {
-    errand: Errand,
+struct LinkRequest {
+    operation: LinkOperation,
     reply: oneshot::Sender<Result<(), LinkError>>,
 }
 
 /// Where jobs are left for the courier.
 #[derive(Default)]
 struct Inbox {
-    jobs: Mutex<Jobs>,
+    requests: Mutex<RequestQueue>,
     /// Set by the thread once it has a driver.
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Default)]
-struct Jobs {
-    list: Vec<Job>,
+struct RequestQueue {
+    list: Vec<LinkRequest>,
     /// Why no more are wanted: the link is closed, or the courier is gone.
     closed: Option<LinkError>,
 }
 
 /// A [`Link`] to the logical units that a partner shows. Closed when dropped.
-pub(crate) struct PartnerLink {
+pub(crate) struct ReplicationLink {
     inbox: Arc<Inbox>,
 }
 
 /// What the courier needs to know.
-struct Route {
+struct LinkRoute {
     volumes: Vec<LunAddress>,
     options: SessionOptions,
     credentials: Credentials,
     driver: Preference,
 }
 
-impl PartnerLink {
+impl ReplicationLink {
     /// Begins to connect. What cannot work at all is an error here; whether the partner lets us in is told to
     /// the first job.
     pub(crate) fn connect(
@@ -107,18 +107,18 @@ impl PartnerLink {
             mutual_secret: Some(Secret::new(access.login.target_secret.as_str())),
         };
         let options = options(initiator_name);
-        let route = Route { volumes: volumes.collect(), options, credentials, driver };
+        let route = LinkRoute { volumes: volumes.collect(), options, credentials, driver };
         let inbox = Arc::new(Inbox::default());
         let theirs = Arc::clone(&inbox);
         let builder = thread::Builder::new().name("array-partner".into());
-        let courier = builder.spawn(move || courier::run(&route, &theirs, &wake));
-        courier.map_err(|error| LinkError::Broken(format!("cannot start a thread: {error}")))?;
+        let sender = builder.spawn(move || sender::run(&route, &theirs, &wake));
+        sender.map_err(|error| LinkError::Broken(format!("cannot start a thread: {error}")))?;
         Ok(Self { inbox })
     }
 
-    fn send(&self, errand: Errand) -> Sending {
+    fn send(&self, operation: LinkOperation) -> Sending {
         let (reply, result) = oneshot::channel();
-        self.inbox.post(Job { errand, reply });
+        self.inbox.post(LinkRequest { operation, reply });
         async move { result.await.unwrap_or_else(|_| Err(closed())) }.boxed_local()
     }
 }
@@ -138,17 +138,17 @@ fn closed() -> LinkError {
     LinkError::Broken("it was closed".into())
 }
 
-impl Link for PartnerLink {
+impl Link for ReplicationLink {
     fn write(&self, volume: usize, offset_bytes: u64, data: Bytes) -> Sending {
-        self.send(Errand::Write { volume, offset_bytes, data })
+        self.send(LinkOperation::Write { volume, offset_bytes, data })
     }
 
     fn discard(&self, volume: usize, offset_bytes: u64, len_bytes: u64) -> Sending {
-        self.send(Errand::Discard { volume, offset_bytes, len_bytes })
+        self.send(LinkOperation::Discard { volume, offset_bytes, len_bytes })
     }
 
     fn flush(&self) -> Sending {
-        self.send(Errand::Flush)
+        self.send(LinkOperation::Flush)
     }
 
     fn close(&self) {
@@ -156,7 +156,7 @@ impl Link for PartnerLink {
     }
 }
 
-impl Drop for PartnerLink {
+impl Drop for ReplicationLink {
     fn drop(&mut self) {
         self.inbox.close(closed());
     }
@@ -164,22 +164,22 @@ impl Drop for PartnerLink {
 
 impl Inbox {
     /// Leaves a job; if no one takes jobs any more, its caller is told why.
-    fn post(&self, job: Job) {
+    fn post(&self, request: LinkRequest) {
         {
-            let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(why) = &jobs.closed {
+            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(why) = &requests.closed {
                 // The caller may have given up.
-                let _ = job.reply.send(Err(why.clone()));
+                let _ = request.reply.send(Err(why.clone()));
                 return;
             }
-            jobs.list.push(job);
+            requests.list.push(request);
         }
         self.wake();
     }
 
     /// Takes no more jobs; the first reason counts.
     fn close(&self, why: LinkError) {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).closed.get_or_insert(why);
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).closed.get_or_insert(why);
         self.wake();
     }
 
@@ -190,15 +190,15 @@ impl Inbox {
     }
 
     /// What there is to do, and whether that is all there will be.
-    fn take(&self) -> (Vec<Job>, bool) {
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        (std::mem::take(&mut jobs.list), jobs.closed.is_some())
+    fn take(&self) -> (Vec<LinkRequest>, bool) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        (std::mem::take(&mut requests.list), requests.closed.is_some())
     }
 }
 
-impl fmt::Debug for PartnerLink {
+impl fmt::Debug for ReplicationLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PartnerLink")
+        f.write_str("ReplicationLink")
     }
 }
 
@@ -232,12 +232,12 @@ mod tests {
         Array::start(config).unwrap()
     }
 
-    fn link(array: &Array, secret: &str, target_secret: &str) -> PartnerLink {
+    fn link(array: &Array, secret: &str, target_secret: &str) -> ReplicationLink {
         let spec = LinkSpec { portal: array.portals()[0].to_string() };
         let login = Login { secret: secret.into(), target_secret: target_secret.into() };
         let access = Access { target: TARGET.into(), luns: vec![16_383, 16_382], login };
         let wake: Wake = Arc::new(|| {});
-        PartnerLink::connect(&spec, &access, "iqn.2026-11.lab.linerate:source", Preference::Auto, wake)
+        ReplicationLink::connect(&spec, &access, "iqn.2026-11.lab.linerate:source", Preference::Auto, wake)
             .unwrap()
     }
 

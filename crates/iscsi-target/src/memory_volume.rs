@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Where a volume's bytes lie.
 #[derive(Debug)]
-pub(crate) enum Pages {
+pub(crate) enum MemoryVolume {
     /// In one region, in order.
     Whole { region: Arc<Region>, id: RegionId },
     /// In the members of a set; `ids` are in their order.
@@ -28,7 +28,7 @@ pub(crate) struct Part<'a> {
 
 /// What is counted of a disk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Moved {
+pub(crate) enum IoDirection {
     Read,
     Written,
 }
@@ -40,7 +40,7 @@ impl Part<'_> {
     }
 }
 
-impl Pages {
+impl MemoryVolume {
     /// Makes one region reachable by `driver`.
     pub(crate) fn whole<D: Driver>(region: &Arc<Region>, driver: &mut D) -> Self {
         Self::Whole { region: Arc::clone(region), id: driver.attach(Arc::clone(region)) }
@@ -84,13 +84,13 @@ impl Pages {
     }
 
     /// Counts what was moved on the disks that it lies on, if these are disks.
-    pub(crate) fn count(&self, moved: Moved, mut offset: u64, mut len: u64) {
+    pub(crate) fn count(&self, moved: IoDirection, mut offset: u64, mut len: u64) {
         let Self::Striped { set, .. } = self else { return };
         while len > 0 {
             let run = set.run(offset, len);
             match moved {
-                Moved::Read => set.member(run.member).count_read(run.len),
-                Moved::Written => set.member(run.member).count_write(run.len),
+                IoDirection::Read => set.member(run.member).count_read(run.len),
+                IoDirection::Written => set.member(run.member).count_write(run.len),
             }
             offset += run.len;
             len -= run.len;
@@ -120,12 +120,12 @@ impl Pages {
         match op {
             MediumOp::Read { offset_bytes, len_bytes } => {
                 let data = self.read(offset_bytes, len_bytes);
-                self.count(Moved::Read, offset_bytes, u64::from(len_bytes));
+                self.count(IoDirection::Read, offset_bytes, u64::from(len_bytes));
                 MediumResult::Data(data)
             }
             MediumOp::Write { offset_bytes, data, .. } => {
                 self.write(offset_bytes, &data);
-                self.count(Moved::Written, offset_bytes, data.len() as u64);
+                self.count(IoDirection::Written, offset_bytes, data.len() as u64);
                 MediumResult::Done
             }
             MediumOp::Fill { offset_bytes, len_bytes, pattern, .. } => {
@@ -133,7 +133,7 @@ impl Pages {
                 for part in self.parts(offset_bytes, u64::from(len_bytes)) {
                     part.region.fill(part.offset, part.len, &pattern);
                 }
-                self.count(Moved::Written, offset_bytes, u64::from(len_bytes));
+                self.count(IoDirection::Written, offset_bytes, u64::from(len_bytes));
                 MediumResult::Done
             }
             MediumOp::Discard { offset_bytes, len_bytes } => {

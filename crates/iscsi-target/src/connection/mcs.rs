@@ -1,10 +1,11 @@
-//! A connection as one of several of its session: waiting for its turn, what others ordered, leaving. See `joint.rs`.
+//! A connection of an MC/S session: commands that wait for their turn, requests of the other connections, logout. See
+//! `mcs.rs` of the crate.
 
 use super::{Connection, Phase, inbound::Sink};
 use crate::{
-    context::Core,
-    joint::{Joints, Order, Victims, What},
-    memory::budget::Budget,
+    buffers::budget::Budget,
+    context::WorkerContext,
+    mcs::{AbortScope, McsRequest, McsRequestKind, McsSessions},
 };
 use linerate_io::Driver;
 use linerate_iscsi_proto::{
@@ -23,24 +24,24 @@ fn exp_stat_sn(bhs: &Bhs) -> u32 {
 impl Connection {
     /// Takes the session's window of commands over, as the other connections left it.
     #[inline]
-    pub(crate) fn begin_turn(&mut self, joints: &Joints) {
-        if let Some(id) = self.joint
-            && let (Some(session), Some(joint)) = (&mut self.session, joints.get(id))
+    pub(crate) fn begin_turn(&mut self, mcs_sessions: &McsSessions) {
+        if let Some(id) = self.mcs
+            && let (Some(session), Some(mcs)) = (&mut self.session, mcs_sessions.get(id))
         {
-            session.window.lend(joint.commands());
+            session.window.lend(mcs.commands());
         }
     }
 
     /// Gives the window back, and calls the worker if there may be something to do for others.
     #[inline]
-    pub(crate) fn end_turn(&mut self, joints: &mut Joints) {
-        if let Some(id) = self.joint
-            && let (Some(session), Some(joint)) = (&mut self.session, joints.get_mut(id))
+    pub(crate) fn end_turn(&mut self, mcs_sessions: &mut McsSessions) {
+        if let Some(id) = self.mcs
+            && let (Some(session), Some(mcs)) = (&mut self.session, mcs_sessions.get_mut(id))
         {
-            joint.take_back(session.window.commands());
-            joint.acknowledged(self.key.index, self.acknowledged);
-            if joint.is_busy() {
-                joints.unsettle(id);
+            mcs.take_back(session.window.commands());
+            mcs.acknowledged(self.key.index, self.acknowledged);
+            if mcs.is_busy() {
+                mcs_sessions.unsettle(id);
             }
         }
     }
@@ -53,12 +54,14 @@ impl Connection {
     /// Whether a request has to wait for commands on other connections. Then it is kept, or left where it is.
     pub(super) fn must_wait_its_turn<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         id: u32,
         request: &Request,
     ) -> bool {
         self.acknowledged = exp_stat_sn(self.receiver.bhs());
-        let (Some(session), Some(joint)) = (&self.session, core.joints.get_mut(id)) else { return false };
+        let (Some(session), Some(mcs)) = (&self.session, context.mcs_sessions.get_mut(id)) else {
+            return false;
+        };
         let window = session.window.commands();
         let early = match request {
             // A function that ends many tasks ends all those that were sent before it (RFC 7143 section 4.2.3.2).
@@ -70,83 +73,92 @@ impl Connection {
         let Some(cmd_sn) = early else { return false };
         match request {
             Request::ScsiCommand(command) if command.data_len == 0 && command.final_pdu => {
-                joint.keep(self.key.index, command);
+                mcs.keep_early(self.key.index, command);
             }
             _ => {
                 self.stalled = true;
-                joint.stall(self.key.index, cmd_sn);
+                mcs.stall(self.key.index, cmd_sn);
             }
         }
         true
     }
 
     /// It is the turn of a command that was kept.
-    pub(crate) fn run_kept<D: Driver>(&mut self, core: &mut Core<D>, command: &ScsiCommand) {
-        self.scsi_command(core, command);
-        self.flush(core);
+    pub(crate) fn run_kept<D: Driver>(&mut self, context: &mut WorkerContext<D>, command: &ScsiCommand) {
+        self.scsi_command(context, command);
+        self.flush(context);
     }
 
     /// It is the turn of the request whose header was received last.
-    pub(crate) fn go_on<D: Driver>(&mut self, core: &mut Core<D>) {
+    pub(crate) fn resume_stalled<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         self.stalled = false;
         if self.phase == Phase::Full {
             self.sink = Sink::Discard;
-            self.full_header(core, data_len(self.receiver.bhs()));
+            self.full_header(context, data_len(self.receiver.bhs()));
         }
-        self.resume(core);
+        self.resume(context);
     }
 
     /// Leaves an order for the other connections, if there are any. The answer follows when they have obeyed.
-    pub(super) fn order_others<D: Driver>(&mut self, core: &mut Core<D>, what: What) -> bool {
-        let Some(joint) = self.joint.and_then(|id| core.joints.get_mut(id)) else { return false };
-        if joint.others(self.key.index).next().is_none() {
+    pub(super) fn request_of_others<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        kind: McsRequestKind,
+    ) -> bool {
+        let Some(mcs) = self.mcs.and_then(|id| context.mcs_sessions.get_mut(id)) else { return false };
+        if mcs.others(self.key.index).next().is_none() {
             return false;
         }
-        joint.order(Order { from: self.key.index, what });
+        mcs.request(McsRequest { from: self.key.index, kind });
         true
     }
 
     /// Whether so many orders wait for acknowledgements that no more are taken.
-    pub(super) fn has_too_many_orders<D: Driver>(&self, core: &Core<D>) -> bool {
-        self.joint.and_then(|id| core.joints.get(id)).is_some_and(|joint| !joint.takes_orders())
+    pub(super) fn has_too_many_mcs_requests<D: Driver>(&self, context: &WorkerContext<D>) -> bool {
+        self.mcs.and_then(|id| context.mcs_sessions.get(id)).is_some_and(|mcs| !mcs.accepts_requests())
     }
 
     /// A task to be aborted is none that this connection has begun: it may be waiting for its turn, or on its way. Returns
     /// whether it will not run now.
-    pub(super) fn abort_elsewhere<D: Driver>(
+    pub(super) fn abort_early_command<D: Driver>(
         &mut self,
-        core: &mut Core<D>,
+        context: &mut WorkerContext<D>,
         request: &TaskManagement,
     ) -> bool {
-        let (Some(session), Some(joint)) = (&self.session, self.joint.and_then(|id| core.joints.get_mut(id)))
+        let (Some(session), Some(mcs)) =
+            (&self.session, self.mcs.and_then(|id| context.mcs_sessions.get_mut(id)))
         else {
             return false;
         };
-        joint.take_back(session.window.commands());
-        joint.abort_early(request.referenced_itt)
-            || (before(request.ref_cmd_sn, request.cmd_sn) && joint.forbid(request.ref_cmd_sn))
+        mcs.take_back(session.window.commands());
+        mcs.abort_early(request.referenced_itt)
+            || (before(request.ref_cmd_sn, request.cmd_sn) && mcs.skip(request.ref_cmd_sn))
     }
 
     /// Does what another connection of the session has ordered. Returns whether there was anything to do, and the status
     /// that the initiator has yet to acknowledge before the order may be answered.
-    pub(crate) fn obey<D: Driver>(&mut self, core: &mut Core<D>, order: &Order) -> (bool, Option<u32>) {
-        match &order.what {
-            What::Abort { victims: Victims::One(itt), hold, .. } => {
+    pub(crate) fn handle_mcs_request<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        request: &McsRequest,
+    ) -> (bool, Option<u32>) {
+        match &request.kind {
+            McsRequestKind::Abort { scope: AbortScope::One(itt), guard, .. } => {
                 let task = self.tasks.find(*itt);
                 if let Some(task) = task {
-                    self.abort(core, task, [hold]);
+                    self.abort(context, task, [guard]);
                 }
                 (task.is_some(), None)
             }
-            What::Abort { victims, hold, .. } => {
-                self.abort_all(core, *victims, hold);
-                (true, self.ask_for_acknowledgement(core))
+            McsRequestKind::Abort { scope, guard, .. } => {
+                self.abort_all(context, *scope, guard);
+                (true, self.ask_for_acknowledgement(context))
             }
-            What::LogOut { cid, .. } => {
+            McsRequestKind::LogOut { cid, .. } => {
                 let is_it = self.session.as_ref().is_some_and(|session| session.cid == *cid);
                 if is_it {
-                    self.take_leave(core);
-                    self.close(core);
+                    self.depart(context);
+                    self.close(context);
                 }
                 (is_it, None)
             }
@@ -154,28 +166,33 @@ impl Connection {
     }
 
     /// What was sent before may still be on its way, and must be there before the initiator hears of the function.
-    fn ask_for_acknowledgement<D: Driver>(&mut self, core: &mut Core<D>) -> Option<u32> {
+    fn ask_for_acknowledgement<D: Driver>(&mut self, context: &mut WorkerContext<D>) -> Option<u32> {
         let due = self.session.as_ref()?.window.peek().stat_sn;
         if !before(self.acknowledged, due) {
             return None;
         }
-        self.pinged.get_or_insert(core.now);
+        self.pinged.get_or_insert(context.now);
         self.send_ping();
-        self.flush(core);
+        self.flush(context);
         Some(due)
     }
 
     /// An order has been obeyed by all. What it holds back is due when the worker drops it.
-    pub(crate) fn answer_order<D: Driver>(&mut self, core: &mut Core<D>, order: &Order, found: bool) {
-        match order.what {
-            What::Abort { victims: Victims::One(_), due, .. } if found => self.task_was_found(due),
-            What::Abort { .. } => {}
-            What::LogOut { itt, .. } => {
+    pub(crate) fn answer_mcs_request<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        request: &McsRequest,
+        found: bool,
+    ) {
+        match request.kind {
+            McsRequestKind::Abort { scope: AbortScope::One(_), due, .. } if found => self.task_was_found(due),
+            McsRequestKind::Abort { .. } => {}
+            McsRequestKind::LogOut { itt, .. } => {
                 let result = if found { LogoutResult::Closed } else { LogoutResult::NoSuchCid };
                 self.answer_logout(itt, result);
             }
         }
-        self.resume(core);
+        self.resume(context);
     }
 
     pub(super) fn answer_logout(&mut self, itt: u32, result: LogoutResult) {
@@ -191,37 +208,41 @@ impl Connection {
     }
 
     /// This connection is logged out. If others are left, the session goes on with them.
-    pub(super) fn log_out_here<D: Driver>(&mut self, core: &mut Core<D>, request: &LogoutRequest) {
-        let joint = self.joint.and_then(|id| core.joints.get(id));
-        if joint.is_some_and(|joint| joint.others(self.key.index).next().is_some()) {
-            self.take_leave(core);
+    pub(super) fn log_out_here<D: Driver>(
+        &mut self,
+        context: &mut WorkerContext<D>,
+        request: &LogoutRequest,
+    ) {
+        let mcs = self.mcs.and_then(|id| context.mcs_sessions.get(id));
+        if mcs.is_some_and(|mcs| mcs.others(self.key.index).next().is_some()) {
+            self.depart(context);
         }
         self.answer_logout(request.itt, LogoutResult::Closed);
-        self.say_farewell();
+        self.close_when_sent();
     }
 
     /// Ends the connection's tasks, so that their places in the window are free for the others.
-    fn take_leave<D: Driver>(&mut self, core: &mut Core<D>) {
-        self.abort_where(core, &[], |_| true);
-        self.departs = true;
+    fn depart<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
+        self.abort_where(context, &[], |_| true);
+        self.logged_out_alone = true;
     }
 
     /// The part of closing that the session has to know.
-    pub(super) fn leave_session<D: Driver>(&mut self, core: &mut Core<D>, tsih: u16) {
-        let joint = self.joint.take().and_then(|id| Some((id, core.joints.get_mut(id)?)));
-        let Some((id, joint)) = joint else { return core.service.end_session(tsih) };
+    pub(super) fn leave_session<D: Driver>(&mut self, context: &mut WorkerContext<D>, tsih: u16) {
+        let mcs = self.mcs.take().and_then(|id| Some((id, context.mcs_sessions.get_mut(id)?)));
+        let Some((id, mcs)) = mcs else { return context.shared.end_session(tsih) };
         if let Some(session) = &self.session {
-            joint.take_back(session.window.commands());
+            mcs.take_back(session.window.commands());
         }
-        let stays = self.departs && joint.others(self.key.index).next().is_some();
-        joint.remove(self.key.index);
+        let stays = self.logged_out_alone && mcs.others(self.key.index).next().is_some();
+        mcs.remove(self.key.index);
         if stays {
-            core.service.leave_session(tsih, core.index, self.key);
+            context.shared.leave_session(tsih, context.index, self.key);
         } else {
             // Error recovery level 0: a connection that is lost takes its session with it.
-            joint.end();
-            core.service.end_session(tsih);
+            mcs.end();
+            context.shared.end_session(tsih);
         }
-        core.joints.unsettle(id);
+        context.mcs_sessions.unsettle(id);
     }
 }
