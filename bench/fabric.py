@@ -22,16 +22,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from linerate.lab.fabric.spec import FabricSpec, Interface, Nic, Port, Switch, Wire
+from linerate.lab.fabric.spec import FabricSpec, InterfaceSpec, NicSpec, PortSpec, SwitchSpec, WireSpec
 from linerate.lab.user.channel import Channel
 
 # The kernel's fabric must see frames, or its shapers charge 64 KiB for one set of headers.
 FRAMES = "from pyroute2.ethtool.ioctl import IoctlEthtool as E; E('p0').set_offload_flag('tcp-segmentation-offload', 0)"
 # NIC, and whether the kernel's NAPI receives for the host (else the fabric's own thread does).
 NICS = {
-    "user": (Nic(), False),
-    "user, 50 us, RSC": (Nic(moderation_us=50, rsc=True), False),
-    "the same, NAPI": (Nic(moderation_us=50, rsc=True), True),
+    "user": (NicSpec(), False),
+    "user, 50 us, RSC": (NicSpec(moderation_us=50, rsc=True), False),
+    "the same, NAPI": (NicSpec(moderation_us=50, rsc=True), True),
 }
 
 
@@ -92,19 +92,19 @@ class UserFabric:
 
 
 @contextmanager
-def user(hosts: list[Namespace], rate: int, mtu: int, nic: Nic, napi: bool) -> Iterator[UserFabric]:
+def user(hosts: list[Namespace], rate: int, mtu: int, nic: NicSpec, napi: bool) -> Iterator[UserFabric]:
     """All hosts on the switch of a user-space fabric."""
     ports = tuple(
-        Port(
+        PortSpec(
             name=f"h{number}",
             switch="sw1",
-            wire=Wire(rate_bits_per_s=rate),
+            wire=WireSpec(rate_bits_per_s=rate),
             nic=nic,
-            interfaces=(Interface(netns=host.path, interface="p0", mtu=mtu, napi=napi),),
+            interfaces=(InterfaceSpec(netns=host.path, interface="p0", mtu=mtu, napi=napi),),
         )
         for number, host in enumerate(hosts)
     )
-    fabric = UserFabric(FabricSpec(switches=(Switch(name="sw1"),), ports=ports))
+    fabric = UserFabric(FabricSpec(switches=(SwitchSpec(name="sw1"),), ports=ports))
     try:
         yield fabric
     finally:

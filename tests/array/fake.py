@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from linerate.array import ArrayConfig, parse_array_text
-from linerate.array.control import Service
+from linerate.array.control import ControlService
 from linerate.array.control.identity import own_identity
 from linerate.array.control.partnership import Partnership
 from linerate.array.control.server import ControlServer
@@ -149,11 +149,11 @@ class PretendArray:
         self.task = {"kind": "scrub", "done": 0.5}
 
 
-def pretend(text: str = FILE) -> tuple[PretendArray, ArrayConfig, Service]:
+def pretend(text: str = FILE) -> tuple[PretendArray, ArrayConfig, ControlService]:
     """An array that pretends, what it was made of, and its service."""
     config = parse_array_text(text)
     array = PretendArray(config)
-    return array, config, Service(array, config)
+    return array, config, ControlService(array, config)
 
 
 class Array:
@@ -182,6 +182,6 @@ class Array:
         config = parse_array_text(f"{FILE}{control}")
         array = PretendArray(config)
         partnership = self.knowing(*partners)
-        service = Service(array, config, identity=partnership.own.identity)
+        service = ControlService(array, config, identity=partnership.own.identity)
         with ControlServer(service, config, partnership) as server:
             yield array, server

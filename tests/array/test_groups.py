@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from linerate.array import AluaChange, ArrayChange, ArrayConfig, EmbeddedArray, Portal, Target, Volume
+from linerate.array import (
+    AluaChange,
+    ArrayChange,
+    ArrayConfig,
+    EmbeddedArray,
+    Portal,
+    TargetConfig,
+    VolumeConfig,
+)
 from linerate.errors import UserError
 
 IQN = "iqn.2026-11.lab.linerate:groups"
@@ -11,7 +19,7 @@ IQN = "iqn.2026-11.lab.linerate:groups"
 
 def _config() -> ArrayConfig:
     portals = ("127.0.0.1:0", Portal(address="127.0.0.1:0", group=2))
-    target = Target(name=IQN, volumes=(Volume(lun=0, name="vol1", size_bytes=1 << 20),))
+    target = TargetConfig(name=IQN, volumes=(VolumeConfig(lun=0, name="vol1", size_bytes=1 << 20),))
     return ArrayConfig(portals=portals, targets=(target,))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from linerate.array import parse_array_text
-from linerate.array.control import Service
+from linerate.array.control import ControlService
 from linerate.array.control.service import Caller
 from linerate.array.replication import Replicating, job
 from linerate.errors import PeerError, UserError
@@ -229,7 +229,7 @@ class Site:
         """A process of it."""
         known = cast("Partnership", Known(self.name, self.partner))
         self.replicating = Replicating(self.replica, self.config, known, {"pair": self._ask})
-        self.service = Service(self.replica, self.config, self.replicating)
+        self.service = ControlService(self.replica, self.config, self.replicating)
 
     def _ask(self, verb: str, fields: dict[str, Any]) -> dict[str, Any]:
         assert self.other is not None

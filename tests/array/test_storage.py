@@ -11,7 +11,7 @@ import pytest
 from linerate import _core
 from linerate.array import ArrayConfig, example_text, parse_array_text
 from linerate.array.partners import Control, Partner, Replication
-from linerate.array.storage import Disk, Level, Pool, RaidSet, Storage, level_fault
+from linerate.array.storage import DiskConfig, Level, Pool, RaidSet, Storage, level_fault
 from linerate.errors import UserError
 
 TARGET = '[[targets]]\nname = "iqn.2026-11.lab.linerate:t"\n'
@@ -142,7 +142,7 @@ def test_mistakes_name_file_line_and_key(text: str, message: str) -> None:
 def test_the_example_shows_every_key_and_works_uncommented() -> None:
     """Its commented tables are real ones: without the marks they are read."""
     text = example_text()
-    for table in (Disk, RaidSet, Pool, Storage, Control, Partner, Replication):
+    for table in (DiskConfig, RaidSet, Pool, Storage, Control, Partner, Replication):
         for key in table.model_fields:
             forms = "|".join({key, _SHORT.get(key, key), f"{key}_file"})
             shown = rf"^# (?:(?:{forms}) = |\[\[?(?:storage\.)?{key}\]\]?)"

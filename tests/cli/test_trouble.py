@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from linerate.array import ArrayConfig, Chap, EmbeddedArray, Target, Volume, eight_volumes
+from linerate.array import ArrayConfig, Chap, EmbeddedArray, TargetConfig, VolumeConfig, eight_volumes
 from linerate.results import RunDirectory
 from pydantic import SecretStr
 
@@ -101,10 +101,10 @@ def test_a_wrong_file_is_told_by_line(workload: Path, text: str, message: str) -
 @pytest.mark.parametrize(("secret", "code"), [(SECRET, 0), ("a wrong secret!", 2)])
 def test_chap(workload: Path, secret: str, code: int) -> None:
     chap = Chap(user="host1", secret=SecretStr(SECRET))
-    target = Target(
+    target = TargetConfig(
         name="iqn.2026-11.lab.linerate:chap",
         chap=chap,
-        volumes=(Volume(lun=0, name="v", size_bytes=1 << 24),),
+        volumes=(VolumeConfig(lun=0, name="v", size_bytes=1 << 24),),
     )
     with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0",), targets=(target,))) as array:
         url = array.url(0).replace("iscsi://", f"iscsi://host1%{secret}@")
@@ -232,12 +232,12 @@ def test_discover_succeeds_if_one_target_lets_us_in() -> None:
 @contextmanager
 def _two_targets(open_too: bool = False) -> Iterator[EmbeddedArray]:
     """One target that wants a secret, and perhaps one that does not."""
-    volumes = (Volume(lun=0, name="v", size_bytes=1 << 24),)
+    volumes = (VolumeConfig(lun=0, name="v", size_bytes=1 << 24),)
     chap = Chap(user="host1", secret=SecretStr(SECRET))
-    targets = [Target(name="iqn.2026-11.lab.linerate:shut", chap=chap, volumes=volumes)]
+    targets = [TargetConfig(name="iqn.2026-11.lab.linerate:shut", chap=chap, volumes=volumes)]
     if open_too:
-        more = (Volume(lun=0, name="w", size_bytes=1 << 24),)
-        targets.append(Target(name="iqn.2026-11.lab.linerate:open", volumes=more))
+        more = (VolumeConfig(lun=0, name="w", size_bytes=1 << 24),)
+        targets.append(TargetConfig(name="iqn.2026-11.lab.linerate:open", volumes=more))
     with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0",), targets=tuple(targets))) as array:
         yield array
 

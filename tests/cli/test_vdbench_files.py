@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 from linerate.results import RunDirectory
 
 from tests.cli.conftest import Done, linerate
@@ -24,8 +24,8 @@ SPORADIC = LOAD.replace("rdpct=0", "rdpct=90")
 @pytest.fixture
 def read_only() -> Iterator[str]:
     """URL of a volume that refuses writes."""
-    volume = Volume(lun=0, name="v", size_bytes=16 << 20, read_only=True)
-    target = Target(name="iqn.2026-11.lab.linerate:readonly", volumes=(volume,))
+    volume = VolumeConfig(lun=0, name="v", size_bytes=16 << 20, read_only=True)
+    target = TargetConfig(name="iqn.2026-11.lab.linerate:readonly", volumes=(volume,))
     with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0",), targets=(target,))) as array:
         yield array.url(0)
 

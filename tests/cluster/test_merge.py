@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linerate._core import Histogram
 from linerate.cluster import apportion, best_offset, divide
-from linerate.cluster.merge import Merger, merge
+from linerate.cluster.merge import HostMerger, merge
 from linerate.cluster.wire import packed, unpacked
 from linerate.errors import UserError
 from linerate.results import CounterRow, IntervalSample, LatencySample, TimedEvent, Usage
@@ -145,7 +145,7 @@ def test_an_interval_comes_back_from_the_wire() -> None:
 
 
 def test_intervals_come_in_order_when_all_have_delivered() -> None:
-    merger = Merger(["h1", "h2"])
+    merger = HostMerger(["h1", "h2"])
     merger.add("h1", _interval(0, "h1", [1]))
     merger.add("h1", _interval(1, "h1", [1]))
     assert merger.pop() is None
@@ -162,7 +162,7 @@ def test_intervals_come_in_order_when_all_have_delivered() -> None:
 
 
 def test_a_host_that_leaves_does_not_hold_the_others_up() -> None:
-    merger = Merger(["h1", "h2"])
+    merger = HostMerger(["h1", "h2"])
     merger.add("h1", _interval(0, "h1", [1]))
     merger.add("h2", _interval(0, "h2", [1]))
     merger.add("h1", _interval(1, "h1", [1]))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from linerate.array import ArrayConfig, Chap, EmbeddedArray, Target, Volume
-from linerate.array.storage import Disk, Pool, RaidSet, Storage
+from linerate.array import ArrayConfig, Chap, EmbeddedArray, TargetConfig, VolumeConfig
+from linerate.array.storage import DiskConfig, Pool, RaidSet, Storage
 
 from tests import need
 from tests.conformance.suite import PROGRAM, known_failures, known_skip, listed_names, listed_tests, run_test
@@ -26,7 +26,7 @@ LAYOUTS = {"512e": (512, 4096), "512n": (512, 512), "4kn": (4096, 4096)}
 """Logical and physical block size in bytes."""
 
 
-DISKS = tuple(Disk(name=f"d{number}", size_bytes=128 << 20) for number in range(6))
+DISKS = tuple(DiskConfig(name=f"d{number}", size_bytes=128 << 20) for number in range(6))
 STORAGES = {
     "raid6-thin": Storage(
         disks=DISKS,
@@ -69,15 +69,15 @@ def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     sector_bytes, physical_sector_bytes = LAYOUTS[layout]
     folder: Path = tmp_path_factory.mktemp("conformance")
     blocks = {"sector_bytes": sector_bytes, "physical_sector_bytes": physical_sector_bytes}
-    writable = Volume(lun=WRITABLE, name="vol1", **_backing(kind, folder), **blocks)
-    read_only = Volume(lun=READ_ONLY, name="vol2", size_bytes=SIZE_BYTES, read_only=True, **blocks)
-    target = Target(name=IQN, volumes=(writable, read_only))
+    writable = VolumeConfig(lun=WRITABLE, name="vol1", **_backing(kind, folder), **blocks)
+    read_only = VolumeConfig(lun=READ_ONLY, name="vol2", size_bytes=SIZE_BYTES, read_only=True, **blocks)
+    target = TargetConfig(name=IQN, volumes=(writable, read_only))
     portals = ("127.0.0.1:0", "127.0.0.1:0")
     guarded = [
-        Target(
+        TargetConfig(
             name=f"{IQN}-{name}",
             chap=Chap(user=user, secret=SECRET),
-            volumes=(Volume(lun=WRITABLE, name=name, size_bytes=SIZE_BYTES),),
+            volumes=(VolumeConfig(lun=WRITABLE, name=name, size_bytes=SIZE_BYTES),),
         )
         for name, user in CHAP_USERS.items()
     ]

@@ -7,7 +7,15 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from linerate.array import AluaChange, ArrayChange, ArrayConfig, EmbeddedArray, Portal, Target, Volume
+from linerate.array import (
+    AluaChange,
+    ArrayChange,
+    ArrayConfig,
+    EmbeddedArray,
+    Portal,
+    TargetConfig,
+    VolumeConfig,
+)
 
 from tests import need
 from tests.conformance.suite import PROGRAM, known_failures, known_skip, listed_tests, run_test
@@ -25,7 +33,7 @@ def array() -> Iterator[EmbeddedArray]:
     """Two portals, each in a group of its own: two target ports, so two nexuses whatever the initiators' names."""
     need.tool(PROGRAM, "libiscsi-bin")
     portals = ("127.0.0.1:0", Portal(address="127.0.0.1:0", group=2))
-    target = Target(name=IQN, volumes=(Volume(lun=0, name="vol1", size_bytes=SIZE_BYTES),))
+    target = TargetConfig(name=IQN, volumes=(VolumeConfig(lun=0, name="vol1", size_bytes=SIZE_BYTES),))
     with EmbeddedArray(ArrayConfig(portals=portals, targets=(target,))) as array:
         yield array
 

@@ -13,7 +13,16 @@ from typing import Any, TypeVar
 from linerate._core import Fabric
 from linerate.lab import system
 from linerate.lab.fabric.change import ChangeSpec
-from linerate.lab.fabric.spec import FabricSpec, Interface, Nic, Port, Switch, SwitchSettings, Trunk, Wire
+from linerate.lab.fabric.spec import (
+    FabricSpec,
+    InterfaceSpec,
+    NicSpec,
+    PortSpec,
+    SwitchSettings,
+    SwitchSpec,
+    TrunkSpec,
+    WireSpec,
+)
 
 T = TypeVar("T")
 
@@ -78,8 +87,8 @@ class Net:
     def __init__(
         self,
         hosts: int = 2,
-        wire: Wire | None = None,
-        nic: Nic | None = None,
+        wire: WireSpec | None = None,
+        nic: NicSpec | None = None,
         switch: SwitchSettings | None = None,
         mtu: int = 1500,
         vlans: Mapping[int, int] | None = None,
@@ -88,14 +97,14 @@ class Net:
     ) -> None:
         self.hosts = [Host(number) for number in range(1, hosts + 1)]
         ports = tuple(
-            Port(
+            PortSpec(
                 name=f"h{host.number}",
                 switch="sw2" if trunk_links and host.number % 2 == 0 else "sw1",
                 links=links,
-                wire=wire or Wire(),
-                nic=nic or Nic(),
+                wire=wire or WireSpec(),
+                nic=nic or NicSpec(),
                 interfaces=(
-                    Interface(
+                    InterfaceSpec(
                         netns=host.path, interface="p0", mtu=mtu, vlan=(vlans or {}).get(host.number, 0)
                     ),
                 ),
@@ -103,8 +112,8 @@ class Net:
             for host in self.hosts
         )
         names = ("sw1", "sw2") if trunk_links else ("sw1",)
-        switches = tuple(Switch(name=name, settings=switch or SwitchSettings()) for name in names)
-        trunks = (Trunk(name="isl", a="sw1", b="sw2", links=trunk_links),) if trunk_links else ()
+        switches = tuple(SwitchSpec(name=name, settings=switch or SwitchSettings()) for name in names)
+        trunks = (TrunkSpec(name="isl", a="sw1", b="sw2", links=trunk_links),) if trunk_links else ()
         self.spec = FabricSpec(switches=switches, ports=ports, trunks=trunks, seed=1)
         self.fabric = Fabric.start(self.spec.model_dump_json())
         for host in self.hosts:

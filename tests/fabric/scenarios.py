@@ -13,7 +13,7 @@ import pytest
 from linerate.errors import UserError
 from linerate.lab.fabric.change import (
     ChangeSpec,
-    Fault,
+    DirectionFault,
     LinkChange,
     NicChange,
     PortChange,
@@ -21,7 +21,7 @@ from linerate.lab.fabric.change import (
     TrunkChange,
     WireChange,
 )
-from linerate.lab.fabric.spec import Nic, SwitchSettings, Wire
+from linerate.lab.fabric.spec import NicSpec, SwitchSettings, WireSpec
 from pyroute2.ethtool.ioctl import IoctlEthtool
 
 from tests.fabric.net import Net
@@ -33,7 +33,11 @@ QUIET_S = 0.05
 def data_arrives_unchanged() -> None:
     """TCP through cutting, merging, loss, reordering of rings and checksums that nobody completes."""
     data = random.Random(1).randbytes(3_000_000)
-    nics = [Nic(), Nic(moderation_us=50, rsc=True), Nic(moderation_us=200, moderation_frames=8, rsc=True)]
+    nics = [
+        NicSpec(),
+        NicSpec(moderation_us=50, rsc=True),
+        NicSpec(moderation_us=200, moderation_frames=8, rsc=True),
+    ]
     for nic in nics:
         for mtu in (1500, 9000):
             with Net(nic=nic, mtu=mtu) as net:
@@ -42,7 +46,7 @@ def data_arrives_unchanged() -> None:
                 frames, packets = sent["sent"]["frames"], sent["interfaces"]["p0"]["packets_sent"]
                 assert frames > len(data) / mtu, "every frame fits the MTU"
                 assert packets < frames, "the host left the cutting to its NIC"
-    with Net(wire=Wire(loss=0.01), nic=nics[1]) as net:
+    with Net(wire=WireSpec(loss=0.01), nic=nics[1]) as net:
         assert net.transfer(data) == data
         assert net.port(1)["sent"]["drops"]["loss"] > 5
 
@@ -50,7 +54,7 @@ def data_arrives_unchanged() -> None:
 def without_offloads_too() -> None:
     """Frames and checksums that the host makes itself."""
     data = random.Random(2).randbytes(1_000_000)
-    with Net(nic=Nic(moderation_us=50, rsc=True)) as net:
+    with Net(nic=NicSpec(moderation_us=50, rsc=True)) as net:
         net.hosts[0].inside(_offloads_off)
         assert net.transfer(data) == data
         sent = net.port(1)
@@ -69,7 +73,7 @@ def _offloads_off() -> None:
 def a_rate_is_a_rate() -> None:
     """2 MB at 20 Mbit/s take 0.82 s with headers; never less, and on any machine not much more."""
     data = bytes(2_000_000)
-    with Net(wire=Wire(rate_bits_per_s=20_000_000)) as net:
+    with Net(wire=WireSpec(rate_bits_per_s=20_000_000)) as net:
         net.echo()()
         began = time.perf_counter()
         assert net.transfer(data) == data
@@ -80,7 +84,7 @@ def a_rate_is_a_rate() -> None:
 
 def delay_is_added_both_ways() -> None:
     """A round trip over two wires of 10 ms takes 40 ms, and half of it after a change."""
-    with Net(wire=Wire(delay_ns=10_000_000)) as net:
+    with Net(wire=WireSpec(delay_ns=10_000_000)) as net:
         ask = net.echo()
         ask()
         times = [taken for _ in range(5) if (taken := ask())]
@@ -116,7 +120,7 @@ def one_direction_fails_unseen() -> None:
     with Net() as net:
         ask = net.echo()
         assert ask() is not None
-        deaf = LinkChange(inbound=Fault(loss=1.0))
+        deaf = LinkChange(inbound=DirectionFault(loss=1.0))
         net.change(ChangeSpec(ports={"h1": PortChange(links={0: deaf})}))
         assert ask() is None
         assert "NO-CARRIER" not in net.hosts[0].command("ip", "link", "show", "p0")
@@ -124,7 +128,7 @@ def one_direction_fails_unseen() -> None:
         assert port["received"]["drops"]["loss"] > 0
         assert port["sent"]["drops"]["loss"] == 0
         assert port["settings"]["links"][0]["inbound"] == {"loss": 1.0, "mtu": 0}
-        net.change(ChangeSpec(ports={"h1": PortChange(links={0: LinkChange(inbound=Fault())})}))
+        net.change(ChangeSpec(ports={"h1": PortChange(links={0: LinkChange(inbound=DirectionFault())})}))
         assert any(ask() for _ in range(5))
 
 
@@ -134,7 +138,9 @@ def a_hop_swallows_long_frames() -> None:
         ask = net.echo()
         assert ask(100) is not None
         assert ask(4000) is not None
-        net.change(ChangeSpec(ports={"h2": PortChange(links={0: LinkChange(outbound=Fault(mtu=1500))})}))
+        net.change(
+            ChangeSpec(ports={"h2": PortChange(links={0: LinkChange(outbound=DirectionFault(mtu=1500))})})
+        )
         assert ask(100) is not None
         assert ask(4000) is None
         assert net.port(2)["sent"]["drops"]["mtu"] > 0
@@ -172,7 +178,7 @@ def a_switch_without_power_takes_every_carrier() -> None:
 def congestion_is_marked_for_those_who_understand() -> None:
     """ECN: a queue above its threshold marks, and the sender slows down instead of losing frames."""
     switch = SwitchSettings(ecn_threshold_bytes=20_000, queue_bytes=400_000)
-    with Net(hosts=3, switch=switch, wire=Wire(rate_bits_per_s=50_000_000)) as net:
+    with Net(hosts=3, switch=switch, wire=WireSpec(rate_bits_per_s=50_000_000)) as net:
         for host in net.hosts:
             host.command("sysctl", "-qw", "net.ipv4.tcp_ecn=1")
         _both_into_the_third(net, bytes(1_500_000))
@@ -236,7 +242,7 @@ def pause_keeps_a_shallow_switch_lossless() -> None:
             xoff_bytes=20_000,
             xon_bytes=10_000,
         )
-        with Net(hosts=3, switch=switch, wire=Wire(rate_bits_per_s=50_000_000)) as net:
+        with Net(hosts=3, switch=switch, wire=WireSpec(rate_bits_per_s=50_000_000)) as net:
             _both_into_the_third(net, data)
             drops = net.port(3)["received"]["drops"]
             if flow_control == "none":

@@ -206,9 +206,9 @@ import os, signal, time
 from linerate.lab import enter
 enter()
 from linerate.errors import HostError
-from linerate.lab.fabric.spec import FabricSpec, Switch
+from linerate.lab.fabric.spec import FabricSpec, SwitchSpec
 from linerate.lab.user import channel
-fabric = channel.Channel(FabricSpec(switches=(Switch(name="sw1"),), ports=()))
+fabric = channel.Channel(FabricSpec(switches=(SwitchSpec(name="sw1"),), ports=()))
 os.kill(fabric.pid, signal.SIGSTOP)
 try:
     fabric.ask("stats", timeout_s=0.2)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import polars as pl
-from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 from linerate.results import WorkloadSource
 from linerate.run import Execution, RunEvent, carry_out
 from linerate.run.events import IntervalMeasured, StepEnded
@@ -44,9 +44,9 @@ read = 50
 
 
 def test_data_stay_right_while_a_path_fails_and_comes_back(tmp_path: Path) -> None:
-    volume = Volume(lun=0, name="v", size_bytes=64 << 20)
+    volume = VolumeConfig(lun=0, name="v", size_bytes=64 << 20)
     portals = ("127.0.0.1:0", "127.0.0.1:0")
-    config = ArrayConfig(name="lab", portals=portals, targets=(Target(name=TARGET, volumes=(volume,)),))
+    config = ArrayConfig(name="lab", portals=portals, targets=(TargetConfig(name=TARGET, volumes=(volume,)),))
     with EmbeddedArray(config) as array, Relay(array.portals[0]) as left, Relay(array.portals[1]) as right:
         for policy in ("round_robin", "least_queue_depth"):
             text = WORKLOAD.format(url=array.url(0), left=left.portal, right=right.portal, policy=policy)

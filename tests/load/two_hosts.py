@@ -20,7 +20,7 @@ from typing import Any
 
 from linerate import _core
 from linerate.array import ArrayConfig, EmbeddedArray
-from linerate.array.config import Target, Volume
+from linerate.array.config import TargetConfig, VolumeConfig
 from linerate.errors import LinerateError
 from linerate.results import interval_from_core
 from linerate.workload.spec import RunSpec, SessionSpec, StreamSpec, VolumeSpec
@@ -84,10 +84,10 @@ def main() -> None:
     """Builds, runs, tells."""
     with contextlib.ExitStack() as stack:
         namespaces = [stack.enter_context(host(number)) for number in (1, 2)]
-        disks = tuple(Volume(lun=lun, name=f"d{lun}", size_bytes=1 << 20) for lun in range(4))
+        disks = tuple(VolumeConfig(lun=lun, name=f"d{lun}", size_bytes=1 << 20) for lun in range(4))
         portals = tuple(f"10.9.{number}.1:0" for number in (1, 2))
         array = stack.enter_context(
-            EmbeddedArray(ArrayConfig(portals=portals, targets=(Target(name=TARGET, volumes=disks),)))
+            EmbeddedArray(ArrayConfig(portals=portals, targets=(TargetConfig(name=TARGET, volumes=disks),)))
         )
 
         def volume(lun: int, at: int, portal: int | None = None, **more: Any) -> VolumeSpec:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 
 from tests import need
 from tests.loop import block_device
@@ -30,14 +30,14 @@ def lun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         if request.param == "block device":
             path = held.enter_context(block_device(path, VOLUME_BYTES))
         stored = request.param != "memory"
-        volume = Volume(
+        volume = VolumeConfig(
             lun=0,
             name="vol1",
             kind="file" if stored else "memory",
             path=str(path) if stored else None,
             size_bytes=None if request.param == "block device" else VOLUME_BYTES,
         )
-        target = Target(name="iqn.2026-11.lab.linerate:peers", volumes=(volume,))
+        target = TargetConfig(name="iqn.2026-11.lab.linerate:peers", volumes=(volume,))
         array = EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0",), targets=(target,)))
         yield held.enter_context(array).url(0)
 

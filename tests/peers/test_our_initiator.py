@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 from linerate.results import RunDirectory
 
 from tests import need
@@ -59,8 +59,9 @@ def _unstamped(image: bytes) -> list[int]:
 
 def test_what_we_write_is_what_qemu_reads(tgt: Tgt, tmp_path: Path) -> None:
     """Every block is written once; the same writes on our array give the same content."""
-    target = Target(
-        name="iqn.2026-11.lab.linerate:twin", volumes=(Volume(lun=0, name="v", size_bytes=VOLUME_BYTES),)
+    target = TargetConfig(
+        name="iqn.2026-11.lab.linerate:twin",
+        volumes=(VolumeConfig(lun=0, name="v", size_bytes=VOLUME_BYTES),),
     )
     with EmbeddedArray(ArrayConfig(portals=("127.0.0.1:0",), targets=(target,))) as array:
         for name, url in (("tgt", tgt.url), ("ours", array.url(0))):

@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from linerate.volumes.contents import END_BYTES, Contents, Ends, contents_of
+from linerate.volumes.contents import END_BYTES, Contents, VolumeEnds, contents_of
 
 from tests import need
 
@@ -18,8 +18,8 @@ SIZE = 8 * MIB
 MD = bytes.fromhex("fc4e2ba9")
 
 
-def _ends(data: bytes) -> Ends:
-    return Ends(data[:END_BYTES], data[-END_BYTES:], len(data))
+def _ends(data: bytes) -> VolumeEnds:
+    return VolumeEnds(data[:END_BYTES], data[-END_BYTES:], len(data))
 
 
 def _with(*parts: tuple[int, bytes], size_bytes: int = SIZE) -> Contents:
@@ -180,9 +180,9 @@ def test_what_partitioning_writes_is_recognised(tmp_path: Path, label: str, star
     assert bool(contents_of(_image(image)).names) == (label == "gpt"), "only a GPT has a copy at the end"
 
 
-def _image(path: Path) -> Ends:
+def _image(path: Path) -> VolumeEnds:
     with path.open("rb") as file:
         first = file.read(END_BYTES)
         size_bytes = path.stat().st_size
         file.seek(size_bytes - END_BYTES)
-        return Ends(first, file.read(END_BYTES), size_bytes)
+        return VolumeEnds(first, file.read(END_BYTES), size_bytes)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 from linerate.errors import UserError
-from linerate.volumes import Hold, Look, State, look_here
+from linerate.volumes import Look, VolumeLock, VolumeState, look_here
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
 
 from tests import need
@@ -63,7 +63,10 @@ def mounted(device: Path, place: Path) -> Iterator[Path]:
 
 def test_what_holds_nothing(tmp_path: Path) -> None:
     found = look("null:1048576", tmp_path / "new", create=True, size_bytes=MIB)
-    assert [(one.state, one.size_bytes) for one in found] == [(State.MEMORY, MIB), (State.NEW, None)]
+    assert [(one.state, one.size_bytes) for one in found] == [
+        (VolumeState.MEMORY, MIB),
+        (VolumeState.NEW, None),
+    ]
 
 
 def test_files_by_what_lies_on_them(tmp_path: Path) -> None:
@@ -73,7 +76,7 @@ def test_files_by_what_lies_on_them(tmp_path: Path) -> None:
         file.write(b"x")
     make_ext4(signed)
     found = look(blank, data, signed)
-    assert [one.state for one in found] == [State.BLANK, State.DATA, State.SIGNED]
+    assert [one.state for one in found] == [VolumeState.BLANK, VolumeState.DATA, VolumeState.SIGNED]
     assert [one.words for one in found] == ["blank", "data of unknown kind", "ext4 file system"]
     assert {one.size_bytes for one in found} == {64 * MIB}
 
@@ -82,7 +85,7 @@ def test_a_missing_file_and_a_folder_are_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"v1: .*missing does not exist") as caught:
         look(tmp_path / "missing")
     assert "--create" in caught.value.hint
-    assert look(tmp_path)[0].state is State.UNREAD
+    assert look(tmp_path)[0].state is VolumeState.UNREAD
 
 
 def test_a_locked_file_is_in_use(tmp_path: Path) -> None:
@@ -90,21 +93,21 @@ def test_a_locked_file_is_in_use(tmp_path: Path) -> None:
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert look(path)[0].found == (f"locked by process {os.getpid()}",)
-    assert look(path)[0].state is State.BLANK
+    assert look(path)[0].state is VolumeState.BLANK
 
 
 def test_a_mounted_device_and_the_image_behind_it(tmp_path: Path) -> None:
     image = tmp_path / "image"
     with block_device(image, 64 * MIB) as device:
-        assert look(device)[0].state is State.BLANK
+        assert look(device)[0].state is VolumeState.BLANK
         make_ext4(device)
         assert look(device)[0].words == "ext4 file system"
         with mounted(device, tmp_path / "place") as place:
             behind, at_it = look(image, device)
-            assert at_it.state is behind.state is State.IN_USE
+            assert at_it.state is behind.state is VolumeState.IN_USE
             assert at_it.found == (f"mounted on {place} (ext4)", "ext4 file system")
             assert behind.found[0] == f"attached as {device}, mounted on {place} (ext4)"
-        assert look(device)[0].state is State.SIGNED
+        assert look(device)[0].state is VolumeState.SIGNED
         assert look(image)[0].found[0] == f"attached as {device}"
 
 
@@ -184,13 +187,13 @@ def test_a_device_that_a_program_holds_is_in_use_and_a_held_one_cannot_be_mounte
         descriptor = os.open(device, os.O_RDONLY | os.O_EXCL)
         assert look(device)[0].found[0] == "opened exclusively by a program or the kernel"
         with pytest.raises(UserError, match="was taken by a program or mounted just now"):
-            Hold([str(device)])
+            VolumeLock([str(device)])
         os.close(descriptor)
-        hold = Hold([str(device), str(device)])
+        hold = VolumeLock([str(device), str(device)])
         mount = [need.tool("mount", "mount"), device, tmp_path]
         assert subprocess.run(mount, capture_output=True, check=False).returncode != 0
         hold.release()
-        assert look(device)[0].state is State.SIGNED
+        assert look(device)[0].state is VolumeState.SIGNED
 
 
 def test_luns_by_what_lies_on_them(tmp_path: Path) -> None:
@@ -198,17 +201,17 @@ def test_luns_by_what_lies_on_them(tmp_path: Path) -> None:
     make(image, size)
     make_ext4(image)
     volumes = (
-        Volume(lun=0, name="memory", size_bytes=size),
-        Volume(lun=1, name="file", kind="file", path=str(image), size_bytes=size),
-        Volume(lun=2, name="blank", kind="file", path=str(tmp_path / "blank"), size_bytes=size),
+        VolumeConfig(lun=0, name="memory", size_bytes=size),
+        VolumeConfig(lun=1, name="file", kind="file", path=str(image), size_bytes=size),
+        VolumeConfig(lun=2, name="blank", kind="file", path=str(tmp_path / "blank"), size_bytes=size),
     )
-    config = ArrayConfig(portals=("127.0.0.1:0",), targets=(Target(name=TARGET, volumes=volumes),))
+    config = ArrayConfig(portals=("127.0.0.1:0",), targets=(TargetConfig(name=TARGET, volumes=volumes),))
     with EmbeddedArray(config) as array:
         found = look(*(array.url(lun) for lun in range(3)))
     assert [(one.state, one.words) for one in found] == [
-        (State.MEMORY, "in memory"),
-        (State.SIGNED, "ext4 file system"),
-        (State.BLANK, "blank"),
+        (VolumeState.MEMORY, "in memory"),
+        (VolumeState.SIGNED, "ext4 file system"),
+        (VolumeState.BLANK, "blank"),
     ]
     assert {one.size_bytes for one in found} == {size}
 

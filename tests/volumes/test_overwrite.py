@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 from linerate.results import RunDirectory
 from linerate.run import Execution, carry_out
 from linerate.volumes import Consent, RefusedError, columns
@@ -87,8 +87,8 @@ def test_a_file_system_is_refused_unless_it_is_named(workload: Path, tmp_path: P
     image = make(tmp_path / "image", SIZE)
     make_ext4(image)
     before = _digest(image)
-    volume = Volume(lun=0, name="image", kind="file", path=str(image), size_bytes=SIZE)
-    config = ArrayConfig(portals=("127.0.0.1:0",), targets=(Target(name=TARGET, volumes=(volume,)),))
+    volume = VolumeConfig(lun=0, name="image", kind="file", path=str(image), size_bytes=SIZE)
+    config = ArrayConfig(portals=("127.0.0.1:0",), targets=(TargetConfig(name=TARGET, volumes=(volume,)),))
     with EmbeddedArray(config) as array:
         target = str(image) if kind == "file" else array.url(0)
         # The array holds its file, so it can only be loaded where nobody else does.
@@ -145,8 +145,8 @@ def test_a_name_cannot_command_the_terminal() -> None:
 
 
 def test_memory_and_new_files_never_ask(workload: Path, tmp_path: Path) -> None:
-    volume = Volume(lun=0, name="memory", size_bytes=SIZE)
-    config = ArrayConfig(portals=("127.0.0.1:0",), targets=(Target(name=TARGET, volumes=(volume,)),))
+    volume = VolumeConfig(lun=0, name="memory", size_bytes=SIZE)
+    config = ArrayConfig(portals=("127.0.0.1:0",), targets=(TargetConfig(name=TARGET, volumes=(volume,)),))
     with EmbeddedArray(config) as array:
         done = _run(workload, array.url(0), tmp_path / "new", "--create", "--size", "8m")
     assert done.returncode == 0, done.stderr

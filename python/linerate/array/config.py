@@ -47,7 +47,7 @@ GroupTag = Annotated[int, Field(ge=1, le=65535)]
 """Tag of an iSCSI portal group: also the relative target port and the target port group that initiators see."""
 
 
-class Volume(Frozen):
+class VolumeConfig(Frozen):
     """A logical unit and where its bytes lie."""
 
     lun: Annotated[int, Field(ge=0, le=16383)]
@@ -84,7 +84,7 @@ class Volume(Frozen):
         return given
 
     @model_validator(mode="after")
-    def _fits_its_kind(self) -> Volume:
+    def _fits_its_kind(self) -> VolumeConfig:
         for key, kind in _KIND_OF.items():
             if self.kind != kind and getattr(self, key) is not None:
                 raise misplaced(
@@ -106,7 +106,7 @@ class Volume(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _cache_is_safe(self) -> Volume:
+    def _cache_is_safe(self) -> VolumeConfig:
         if self.kind in ("pool", "raid") and self.write_cache and not self.power_protected:
             raise misplaced(
                 ("write_cache",),
@@ -158,7 +158,7 @@ class Chap(Frozen):
         return self
 
 
-class Target(Frozen):
+class TargetConfig(Frozen):
     """An iSCSI target: a name, who may log in, and its volumes."""
 
     name: str = Field(min_length=1, max_length=223)
@@ -169,17 +169,17 @@ class Target(Frozen):
     chap: Chap | None = None
     redirect: str | None = None
     """Send every login to this host:port instead (RFC 7143 section 11.13.5, status 0x0101)."""
-    volumes: tuple[Volume, ...] = ()
+    volumes: tuple[VolumeConfig, ...] = ()
 
     @model_validator(mode="after")
-    def _luns_are_unique(self) -> Target:
+    def _luns_are_unique(self) -> TargetConfig:
         luns = [volume.lun for volume in self.volumes]
         if doubled := sorted({lun for lun in luns if luns.count(lun) > 1}):
             raise ValueError(f"LUN used twice: {', '.join(map(str, doubled))}")
         return self
 
 
-class Limits(Frozen):
+class ArrayLimits(Frozen):
     """What peers may cost. Sizes in bytes, times in seconds, 0 = no limit where the text says so."""
 
     sessions: PositiveInt = 1024
@@ -291,10 +291,10 @@ class ArrayConfig(Frozen):
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     wait: Literal["block", "spin"] = "block"
     """spin: never sleep, for the lowest latency at the price of whole CPUs."""
-    limits: Limits = Limits()
+    limits: ArrayLimits = ArrayLimits()
     storage: Storage = Storage()
     """Disks, RAID sets and pools on which volumes of the kinds pool and raid lie."""
-    targets: tuple[Target, ...] = Field(min_length=1)
+    targets: tuple[TargetConfig, ...] = Field(min_length=1)
     control: Control = Control()
     """How `linerate array` manages it while it serves."""
     partners: tuple[Partner, ...] = ()
@@ -339,7 +339,7 @@ class ArrayConfig(Frozen):
                     self._takes_whole(volume, (*at, "raid_set"), users)
         return self
 
-    def _takes_whole(self, volume: Volume, at: Place, users: dict[str, str]) -> None:
+    def _takes_whole(self, volume: VolumeConfig, at: Place, users: dict[str, str]) -> None:
         assert volume.raid_set is not None
         sets = {one.name for one in self.storage.raid_sets}
         if volume.raid_set not in sets:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from linerate import rpc
-from linerate.array.config import ArrayChange, ArrayConfig, Target, Volume
+from linerate.array.config import ArrayChange, ArrayConfig, TargetConfig, VolumeConfig
 from linerate.errors import InternalError, LinerateError, UserError
 
 START_TIMEOUT_S = 30.0
@@ -32,9 +32,9 @@ DEMO_TARGET = "iqn.2026-11.lab.linerate:demo"
 
 def eight_volumes(size_bytes: int) -> ArrayConfig:
     """One target with eight memory volumes on a loopback port that the kernel chooses."""
-    volumes = tuple(Volume(lun=lun, name=f"vol{lun + 1}", size_bytes=size_bytes) for lun in range(8))
+    volumes = tuple(VolumeConfig(lun=lun, name=f"vol{lun + 1}", size_bytes=size_bytes) for lun in range(8))
     return ArrayConfig(
-        name="demo", portals=("127.0.0.1:0",), targets=(Target(name=DEMO_TARGET, volumes=volumes),)
+        name="demo", portals=("127.0.0.1:0",), targets=(TargetConfig(name=DEMO_TARGET, volumes=volumes),)
     )
 
 

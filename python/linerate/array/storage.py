@@ -41,7 +41,7 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-class Disk(Frozen):
+class DiskConfig(Frozen):
     """A disk, or `count` equal ones."""
 
     name: Name
@@ -64,7 +64,7 @@ class Disk(Frozen):
     """Makes that many disks."""
 
     @model_validator(mode="after")
-    def _fits_its_kind(self) -> Disk:
+    def _fits_its_kind(self) -> DiskConfig:
         if self.kind == "file" and not self.path:
             raise misplaced(("kind",), 'a disk of kind "file" needs a path')
         if self.kind == "memory" and self.path:
@@ -81,7 +81,7 @@ class Disk(Frozen):
             )
         return self
 
-    def each(self) -> Iterator[Disk]:
+    def each(self) -> Iterator[DiskConfig]:
         """The disks that this table stands for, one by one."""
         if self.count is None:
             yield self
@@ -150,7 +150,7 @@ class Pool(Frozen):
 class Storage(Frozen):
     """All disks, RAID sets and pools of an array."""
 
-    disks: tuple[Disk, ...] = ()
+    disks: tuple[DiskConfig, ...] = ()
     raid_sets: tuple[RaidSet, ...] = ()
     pools: tuple[Pool, ...] = ()
 

@@ -23,7 +23,7 @@ from linerate.errors import InternalError
 from linerate.filename import file_name
 from linerate.results import IntervalSample, RunWriter, WorkloadSource, interval_from_core
 from linerate.results.manifest import State
-from linerate.volumes import Hold, look_here, refuse_shared
+from linerate.volumes import VolumeLock, look_here, refuse_shared
 from linerate.workload import RunSpec
 
 TOPIC = "linerate-load"
@@ -42,7 +42,7 @@ class LoadAgent:
         self._worker = get_worker()
         self._spool: Path | None = None
         self._writer: RunWriter | None = None
-        self._hold = Hold(())
+        self._hold = VolumeLock(())
         self._armed: _core.Armed | None = None
         self._run: _core.Run | None = None
         self._puller: threading.Thread | None = None
@@ -70,7 +70,7 @@ class LoadAgent:
         self.stop()
         spec = RunSpec.model_validate_json(spec_json)
         refuse_shared(spec)
-        self._hold = Hold(free)
+        self._hold = VolumeLock(free)
         self._armed = _core.Run.arm(spec_json)
         facts = self._armed.facts()
         self._intervals = {}

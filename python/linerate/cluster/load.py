@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 from linerate.cluster.clock import ASKED, UNCERTAINTY_MAX_NS, Offset, best_offset
 from linerate.cluster.divide import Divided
-from linerate.cluster.merge import Merger, merge
+from linerate.cluster.merge import HostMerger, merge
 from linerate.cluster.wire import unpacked
 from linerate.errors import HostError, LinerateError
 from linerate.results import IntervalSample, TimedEvent
@@ -34,7 +34,7 @@ _END_S = 60.0
 _SLICE_S = 0.1
 
 
-class Answer(Protocol):
+class PendingAnswer(Protocol):
     """What a host will have answered."""
 
     def result(self, timeout: float | None = None) -> Any:
@@ -44,7 +44,7 @@ class Answer(Protocol):
 class Remote(Protocol):
     """A host as the load sees it: ask for a method of its `LoadAgent`."""
 
-    def ask(self, method: str, *arguments: object) -> Answer:
+    def ask(self, method: str, *arguments: object) -> PendingAnswer:
         """Starts a call."""
 
     @property
@@ -76,7 +76,7 @@ class ClusterLoad:
         self._facts = facts
         self._hosts = hosts
         self._start_ns = start_ns
-        self._merger = Merger(hosts)
+        self._merger = HostMerger(hosts)
         self._running = set(hosts)
         self._lost: dict[str, str] = {}
         self._inbox: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()

@@ -13,7 +13,7 @@ _MEANS = {"tsc_hz", "rtt_us_mean"}
 _MAXIMA = {"backlog_max"}
 
 
-class Merger:
+class HostMerger:
     """Collects intervals by host. A host leaves when it has ended or was lost; what it delivered before counts."""
 
     def __init__(self, hosts: Iterable[str]) -> None:

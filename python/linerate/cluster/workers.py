@@ -24,7 +24,7 @@ from linerate.cluster.agent import TOPIC, LoadAgent
 from linerate.cluster.clock import Offset
 from linerate.cluster.divide import Divided, Volumes, divide, named, unnamed
 from linerate.cluster.hosts import Endpoint
-from linerate.cluster.load import Answer, ClusterLoad, ask_all, measured_offset
+from linerate.cluster.load import ClusterLoad, PendingAnswer, ask_all, measured_offset
 from linerate.cluster.worker import CONFIG
 from linerate.errors import HostError, UserError
 from linerate.filename import file_names
@@ -109,8 +109,8 @@ class _Agent:
                 f"host {name}: its worker does not answer: {error}", "look at the host, then try again"
             ) from error
 
-    def ask(self, method: str, *arguments: object) -> Answer:
-        answer: Answer = getattr(self._actor, method)(*arguments)
+    def ask(self, method: str, *arguments: object) -> PendingAnswer:
+        answer: PendingAnswer = getattr(self._actor, method)(*arguments)
         return answer
 
     @property

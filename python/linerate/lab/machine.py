@@ -14,7 +14,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from linerate.lab import system
 from linerate.lab.enter import enter
 from linerate.lab.kernel import receive, shape
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 
 _TAP_DEVICE = "/dev/net/tun"
 
@@ -71,8 +71,8 @@ def probe() -> tuple[Probed, ...]:
 
 def _probe_here() -> list[Probed]:
     system.own_mounts()
-    switch = Node("switch", "switch", None)
-    host = Node("host", "host", switch.fd)
+    switch = NodeNamespace("switch", "switch", None)
+    host = NodeNamespace("host", "host", switch.fd)
     veth = {"ifname": "p0", "kind": "veth", "peer": {"ifname": "p0", "net_ns_fd": host.fd}}
     with switch, host:
         tried = [
@@ -106,11 +106,11 @@ _QUEUES = (
 )
 
 
-def _queue(node: Node, kind: str, use: str) -> Probed:
+def _queue(node: NodeNamespace, kind: str, use: str) -> Probed:
     return _tried(kind, use, lambda: node.route.tc("add", kind, 1, handle=0x1_0000))
 
 
-def _receive(switch: Node, host: Node) -> None:
+def _receive(switch: NodeNamespace, host: NodeNamespace) -> None:
     for node in (switch, host):
         node.route.link("set", index=node.index("p0"), state="up")
     if not receive.receive_in_threads(host, ["p0"]):

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from linerate.analysis import OpSummary, StepSummary
 from linerate.analysis.summary import MIB, NS_PER_MS
 from linerate.results import IntervalSample, PathRow
-from linerate.volumes import Clearance, State
+from linerate.volumes import Clearance, VolumeState
 
 VERSION: Literal["linerate.events/1"] = "linerate.events/1"
 
@@ -102,7 +102,7 @@ class VolumeFound(Record):
     """Host of a cluster that looked at it; empty: this one."""
     size_bytes: int | None = None
     """Of the whole device; null: a file that is to be made."""
-    state: State
+    state: VolumeState
     """Its contents: new, memory, virtual, blank, data, signed, in_use, unread."""
     found: str
     """In words."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from linerate import _core
 from linerate.errors import LinerateError
 from linerate.results import IntervalSample, TimedEvent, interval_from_core
-from linerate.volumes import Cleared, Hold, Look, look_here, refuse_shared, virtual
+from linerate.volumes import Cleared, Look, VolumeLock, look_here, refuse_shared, virtual
 from linerate.workload import RunSpec
 
 
@@ -87,7 +87,7 @@ class LocalLoad:
     def __init__(self, cleared: Cleared) -> None:
         self._spec = cleared.spec
         refuse_shared(self._spec)
-        self._hold = Hold(cleared.free)
+        self._hold = VolumeLock(cleared.free)
         try:
             self._core = _core.Run.start(self._spec.seam_json())
         except BaseException:
@@ -132,7 +132,7 @@ class SimulatedLoad(LocalLoad):
 
     def __init__(self, cleared: Cleared, array_json: str) -> None:
         self._spec = _written_through(cleared.spec, array_json)
-        self._hold = Hold(())
+        self._hold = VolumeLock(())
         self._core = _core.Run.simulate(self._spec.seam_json(), array_json)
         self._now_s = 0.0
 

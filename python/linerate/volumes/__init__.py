@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from linerate.volumes.clearing import Clearance, Cleared, LookAt, clear, virtual
 from linerate.volumes.consent import Ask, Consent, columns, listing, on_host, size_text
-from linerate.volumes.hold import Hold
 from linerate.volumes.identity import RefusedError, refuse_shared, written
-from linerate.volumes.look import Look, State, look_here
+from linerate.volumes.lock import VolumeLock
+from linerate.volumes.look import Look, VolumeState, look_here
 
 __all__ = [
     "Ask",
     "Clearance",
     "Cleared",
     "Consent",
-    "Hold",
     "Look",
     "LookAt",
     "RefusedError",
-    "State",
+    "VolumeLock",
+    "VolumeState",
     "clear",
     "columns",
     "listing",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from linerate.errors import InternalError
 from linerate.volumes.consent import Consent
 from linerate.volumes.identity import path_of, written
-from linerate.volumes.look import Look, State
+from linerate.volumes.look import Look, VolumeState
 from linerate.workload import RunSpec, VolumeSpec
 
 LookAt = Callable[[RunSpec, Collection[str]], Sequence[Look]]
@@ -46,7 +46,7 @@ class Clearance:
                 raise InternalError(
                     f"{spec.name} writes to {volume.name}, which was not looked at", "please report this"
                 )
-        in_use = {look.url for look in self.looks if look.state in (State.IN_USE, State.UNREAD)}
+        in_use = {look.url for look in self.looks if look.state in (VolumeState.IN_USE, VolumeState.UNREAD)}
         paths = [
             path_of(volume.url)
             for volume in spec.volumes
@@ -78,7 +78,7 @@ def clear(specs: Iterable[RunSpec], look_at: LookAt, consent: Consent) -> Cleara
 def virtual(spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
     """A `LookAt` for volumes of a virtual SAN: they hold nothing but what loads have written."""
     return tuple(
-        Look(volume=volume.name, url=volume.url, state=State.VIRTUAL)
+        Look(volume=volume.name, url=volume.url, state=VolumeState.VIRTUAL)
         for volume in spec.volumes
         if volume.name in names
     )

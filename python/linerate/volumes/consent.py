@@ -13,13 +13,13 @@ from typing import Self
 
 from linerate.errors import UserError
 from linerate.volumes.identity import RefusedError, path_of, same_place
-from linerate.volumes.look import Look, State
+from linerate.volumes.look import Look, VolumeState
 from linerate.workload.url import parse_target, without_secret
 
 ALL = "all"
 OPTION = "--overwrite"
-_MUST_BE_NAMED = (State.IN_USE, State.SIGNED, State.UNREAD)
-_MUST_BE_ASKED = (State.BLANK, State.DATA)
+_MUST_BE_NAMED = (VolumeState.IN_USE, VolumeState.SIGNED, VolumeState.UNREAD)
+_MUST_BE_ASKED = (VolumeState.BLANK, VolumeState.DATA)
 _SHOWN = 32
 
 Ask = Callable[[Sequence[Look]], bool]
@@ -61,7 +61,7 @@ class Consent:
 
     def check_names(self, volumes: Iterable[tuple[str, str]]) -> None:
         """Raises UserError for a name that none of the volumes, (name, URL) each, has."""
-        looks = [Look(volume=name, url=url, state=State.BLANK) for name, url in volumes]
+        looks = [Look(volume=name, url=url, state=VolumeState.BLANK) for name, url in volumes]
         for word in self.names:
             if not any(_means(word, look) for look in looks):
                 there = ", ".join(dict.fromkeys(look.volume for look in looks))

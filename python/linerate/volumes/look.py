@@ -15,7 +15,7 @@ from functools import cached_property
 
 from linerate import _core
 from linerate.node import inside_lab
-from linerate.volumes.contents import END_BYTES, Contents, Ends, contents_of
+from linerate.volumes.contents import END_BYTES, Contents, VolumeEnds, contents_of
 from linerate.volumes.identity import RefusedError, path_of, refuse_shared, shown
 from linerate.volumes.kernel import Machine, seen_machine, uses_of_device, uses_of_file
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
@@ -27,7 +27,7 @@ _VENDOR, _IN_MEMORY = "LINERATE", "MEMORY VOLUME"
 """What a Linerate array's memory volumes answer to INQUIRY."""
 
 
-class State(StrEnum):
+class VolumeState(StrEnum):
     """What a volume was found to be."""
 
     MEMORY = "memory"
@@ -56,7 +56,7 @@ class Look(FrozenSpec):
     url: str
     size_bytes: int | None = None
     """Of the whole device; null: not known."""
-    state: State
+    state: VolumeState
     found: tuple[str, ...] = ()
     """In words; what is in use first."""
     host: str = ""
@@ -74,14 +74,14 @@ class Look(FrozenSpec):
 
 
 _WORDS = {
-    State.MEMORY: "in memory",
-    State.NEW: "new file",
-    State.VIRTUAL: "volume of a virtual SAN",
-    State.BLANK: "blank",
-    State.DATA: "data of unknown kind",
-    State.SIGNED: "metadata",
-    State.IN_USE: "in use",
-    State.UNREAD: "not read",
+    VolumeState.MEMORY: "in memory",
+    VolumeState.NEW: "new file",
+    VolumeState.VIRTUAL: "volume of a virtual SAN",
+    VolumeState.BLANK: "blank",
+    VolumeState.DATA: "data of unknown kind",
+    VolumeState.SIGNED: "metadata",
+    VolumeState.IN_USE: "in use",
+    VolumeState.UNREAD: "not read",
 }
 
 
@@ -124,7 +124,7 @@ def _luns(spec: RunSpec, luns: Sequence[VolumeSpec], glance: _Glance) -> Iterato
             )
             name, size_bytes = ends["volume"], ends["capacity_bytes"]
             if (vendor, product) == (_VENDOR, _IN_MEMORY):
-                yield Look(volume=name, url=urls[name], size_bytes=size_bytes, state=State.MEMORY)
+                yield Look(volume=name, url=urls[name], size_bytes=size_bytes, state=VolumeState.MEMORY)
                 continue
             uses = [
                 f"{disk}: {use}"
@@ -132,21 +132,21 @@ def _luns(spec: RunSpec, luns: Sequence[VolumeSpec], glance: _Glance) -> Iterato
                 if (number := glance.machine.sysfs.number(disk)) is not None
                 for use in uses_of_device(number, glance.machine)
             ]
-            contents = contents_of(Ends(ends["first"], ends["last"], size_bytes))
+            contents = contents_of(VolumeEnds(ends["first"], ends["last"], size_bytes))
             yield _judged(name, urls[name], size_bytes, uses, contents, ends["failure"])
 
 
 def _local(volume: VolumeSpec, glance: _Glance) -> Look:
     path = path_of(volume.url)
     if path is None:
-        state = State.VIRTUAL if volume.url.startswith("iscsi:") else State.MEMORY
+        state = VolumeState.VIRTUAL if volume.url.startswith("iscsi:") else VolumeState.MEMORY
         size_bytes = int(volume.url.removeprefix("null:")) if volume.url.startswith("null:") else None
         return Look(volume=volume.name, url=volume.url, size_bytes=size_bytes, state=state)
     try:
         found = os.stat(path)
     except FileNotFoundError as error:
         if volume.create:
-            return Look(volume=volume.name, url=volume.url, size_bytes=None, state=State.NEW)
+            return Look(volume=volume.name, url=volume.url, size_bytes=None, state=VolumeState.NEW)
         if in_dev(path):
             raise RefusedError(f"volume {volume.name}: {path}: no such device", NO_DEVICE) from error
         raise RefusedError(
@@ -182,24 +182,24 @@ def _judged(
     failure: str | None,
 ) -> Look:
     found = [*uses, *contents.names]
-    state = State.BLANK if contents.blank else State.DATA
+    state = VolumeState.BLANK if contents.blank else VolumeState.DATA
     if contents.names:
-        state = State.SIGNED
+        state = VolumeState.SIGNED
     if failure is not None:
         found.append(f"could not be read: {failure}")
-        state = State.UNREAD
+        state = VolumeState.UNREAD
     if uses:
-        state = State.IN_USE
+        state = VolumeState.IN_USE
     return Look(volume=name, url=url, size_bytes=size_bytes, state=state, found=tuple(found))
 
 
-def read_ends(path: str) -> Ends:
+def read_ends(path: str) -> VolumeEnds:
     """The ends of a file or block device. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         size_bytes = os.lseek(descriptor, 0, os.SEEK_END)
         start = max(size_bytes - END_BYTES, 0)
-        return Ends(_read(descriptor, 0), _read(descriptor, start), size_bytes)
+        return VolumeEnds(_read(descriptor, 0), _read(descriptor, start), size_bytes)
     finally:
         os.close(descriptor)
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from linerate.array import parse_array_text
-from linerate.array.control import COMMANDS, ControlClient, Service, find, parse_command, running
+from linerate.array.control import COMMANDS, ControlClient, ControlService, find, parse_command, running
 from linerate.array.control.api import BODY_BYTES_MAX
 from linerate.array.control.registration import Announcement, Registration, folder, read_token, token_of
 from linerate.array.control.server import ControlServer
@@ -207,7 +207,7 @@ def test_a_certificate_that_is_none(state: Path, tmp_path: Path) -> None:
     array = PretendArray(config)
     with (
         pytest.raises(UserError, match="no certificate with its key"),
-        ControlServer(Service(array, config), config),
+        ControlServer(ControlService(array, config), config),
     ):
         pass
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from linerate.array import ArrayConfig, EmbeddedArray, Target, Volume
+from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 from linerate.cli.study.laboratory import laboratory_for
 from linerate.errors import UserError
 from linerate.study import Study, load_study
@@ -42,8 +42,8 @@ def image(tmp_path: Path) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path, image: Path) -> Iterator[Path]:
     """A study of this machine that writes to a LUN."""
-    volume = Volume(lun=0, name="image", kind="file", path=str(image), size_bytes=64 * MIB)
-    config = ArrayConfig(portals=("127.0.0.1:0",), targets=(Target(name=TARGET, volumes=(volume,)),))
+    volume = VolumeConfig(lun=0, name="image", kind="file", path=str(image), size_bytes=64 * MIB)
+    config = ArrayConfig(portals=("127.0.0.1:0",), targets=(TargetConfig(name=TARGET, volumes=(volume,)),))
     (tmp_path / "load.toml").write_text(WRITES, "ascii")
     with EmbeddedArray(config) as array:
         text = STUDY.replace("BLOCKS", "1").replace('"null:67108864"', f'"{array.url(0)}"')

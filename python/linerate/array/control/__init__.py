@@ -10,18 +10,18 @@ What needs an HTTP server is imported when one is started (`ControlServer`), not
 """
 
 from linerate.array.control.client import ControlClient
-from linerate.array.control.commands import COMMANDS, Command, parse_command
+from linerate.array.control.commands import COMMANDS, ArrayCommand, parse_command
 from linerate.array.control.registration import Registration, find, read_token, running
 from linerate.array.control.report import ArrayReport
-from linerate.array.control.service import Service
+from linerate.array.control.service import ControlService
 
 __all__ = [
     "COMMANDS",
+    "ArrayCommand",
     "ArrayReport",
-    "Command",
     "ControlClient",
+    "ControlService",
     "Registration",
-    "Service",
     "find",
     "parse_command",
     "read_token",

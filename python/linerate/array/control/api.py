@@ -25,7 +25,7 @@ from starlette.routing import Route
 from linerate.array.control.identity import identity_of
 from linerate.array.control.openapi import document
 from linerate.array.control.partnership import RUN_HEADER, Partnership
-from linerate.array.control.service import OWNER, Caller, Service
+from linerate.array.control.service import OWNER, Caller, ControlService
 from linerate.errors import LinerateError, UserError
 
 _LOG = logging.getLogger("linerate")
@@ -37,14 +37,14 @@ Gate = Callable[[Request], "Caller | Response"]
 """Who asks, or the refusal for a caller that may not."""
 
 
-class Work(Protocol):
+class ControlHandler(Protocol):
     """What a route does for a caller."""
 
     def __call__(self, caller: Caller, body: bytes) -> dict[str, Any]:
         """Its reply. Raises LinerateError."""
 
 
-def owner_app(service: Service, token: str | None) -> Starlette:
+def owner_app(service: ControlService, token: str | None) -> Starlette:
     """For owners. Without a token every caller of this listener is the owner."""
     gate = _Token(token) if token is not None else (lambda request: OWNER)
     return _app(
@@ -54,7 +54,7 @@ def owner_app(service: Service, token: str | None) -> Starlette:
     )
 
 
-def partner_app(service: Service, partnership: Partnership) -> Starlette:
+def partner_app(service: ControlService, partnership: Partnership) -> Starlette:
     """For partners, which the listener has let in by their certificate."""
     gate = _Certificate(partnership)
     return _app(Route("/v1/partner/{verb}", _Verbs(gate, service.do_for_partner).answer, methods=["POST"]))
@@ -100,7 +100,7 @@ class _Answering:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
 
-    async def answered(self, request: Request, work: Work) -> Response:
+    async def answered(self, request: Request, work: ControlHandler) -> Response:
         caller = self._gate(request)
         if isinstance(caller, Response):
             return caller
@@ -111,7 +111,7 @@ class _Answering:
 
 
 class _Status(_Answering):
-    def __init__(self, gate: Gate, service: Service) -> None:
+    def __init__(self, gate: Gate, service: ControlService) -> None:
         super().__init__(gate)
         self._service = service
 
@@ -147,7 +147,7 @@ def _fields(body: bytes) -> object:
         raise UserError("the body is no JSON", 'send an object: {"volume": "v"}') from error
 
 
-def _outcome(work: Work, caller: Caller, body: bytes) -> JSONResponse:
+def _outcome(work: ControlHandler, caller: Caller, body: bytes) -> JSONResponse:
     try:
         return JSONResponse(work(caller, body))
     except LinerateError as error:

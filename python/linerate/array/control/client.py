@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from linerate.array.control.commands import Command
+from linerate.array.control.commands import ArrayCommand
 from linerate.array.control.identity import identity_of
 from linerate.array.control.partnership import RUN_HEADER, Partnership
 from linerate.array.control.registration import Registration, short_address
@@ -69,7 +69,7 @@ class ControlClient:
         """The same as the array sends it."""
         return self._ask("GET", "/v1/status", b"")
 
-    def send(self, command: Command) -> dict[str, Any]:
+    def send(self, command: ArrayCommand) -> dict[str, Any]:
         """Has a command carried out; gives its reply. Raises LinerateError."""
         return self.do(command.verb, command.model_dump(mode="json", exclude={"verb"}))
 

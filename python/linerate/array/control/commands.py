@@ -13,17 +13,17 @@ from pydantic import ConfigDict, Field, PositiveInt, ValidationError, model_vali
 
 from linerate.array.base import NAME_FORM, NAME_PATTERN, Frozen, Name, Sector, misplaced
 from linerate.array.config import AluaState, GroupTag
-from linerate.array.storage import Disk
+from linerate.array.storage import DiskConfig
 from linerate.errors import UserError
 
 
-class Reply(Frozen):
+class ArrayReply(Frozen):
     """What a command brought; empty where there is nothing to say. More than this is not passed on."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class MadeVolume(Reply):
+class MadeVolume(ArrayReply):
     """A volume that is new, and where initiators find it."""
 
     volume: str
@@ -33,27 +33,27 @@ class MadeVolume(Reply):
     size_bytes: int
 
 
-class NewSize(Reply):
+class NewSize(ArrayReply):
     """The capacity that a volume has now."""
 
     size_bytes: int
 
 
-class TakenSnapshot(Reply):
+class TakenSnapshot(ArrayReply):
     """When a snapshot was taken."""
 
     at_s: float
     """Seconds since 1970."""
 
 
-class Command(Frozen):
+class ArrayCommand(Frozen):
     """A command; its docstring is what the verb does, `reply` what it brings."""
 
-    reply: ClassVar[type[Reply]] = Reply
+    reply: ClassVar[type[ArrayReply]] = ArrayReply
     verb: str
 
 
-class _Exported(Command):
+class _Exported(ArrayCommand):
     """A volume that initiators will see."""
 
     reply = MadeVolume
@@ -81,7 +81,7 @@ class CreateVolume(_Exported):
     power_protected: bool = False
 
 
-class Resize(Command):
+class Resize(ArrayCommand):
     """Changes a volume's capacity; initiators are told."""
 
     reply = NewSize
@@ -90,7 +90,7 @@ class Resize(Command):
     size_bytes: PositiveInt
 
 
-class Delete(Command):
+class Delete(ArrayCommand):
     """Ends a volume; what it held is lost."""
 
     verb: Literal["delete"] = "delete"
@@ -99,7 +99,7 @@ class Delete(Command):
     """Its snapshots too; without this a volume that has some is not deleted."""
 
 
-class Snapshot(Command):
+class Snapshot(ArrayCommand):
     """Takes a snapshot of volumes of one pool, of all of them at one instant."""
 
     reply = TakenSnapshot
@@ -109,7 +109,7 @@ class Snapshot(Command):
     """Name of the snapshot of each of them."""
 
 
-class DeleteSnapshot(Command):
+class DeleteSnapshot(ArrayCommand):
     """Ends a snapshot of a volume."""
 
     verb: Literal["delete_snapshot"] = "delete_snapshot"
@@ -117,7 +117,7 @@ class DeleteSnapshot(Command):
     snapshot: Name
 
 
-class Restore(Command):
+class Restore(ArrayCommand):
     """Makes a volume what it was when a snapshot of it was taken; what was written since is lost."""
 
     verb: Literal["restore"] = "restore"
@@ -133,20 +133,20 @@ class Clone(_Exported):
     snapshot: Name
 
 
-class FailDisk(Command):
+class FailDisk(ArrayCommand):
     """Treats a disk as failed from now on; a hot spare takes its place."""
 
     verb: Literal["fail_disk"] = "fail_disk"
     disk: Name
 
 
-class ReplaceDisk(Command):
+class ReplaceDisk(ArrayCommand):
     """Puts a new disk in the place of another and fills it from the rest of the RAID set."""
 
     verb: Literal["replace_disk"] = "replace_disk"
     disk: Name
     """The disk that goes."""
-    new: Disk
+    new: DiskConfig
     """The disk that comes: a table as in the array file, without `count`."""
     overwrite: bool = False
     """Although it holds something."""
@@ -158,14 +158,14 @@ class ReplaceDisk(Command):
         return self
 
 
-class Scrub(Command):
+class Scrub(ArrayCommand):
     """Reads a RAID set through in the background and mends what does not agree."""
 
     verb: Literal["scrub"] = "scrub"
     raid_set: Name
 
 
-class SetAccess(Command):
+class SetAccess(ArrayCommand):
     """Changes the access state of a portal group until the array stops (ALUA); initiators are told."""
 
     verb: Literal["set_access"] = "set_access"
@@ -177,14 +177,14 @@ class SetAccess(Command):
     """For the volumes of this name only."""
 
 
-class Replicate(Command):
+class Replicate(ArrayCommand):
     """Copies the volumes of a replication to its partner in the background, as they are now."""
 
     verb: Literal["replicate"] = "replicate"
     replication: Name
 
 
-class Promote(Command):
+class Promote(ArrayCommand):
     """Makes this array's copy of a replication the one that hosts use."""
 
     verb: Literal["promote"] = "promote"
@@ -193,14 +193,14 @@ class Promote(Command):
     """Although the partner cannot be asked: what it holds that has not arrived here is lost."""
 
 
-class Demote(Command):
+class Demote(ArrayCommand):
     """Makes this array's volumes the copy, after the partner was promoted by force."""
 
     verb: Literal["demote"] = "demote"
     replication: Name
 
 
-class Forget(Command):
+class Forget(ArrayCommand):
     """Ends a replication on this array, which hosts use; the volumes stay, its points go."""
 
     verb: Literal["forget"] = "forget"
@@ -209,7 +209,7 @@ class Forget(Command):
     """Also the copy: its volumes stay as the last transfer left them, which may be half way."""
 
 
-class Partners(Reply):
+class Partners(ArrayReply):
     """Between which arrays a replication is from now on."""
 
     here: str
@@ -218,7 +218,7 @@ class Partners(Reply):
     """Identity of the other one."""
 
 
-class Rejoin(Command):
+class Rejoin(ArrayCommand):
     """Goes on with a replication after its partner, or this array, got another identity."""
 
     reply = Partners
@@ -245,13 +245,13 @@ AnyCommand = (
     | Rejoin
 )
 
-COMMANDS: dict[str, type[Command]] = {
+COMMANDS: dict[str, type[ArrayCommand]] = {
     kind.model_fields["verb"].default: kind for kind in get_args(AnyCommand)
 }
 """Every verb with its model."""
 
 
-def parse_command(verb: str, fields: object) -> Command:
+def parse_command(verb: str, fields: object) -> ArrayCommand:
     """A command from its verb and its other fields. Raises UserError, which names the field that is wrong."""
     if verb not in COMMANDS:
         raise UserError(f"there is no verb {verb!r}", f"verbs: {', '.join(COMMANDS)}")

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from linerate.array.base import Frozen
-from linerate.array.control.commands import COMMANDS, Command
+from linerate.array.control.commands import COMMANDS, ArrayCommand
 from linerate.array.control.report import ArrayReport
 from linerate.errors import Blame
 
@@ -78,5 +78,5 @@ def _content(schema: dict[str, Any]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def _first_line(command: type[Command]) -> str:
+def _first_line(command: type[ArrayCommand]) -> str:
     return (command.__doc__ or "").strip().split("\n")[0]

@@ -33,7 +33,7 @@ from linerate.array.control.registration import (
     owner_socket,
     token_of,
 )
-from linerate.array.control.service import Service
+from linerate.array.control.service import ControlService
 from linerate.errors import HostError, UserError
 
 START_TIMEOUT_S = 10.0
@@ -44,7 +44,9 @@ BACKLOG = 128
 class ControlServer:
     """The control API: listens from `with` on, and is found by `place.find` on this machine."""
 
-    def __init__(self, service: Service, config: ArrayConfig, partnership: Partnership | None = None) -> None:
+    def __init__(
+        self, service: ControlService, config: ArrayConfig, partnership: Partnership | None = None
+    ) -> None:
         self._service = service
         self._config = config
         self._partnership = partnership

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from linerate.array.config import AluaChange, ArrayChange, ArrayConfig
 from linerate.array.control.commands import (
-    Command,
+    ArrayCommand,
     Demote,
     Forget,
     Promote,
@@ -91,7 +91,7 @@ class Replicating(Protocol):
         """Each replication, as `ReplicationReport` has it."""
 
 
-class Service:
+class ControlService:
     """Carries commands out one after the other; whoever only looks does not wait."""
 
     def __init__(
@@ -158,7 +158,7 @@ class Service:
             )
         return self._replicating
 
-    def _manage(self, command: Command) -> dict[str, Any]:
+    def _manage(self, command: ArrayCommand) -> dict[str, Any]:
         reply = json.loads(self._array.manage(command.model_dump_json()))
         return command.reply.model_validate(reply).model_dump(mode="json")
 

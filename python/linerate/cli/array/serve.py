@@ -140,7 +140,7 @@ def _managed(
     log: EventLog,
 ) -> Iterator[_Served]:
     """Replicates, reports what changes, and answers the control API if that is wanted."""
-    from linerate.array.control import Service
+    from linerate.array.control import ControlService
     from linerate.array.replication import Replicating
     from linerate.array.watch import Watch
 
@@ -154,7 +154,7 @@ def _managed(
             return
         from linerate.array.control.server import ControlServer
 
-        service = Service(array, config, replicating, identity)
+        service = ControlService(array, config, replicating, identity)
         with ControlServer(service, config, partnership) as server:
             if server.warning:
                 log.report("warning", "control_exposed", server.warning)

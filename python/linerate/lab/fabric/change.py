@@ -21,14 +21,14 @@ from linerate.lab.fabric.spec import (
     Probability,
     Rate,
     Ring,
-    Schedule,
+    ScheduleSpec,
 )
 
 LinkNumber = Annotated[int, Field(ge=0, lt=LINKS_MAX)]
 
 
 class WireChange(Frozen):
-    """Changes of a cable; see `Wire`."""
+    """Changes of a cable; see `WireSpec`."""
 
     rate_bits_per_s: Rate | None = None
     delay_ns: DelayNs | None = None
@@ -37,7 +37,7 @@ class WireChange(Frozen):
     up: bool | None = None
 
 
-class Fault(Frozen):
+class DirectionFault(Frozen):
     """What one direction of a link does to frames while both of its ends take it for sound."""
 
     loss: Probability = 0.0
@@ -51,14 +51,14 @@ class LinkChange(Frozen):
 
     up: bool | None = None
     """Whether it is plugged in. It carries frames if the whole cable (`Wire.up`) is, too."""
-    outbound: Fault | None = None
+    outbound: DirectionFault | None = None
     """From the node to the switch, or from a trunk's `a` to its `b`."""
-    inbound: Fault | None = None
+    inbound: DirectionFault | None = None
     """The other way."""
 
 
 class NicChange(Frozen):
-    """Changes of a card; see `Nic`."""
+    """Changes of a card; see `NicSpec`."""
 
     tx_ring_frames: Ring | None = None
     rx_ring_frames: Ring | None = None
@@ -67,11 +67,11 @@ class NicChange(Frozen):
     rsc: bool | None = None
     pause_rx: bool | None = None
     pause_tx: bool | None = None
-    schedule: Schedule | None = None
+    schedule: ScheduleSpec | None = None
 
 
 class PortChange(Frozen):
-    """Changes of one port; see `Port`."""
+    """Changes of one port; see `PortSpec`."""
 
     wire: WireChange = WireChange()
     nic: NicChange = NicChange()
@@ -83,7 +83,7 @@ class PortChange(Frozen):
 
 
 class TrunkChange(Frozen):
-    """Changes of one trunk; see `Trunk`."""
+    """Changes of one trunk; see `TrunkSpec`."""
 
     wire: WireChange = WireChange()
     queue_bytes: BufferBytes | None = None
@@ -104,7 +104,7 @@ class SwitchChange(Frozen):
     xon_bytes: int | None = None
     headroom_bytes: int | None = None
     ecn_threshold_bytes: int | None = None
-    schedule: Schedule | None = None
+    schedule: ScheduleSpec | None = None
 
 
 class ChangeSpec(Frozen):

@@ -36,7 +36,7 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class Schedule(Frozen):
+class ScheduleSpec(Frozen):
     """How a sender chooses among priorities that have something to send."""
 
     kind: Literal["strict", "ets"] = "strict"
@@ -57,7 +57,7 @@ class Schedule(Frozen):
         return self
 
 
-class Wire(Frozen):
+class WireSpec(Frozen):
     """A cable; both directions have the same figures."""
 
     rate_bits_per_s: Rate = 1_000_000_000
@@ -72,7 +72,7 @@ class Wire(Frozen):
     """Whether the cable is plugged in."""
 
 
-class Nic(Frozen):
+class NicSpec(Frozen):
     """A network interface card: one physical port of a host or an array."""
 
     tx_ring_frames: Ring = 512
@@ -89,11 +89,11 @@ class Nic(Frozen):
     """Pauses when the switch asks for it."""
     pause_tx: bool = False
     """Asks the switch to pause while its receive ring is more than three quarters full."""
-    schedule: Schedule = Schedule()
+    schedule: ScheduleSpec = ScheduleSpec()
     """How the NIC chooses among the priorities of its interfaces."""
 
 
-class Interface(Frozen):
+class InterfaceSpec(Frozen):
     """A TAP interface in a network namespace."""
 
     netns: str | None = None
@@ -117,7 +117,7 @@ class Interface(Frozen):
     else the fabric's own thread carries them into the host's stack."""
 
 
-class Port(Frozen):
+class PortSpec(Frozen):
     """A physical NIC port and its cable to a switch."""
 
     name: Annotated[str, Field(min_length=1)]
@@ -126,13 +126,13 @@ class Port(Frozen):
     """The switch at the other end of the cable."""
     links: Links = 1
     """Cables that work as one (LAG); they are counted from 0."""
-    wire: Wire = Wire()
+    wire: WireSpec = WireSpec()
     """The cable."""
     queue_bytes: BufferBytes | None = None
     """Most bytes that a priority may have waiting at the switch for this port; None = what the switch says."""
-    nic: Nic = Nic()
+    nic: NicSpec = NicSpec()
     """The card."""
-    interfaces: Annotated[tuple[Interface, ...], Field(min_length=1)]
+    interfaces: Annotated[tuple[InterfaceSpec, ...], Field(min_length=1)]
     """TAPs that share this port."""
 
 
@@ -160,7 +160,7 @@ class SwitchSettings(Frozen):
     wire's rate and delay can bring."""
     ecn_threshold_bytes: Annotated[int, Field(ge=0, le=BUFFER_BYTES_MAX)] = 0
     """Waiting bytes of a queue from which on ECN-capable frames are marked; 0 = never."""
-    schedule: Schedule = Schedule()
+    schedule: ScheduleSpec = ScheduleSpec()
     """How an egress port chooses among its priorities."""
 
     @model_validator(mode="after")
@@ -170,7 +170,7 @@ class SwitchSettings(Frozen):
         return self
 
 
-class Switch(Frozen):
+class SwitchSpec(Frozen):
     """A switch and its name."""
 
     name: Annotated[str, Field(min_length=1)]
@@ -179,7 +179,7 @@ class Switch(Frozen):
     """How it works."""
 
 
-class Trunk(Frozen):
+class TrunkSpec(Frozen):
     """A cable between two switches."""
 
     name: Annotated[str, Field(min_length=1)]
@@ -190,7 +190,7 @@ class Trunk(Frozen):
     """Another one."""
     links: Links = 1
     """Cables that work as one (LAG)."""
-    wire: Wire = Wire()
+    wire: WireSpec = WireSpec()
     """The cable."""
     queue_bytes: BufferBytes | None = None
     """Most bytes that a priority may have waiting at either end; None = what the switch says."""
@@ -202,6 +202,6 @@ class FabricSpec(Frozen):
     version: Literal[1] = 1
     seed: NonNegativeInt = 0
     """Decides every loss and every jitter."""
-    switches: tuple[Switch, ...]
-    ports: tuple[Port, ...]
-    trunks: tuple[Trunk, ...] = ()
+    switches: tuple[SwitchSpec, ...]
+    ports: tuple[PortSpec, ...]
+    trunks: tuple[TrunkSpec, ...] = ()

@@ -14,7 +14,7 @@ from linerate.errors import HostError
 from linerate.lab.kernel import receive, shape
 from linerate.lab.supervisor.counters import traffic_counters
 from linerate.lab.supervisor.faults import NO_IMPAIRMENT, Impairment
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import Link, Network, Nic, Port, Switch, Topology, Trunk
 from linerate.san import Node as Member
 
@@ -44,10 +44,10 @@ class Strand:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class CableEnd:
     """One end of a link: interfaces of a node or a switch, and the one whose line leads out of it."""
 
-    node: Node
+    node: NodeNamespace
     interfaces: dict[str, int]
     """Numbers by name, one for each strand."""
     line: int
@@ -60,12 +60,12 @@ class Cable:
 
     link: Link
     strands: tuple[Strand, ...]
-    near: End
-    far: End
+    near: CableEnd
+    far: CableEnd
     impairment: Impairment = NO_IMPAIRMENT
 
     @property
-    def ends(self) -> tuple[End, End]:
+    def ends(self) -> tuple[CableEnd, CableEnd]:
         """Both ends."""
         return self.near, self.far
 
@@ -75,7 +75,7 @@ class KernelFabric:
 
     name: Literal["kernel"] = "kernel"
 
-    def __init__(self, topology: Topology, nodes: dict[str, Node]) -> None:
+    def __init__(self, topology: Topology, nodes: dict[str, NodeNamespace]) -> None:
         self._topology = topology
         self._nodes = nodes
         self._cables: dict[str, Cable] = {}
@@ -174,10 +174,10 @@ class KernelFabric:
         mtu = link.mtu if near in self.switches else _SWITCH_MTU
         return mtu if impairment.mtu is None else min(mtu, impairment.mtu)
 
-    def _end(self, node: Node, interfaces: list[str]) -> End:
+    def _end(self, node: NodeNamespace, interfaces: list[str]) -> CableEnd:
         indices = {interface: node.index(interface) for interface in interfaces}
         if len(indices) == 1:
-            return End(node, indices, next(iter(indices.values())))
+            return CableEnd(node, indices, next(iter(indices.values())))
         wire = f"wire{self._wires}"
         self._wires += 1
         node.route.link("add", ifname=wire, kind="ifb")
@@ -185,7 +185,7 @@ class KernelFabric:
         node.route.link("set", index=line, state="up")
         for index in indices.values():
             shape.redirect(node.route, index, line)
-        return End(node, indices, line)
+        return CableEnd(node, indices, line)
 
     def _classes(self, cable: Cable) -> tuple[shape.TrafficClass, ...]:
         """How the networks on a cable share it, by the schedule of the switch at its far end."""
@@ -206,7 +206,7 @@ class KernelFabric:
             )
         return tuple(classes)
 
-    def _buffer_bytes(self, name: str, end: End, mtu: int) -> int:
+    def _buffer_bytes(self, name: str, end: CableEnd, mtu: int) -> int:
         """A switch's buffer for the port, or what an adapter's transmit ring holds."""
         if end.node.kind == "switch":
             return self.switches[end.node.name].buffer_bytes
@@ -218,12 +218,12 @@ class KernelFabric:
             return name if len(name) <= _NAME_MAX else f"link{len(self._cables)}"
         return f"link{len(self._cables)}.{number}"
 
-    def _attach(self, switch: Node, index: int, vlan: int) -> None:
+    def _attach(self, switch: NodeNamespace, index: int, vlan: int) -> None:
         """Puts a switch's end of a link into the bridge of its VLAN."""
         bridge = self._bridges.get((switch.name, vlan)) or self._bridge(switch, vlan)
         switch.route.link("set", index=index, master=bridge, state="up")
 
-    def _bridge(self, switch: Node, vlan: int) -> int:
+    def _bridge(self, switch: NodeNamespace, vlan: int) -> int:
         name = f"br{vlan}"
         switch.route.link("add", ifname=name, kind="bridge", br_mcast_snooping=0, br_stp_state=0)
         index = switch.index(name)
@@ -307,7 +307,7 @@ class KernelFabric:
         if impairment.mtu != before.mtu:
             self._limit(cable, cable.link, impairment)
 
-    def _hole(self, switch: Node) -> int:
+    def _hole(self, switch: NodeNamespace) -> int:
         """An interface that swallows what is sent to it."""
         if switch.name not in self._holes:
             switch.route.link("add", ifname=_HOLE, kind="ifb")

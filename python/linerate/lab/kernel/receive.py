@@ -14,7 +14,7 @@ from pathlib import Path
 from pyroute2.ethtool.ioctl import IoctlEthtool
 
 from linerate.lab import system
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 
 TSO = "tcp-segmentation-offload"
 GRO = "generic-receive-offload"
@@ -23,14 +23,14 @@ _UNMERGED_BYTES = 1
 """Two frames are always more than this."""
 
 
-def send_frames(node: Node, interfaces: Sequence[str]) -> None:
+def send_frames(node: NodeNamespace, interfaces: Sequence[str]) -> None:
     """Forbids super-packets: what interfaces send are frames."""
     with node.visit():
         for interface in interfaces:
             _set(interface, TSO, on=False)
 
 
-def receive_in_threads(node: Node, interfaces: Sequence[str]) -> bool:
+def receive_in_threads(node: NodeNamespace, interfaces: Sequence[str]) -> bool:
     """Gives each interface a thread that receives, frame by frame; False where the kernel refuses threads."""
     for interface in interfaces:
         node.route.link("set", index=node.index(interface), gro_max_size=_UNMERGED_BYTES)
@@ -42,7 +42,7 @@ def receive_in_threads(node: Node, interfaces: Sequence[str]) -> bool:
     return all(threads)
 
 
-def receive_in_stack(node: Node, interface: str) -> None:
+def receive_in_stack(node: NodeNamespace, interface: str) -> None:
     """No thread receives for the interface any more."""
     with node.visit(), _own_sysfs() as there:
         if there:

@@ -32,7 +32,7 @@ _ARRIVED = ".bytes_received"
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class StreamEnd:
     """One end of a stream."""
 
     node: str
@@ -114,14 +114,16 @@ class LanTraffic:
             counted[f"lan.{name}.tcp_segments_retransmitted"] = now.segments_retransmitted
         return counted
 
-    def _end(self, place: str) -> End:
+    def _end(self, place: str) -> StreamEnd:
         """The end at `host.interface`."""
         name, _, interface_name = place.partition(".")
         for node in self._lab.topology.nodes:
             for interface in node.interfaces:
                 if (node.name, interface.name) == (name, interface_name):
                     path = self._lab.namespace(name).path
-                    return End(name, interface.address, path, lambda command: self._lab.inside(name, command))
+                    return StreamEnd(
+                        name, interface.address, path, lambda command: self._lab.inside(name, command)
+                    )
         raise UserError(f"{self._lab.name} has no {place}", "name a host and its interface: h1.p0")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from linerate.errors import HostError
 from linerate.host import HostTarget, inside
-from linerate.lab.lan import End, Flowing
+from linerate.lab.lan import Flowing, StreamEnd
 from linerate.lab.lan.wait import until, until_it_flows
 from linerate.lab.sockets import ESTABLISHED, LISTEN, tcp_sockets
 
@@ -22,7 +22,7 @@ _STOP_TIMEOUT_S = 2.0
 class IperfFlow:
     """See `Flow`."""
 
-    def __init__(self, stream: LanStream, source: End, sink: End) -> None:
+    def __init__(self, stream: LanStream, source: StreamEnd, sink: StreamEnd) -> None:
         """Starts the stream and waits for its first bytes. Raises HostError when it does not flow."""
         self._name = stream.name
         self._source, self._sink = _target(source), _target(sink)
@@ -48,7 +48,7 @@ class IperfFlow:
             self.close()
             raise
 
-    def _start(self, end: End, command: list[str]) -> None:
+    def _start(self, end: StreamEnd, command: list[str]) -> None:
         self._processes.append(
             subprocess.Popen(
                 end.inside(command),
@@ -104,7 +104,7 @@ class IperfFlow:
                 process.stdout.close()
 
 
-def _target(end: End) -> HostTarget:
+def _target(end: StreamEnd) -> HostTarget:
     return HostTarget(end.node, (), end.namespace)
 
 

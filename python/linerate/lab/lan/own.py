@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from linerate import _core
 from linerate.errors import HostError
-from linerate.lab.lan import End, Flowing
+from linerate.lab.lan import Flowing, StreamEnd
 from linerate.lab.lan.wait import until_it_flows
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class OwnFlow:
     """See `Flow`."""
 
-    def __init__(self, stream: LanStream, source: End, sink: End) -> None:
+    def __init__(self, stream: LanStream, source: StreamEnd, sink: StreamEnd) -> None:
         """Starts the stream and waits for its first bytes. Raises the LinerateError that keeps it from flowing."""
         self._name = stream.name
         self._sink = _core.BulkSink.start(

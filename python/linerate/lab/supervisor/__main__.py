@@ -36,10 +36,10 @@ def main() -> int:
 def _up(order: dict[str, Any]) -> Loop:
     from linerate.lab.supervisor.build import build
     from linerate.lab.supervisor.serve import Loop
-    from linerate.lab.supervisor.service import Service
+    from linerate.lab.supervisor.service import LabService
 
     lab = build(order)
-    return Loop(lab.listener, Service(lab), attached=lab.attached)
+    return Loop(lab.listener, LabService(lab), attached=lab.attached)
 
 
 def _let_go() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from pyroute2.netlink.exceptions import NetlinkError
 
 from linerate.errors import UserError
-from linerate.lab.supervisor.nodes import Node, write_sysctl
+from linerate.lab.supervisor.nodes import NodeNamespace, write_sysctl
 from linerate.san import PREFIX_LENGTH, Host, Interface, Topology, paths
 from linerate.san import Node as Member
 
@@ -24,7 +24,7 @@ _FIRST_TABLE = 100
 _MAIN_TABLE = 254
 
 
-def address_node(node: Node, member: Member, topology: Topology) -> None:
+def address_node(node: NodeNamespace, member: Member, topology: Topology) -> None:
     """Gives a host's or an array's interfaces their addresses and routes, and turns them on."""
     shared = _shared(member)
     for interface in member.interfaces:
@@ -38,7 +38,7 @@ def address_node(node: Node, member: Member, topology: Topology) -> None:
 
 
 def add(
-    topology: Topology, nodes: Mapping[str, Node], name: str, interface_name: str, address: str
+    topology: Topology, nodes: Mapping[str, NodeNamespace], name: str, interface_name: str, address: str
 ) -> list[str]:
     """Gives an interface one more address of its network; all that it has then. Raises UserError."""
     member, interface = _found(topology, name, interface_name)
@@ -62,7 +62,7 @@ def add(
 
 
 def remove(
-    topology: Topology, nodes: Mapping[str, Node], name: str, interface_name: str, address: str
+    topology: Topology, nodes: Mapping[str, NodeNamespace], name: str, interface_name: str, address: str
 ) -> list[str]:
     """Takes an address of an interface away; those that are left. Raises UserError."""
     member, interface = _found(topology, name, interface_name)
@@ -94,7 +94,7 @@ def _shared(member: Member) -> set[str]:
     return {network for network, count in counts.items() if count > 1}
 
 
-def _addresses(node: Node, index: int) -> dict[str, int]:
+def _addresses(node: NodeNamespace, index: int) -> dict[str, int]:
     """Address -> length of its prefix, of an interface."""
     return {
         found.get_attr("IFA_LOCAL"): found["prefixlen"]
@@ -103,7 +103,7 @@ def _addresses(node: Node, index: int) -> dict[str, int]:
     }
 
 
-def _give(node: Node, index: int, address: str, *, alone: bool) -> None:
+def _give(node: NodeNamespace, index: int, address: str, *, alone: bool) -> None:
     node.route.addr("add", index=index, address=address, prefixlen=32 if alone else PREFIX_LENGTH)
 
 
@@ -115,7 +115,7 @@ def _rule(address: str, table: int) -> dict[str, Any]:
     return {"src": address, "src_len": 32, "table": table, "priority": table}
 
 
-def _route_all(node: Node, member: Member, topology: Topology) -> None:
+def _route_all(node: NodeNamespace, member: Member, topology: Topology) -> None:
     """Makes sure of all rules and routes that the node's addresses need; those that are there stay."""
     shared = _shared(member)
     inside = [interface for interface in member.interfaces if interface.network in shared]
@@ -141,11 +141,11 @@ def _route_all(node: Node, member: Member, topology: Topology) -> None:
             _route(node, indices[interface.name], held[interface.name][0], target, _MAIN_TABLE)
 
 
-def _route(node: Node, index: int, source: str, target: str, table: int) -> None:
+def _route(node: NodeNamespace, index: int, source: str, target: str, table: int) -> None:
     _add(node, "route", dst=target, oif=index, prefsrc=source, scope="link", table=table)
 
 
-def _add(node: Node, kind: str, **fields: Any) -> None:
+def _add(node: NodeNamespace, kind: str, **fields: Any) -> None:
     """Adds a rule or a route, unless it is there."""
     try:
         getattr(node.route, kind)("add", **fields)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from linerate.array import ArrayConfig, EmbeddedArray, Portal, PortalGroup
 from linerate.errors import HostError, UserError
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import ISCSI_PORT, Array, Storage
 
 POOL = "p0"
@@ -84,7 +84,7 @@ def _volumes(array: Array) -> Iterator[dict[str, Any]]:
 class Arrays:
     """The array processes of a lab."""
 
-    def __init__(self, arrays: Sequence[Array], nodes: dict[str, Node]) -> None:
+    def __init__(self, arrays: Sequence[Array], nodes: dict[str, NodeNamespace]) -> None:
         self._arrays = {array.name: array for array in arrays}
         self._nodes = nodes
         self._running: dict[str, EmbeddedArray] = {}

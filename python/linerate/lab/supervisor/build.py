@@ -17,7 +17,7 @@ from linerate.lab.supervisor.addresses import address_node
 from linerate.lab.supervisor.arrays import Arrays
 from linerate.lab.supervisor.control import build_control
 from linerate.lab.supervisor.faults import Impairment
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import Link, Nic, Switch, Topology, beyond_kernel
 
 CONTROL = "control"
@@ -28,7 +28,7 @@ _LOOK_S = 0.005
 FabricName = Literal["kernel", "user"]
 
 
-class Fabric(Protocol):
+class LabFabric(Protocol):
     """What carries frames between nodes."""
 
     @property
@@ -93,8 +93,8 @@ class Built:
     attached: bool
     topology: Topology
     listener: socket.socket
-    nodes: dict[str, Node]
-    fabric: Fabric
+    nodes: dict[str, NodeNamespace]
+    fabric: LabFabric
     fabric_reasons: tuple[str, ...]
     arrays: Arrays
 
@@ -119,7 +119,7 @@ def build(order: dict[str, Any]) -> Built:
     return Built(order["name"], order["attached"], topology, listener, nodes, fabric, reasons, arrays)
 
 
-def _await_links(topology: Topology, nodes: dict[str, Node]) -> None:
+def _await_links(topology: Topology, nodes: dict[str, NodeNamespace]) -> None:
     """The kernel notes in its own time that a cable is plugged in; until then frames would be lost."""
     waiting = [
         (nodes[member.name], nodes[member.name].index(interface.name))
@@ -172,17 +172,17 @@ def _listen(name: str) -> socket.socket:
     return listener
 
 
-def _nodes(topology: Topology, fabric: FabricName) -> dict[str, Node]:
-    home = Node(CONTROL, "control", None)
+def _nodes(topology: Topology, fabric: FabricName) -> dict[str, NodeNamespace]:
+    home = NodeNamespace(CONTROL, "control", None)
     nodes = {CONTROL: home}
-    nodes |= {host.name: Node(host.name, "host", home.fd) for host in topology.hosts}
-    nodes |= {array.name: Node(array.name, "array", home.fd) for array in topology.arrays}
+    nodes |= {host.name: NodeNamespace(host.name, "host", home.fd) for host in topology.hosts}
+    nodes |= {array.name: NodeNamespace(array.name, "array", home.fd) for array in topology.arrays}
     if fabric == "kernel":
-        nodes |= {switch.name: Node(switch.name, "switch", home.fd) for switch in topology.switches}
+        nodes |= {switch.name: NodeNamespace(switch.name, "switch", home.fd) for switch in topology.switches}
     return nodes
 
 
-def _fabric(chosen: FabricName, topology: Topology, nodes: dict[str, Node]) -> Fabric:
+def _fabric(chosen: FabricName, topology: Topology, nodes: dict[str, NodeNamespace]) -> LabFabric:
     if chosen == "user":
         from linerate.lab.user import UserFabric
 

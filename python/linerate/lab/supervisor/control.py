@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ipaddress
 
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import Topology
 
 BRIDGE = "ctl"
 INTERFACE = "ctl0"
 
 
-def build_control(home: Node, nodes: dict[str, Node], topology: Topology) -> None:
+def build_control(home: NodeNamespace, nodes: dict[str, NodeNamespace], topology: Topology) -> None:
     """Joins all hosts and arrays with a bridge in `home`, and gives each its control address."""
     subnet = ipaddress.ip_network(topology.control_subnet)
     home.route.link("add", ifname=BRIDGE, kind="bridge")

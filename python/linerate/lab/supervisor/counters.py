@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import Topology
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -15,7 +15,7 @@ _COLUMNS = {"bytes_received": 0, "frames_received": 1, "bytes_sent": 8, "frames_
 _DROPPED_RECEIVED, _DROPPED_SENT = 3, 11
 
 
-def node_counters(topology: Topology, nodes: Mapping[str, Node]) -> dict[str, float]:
+def node_counters(topology: Topology, nodes: Mapping[str, NodeNamespace]) -> dict[str, float]:
     """TCP segments of all hosts and arrays, and bytes of each interface where several share a port."""
     counted: dict[str, float] = {}
     for member in topology.nodes:
@@ -33,7 +33,7 @@ def node_counters(topology: Topology, nodes: Mapping[str, Node]) -> dict[str, fl
     return counted
 
 
-def traffic_counters(node: Node, ports: Mapping[str, Sequence[str]]) -> dict[str, float]:
+def traffic_counters(node: NodeNamespace, ports: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """`port.LINK.*` as the kernel counts at a node's end; `ports` maps links to the interfaces that use them."""
     with node.visit():
         traffic = _interfaces()

@@ -14,7 +14,7 @@ from pyroute2.netlink import NLM_F_DUMP, NLM_F_REQUEST, genlmsg
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.generic import GenericNetlinkSocket
 
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 
 _FAMILY = "netdev"
 _NAPI_GET = 11
@@ -33,7 +33,7 @@ class _Napi(genlmsg):  # type: ignore[misc]  # the library is untyped
 class ReceiveThreads:
     """The receive threads of all nodes."""
 
-    def __init__(self, nodes: Mapping[str, Node]) -> None:
+    def __init__(self, nodes: Mapping[str, NodeNamespace]) -> None:
         self._sockets = {name: _socket(node) for name, node in nodes.items()}
         self._threads: dict[int, int] = {}
         """Process id by number."""
@@ -54,7 +54,7 @@ class ReceiveThreads:
             return 0
 
 
-def _socket(node: Node) -> GenericNetlinkSocket | None:
+def _socket(node: NodeNamespace) -> GenericNetlinkSocket | None:
     with node.visit():
         try:
             channel = GenericNetlinkSocket()

@@ -33,7 +33,7 @@ DEFAULTS: Mapping[str, str] = {
 """Set in every namespace; keys that a kernel lacks are left out and so are missing from the facts."""
 
 
-class Node:
+class NodeNamespace:
     """A network namespace that this process has made, and a netlink socket inside it."""
 
     def __init__(self, name: str, kind: Kind, home_fd: int | None) -> None:

@@ -12,7 +12,7 @@ import time
 from linerate import rpc
 from linerate.errors import UserError
 from linerate.lab import system
-from linerate.lab.supervisor.service import Service
+from linerate.lab.supervisor.service import LabService
 
 _REQUEST_BYTES_MAX = 1 << 20
 _SEND_TIMEOUT_S = 5.0
@@ -22,7 +22,7 @@ _SEND_TIMEOUT_S = 5.0
 class Loop:
     """Serves until it is told to end, by `down`, by SIGTERM, or, when attached, by its standard input closing."""
 
-    def __init__(self, listener: socket.socket, service: Service, *, attached: bool) -> None:
+    def __init__(self, listener: socket.socket, service: LabService, *, attached: bool) -> None:
         self.attached = attached
         self._listener = listener
         self._service = service
@@ -85,7 +85,7 @@ class Loop:
 class _Caller:
     """A command that is connected, and what it has said of its next request so far."""
 
-    def __init__(self, connection: socket.socket, service: Service) -> None:
+    def __init__(self, connection: socket.socket, service: LabService) -> None:
         self.connection = connection
         self._service = service
         self._said = b""

@@ -23,7 +23,7 @@ from linerate.san import Fault, Link
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class Service:
+class LabService:
     """Answers for one lab."""
 
     def __init__(self, lab: Built) -> None:

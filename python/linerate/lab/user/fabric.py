@@ -8,7 +8,7 @@ from typing import Any, Literal
 from linerate.lab import system
 from linerate.lab.fabric import change
 from linerate.lab.supervisor.faults import NO_IMPAIRMENT, Impairment
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.lab.user.channel import Channel
 from linerate.lab.user.counters import each_link_counters, link_counters
 from linerate.lab.user.mapping import (
@@ -35,7 +35,7 @@ class UserFabric:
 
     name: Literal["user"] = "user"
 
-    def __init__(self, topology: Topology, nodes: dict[str, Node]) -> None:
+    def __init__(self, topology: Topology, nodes: dict[str, NodeNamespace]) -> None:
         self._topology = topology
         self._nodes = nodes
         self._links = topology.links

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from linerate.errors import UserError
 from linerate.lab.fabric import change, spec
 from linerate.lab.supervisor.faults import Impairment
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import Link, Nic, Port, Schedule, Switch, Topology
 from linerate.san import Node as Member
 
@@ -20,7 +20,7 @@ _NS_PER_US = 1000
 _PRIORITIES = 8
 
 
-def fabric_spec(topology: Topology, nodes: Mapping[str, Node]) -> spec.FabricSpec:
+def fabric_spec(topology: Topology, nodes: Mapping[str, NodeNamespace]) -> spec.FabricSpec:
     """The whole network; namespaces are named by the descriptors of the calling process."""
     supervisor = os.readlink(
         "/proc/self"
@@ -28,7 +28,7 @@ def fabric_spec(topology: Topology, nodes: Mapping[str, Node]) -> spec.FabricSpe
     paths = {name: f"/proc/{supervisor}/fd/{node.fd}" for name, node in nodes.items()}
     return spec.FabricSpec(
         switches=tuple(
-            spec.Switch(name=switch.name, settings=settings_of(switch, ports_of(topology, switch.name)))
+            spec.SwitchSpec(name=switch.name, settings=settings_of(switch, ports_of(topology, switch.name)))
             for switch in topology.switches
         ),
         ports=tuple(
@@ -37,21 +37,21 @@ def fabric_spec(topology: Topology, nodes: Mapping[str, Node]) -> spec.FabricSpe
             for port in member.ports
         ),
         trunks=tuple(
-            spec.Trunk(name=trunk.name, a=trunk.a, b=trunk.b, links=trunk.links, wire=wire_of(trunk.link))
+            spec.TrunkSpec(name=trunk.name, a=trunk.a, b=trunk.b, links=trunk.links, wire=wire_of(trunk.link))
             for trunk in topology.trunks
         ),
     )
 
 
-def _port(member: Member, port: Port, switch: Switch, netns: str) -> spec.Port:
-    return spec.Port(
+def _port(member: Member, port: Port, switch: Switch, netns: str) -> spec.PortSpec:
+    return spec.PortSpec(
         name=f"{member.name}.{port.name}",
         switch=port.switch,
         links=port.links,
         wire=wire_of(port.link),
-        nic=spec.Nic(**nic_values(port.nic), schedule=schedule_of(switch)),
+        nic=spec.NicSpec(**nic_values(port.nic), schedule=schedule_of(switch)),
         interfaces=tuple(
-            spec.Interface(
+            spec.InterfaceSpec(
                 netns=netns,
                 interface=interface.name,
                 mac=interface.mac,
@@ -65,10 +65,10 @@ def _port(member: Member, port: Port, switch: Switch, netns: str) -> spec.Port:
     )
 
 
-def wire_of(link: Link) -> spec.Wire:
+def wire_of(link: Link) -> spec.WireSpec:
     """A link's cable. Raises UserError for values that no cable of this fabric has."""
     with _told():
-        return spec.Wire(
+        return spec.WireSpec(
             rate_bits_per_s=round(link.rate_bits_per_s),
             delay_ns=round(link.delay_us * _NS_PER_US),
             jitter_ns=round(link.jitter_us * _NS_PER_US),
@@ -93,8 +93,8 @@ def link_of(wire: Mapping[str, Any], link: Link) -> Link:
 def link_change(impairment: Impairment, links: int) -> dict[int, change.LinkChange]:
     """What a impairment makes of each link of a cable, beside unplugging all of them."""
 
-    def one_way(*, lost: bool) -> change.Fault:
-        return change.Fault(loss=float(lost), mtu=impairment.mtu or 0)
+    def one_way(*, lost: bool) -> change.DirectionFault:
+        return change.DirectionFault(loss=float(lost), mtu=impairment.mtu or 0)
 
     return {
         number: change.LinkChange(
@@ -179,8 +179,8 @@ def switch_of(name: str, settings: Mapping[str, Any]) -> Switch:
     )
 
 
-def schedule_of(switch: Switch) -> spec.Schedule:
+def schedule_of(switch: Switch) -> spec.ScheduleSpec:
     """How a switch and the adapters at it choose among priorities. Raises UserError as `settings_of` does."""
     shares = {priority: round(percent) for priority, percent in switch.schedule.shares.items()}
     with _told():
-        return spec.Schedule(kind=switch.schedule.kind, shares=shares)
+        return spec.ScheduleSpec(kind=switch.schedule.kind, shares=shares)

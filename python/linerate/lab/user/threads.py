@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.lab.kernel import receive
-from linerate.lab.supervisor.nodes import Node
+from linerate.lab.supervisor.nodes import NodeNamespace
 
 _NS = 1e-9
 _TRIES = 5
@@ -47,13 +47,13 @@ class TapThread:
         return int(after_name[_POLICY]) == os.SCHED_FIFO
 
 
-def tap_threads(node: Node, interfaces: Sequence[str]) -> list[TapThread]:
+def tap_threads(node: NodeNamespace, interfaces: Sequence[str]) -> list[TapThread]:
     """Has a thread receive for each TAP of a node; empty where the kernel refuses or does not show the threads."""
     found = [_thread(node, interface) for interface in interfaces]
     return [thread for thread in found if thread is not None] if all(found) else []
 
 
-def _thread(node: Node, interface: str) -> TapThread | None:
+def _thread(node: NodeNamespace, interface: str) -> TapThread | None:
     """Another lab may do the same to an interface of that name at the same time: then both try again."""
     for _ in range(_TRIES):
         receive.receive_in_stack(node, interface)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from linerate.volumes.contents.ends import END_BYTES, Ends
+from linerate.volumes.contents.ends import END_BYTES, VolumeEnds
 from linerate.volumes.contents.magic import marks
 from linerate.volumes.contents.members import members
 from linerate.volumes.contents.tables import partition_tables
 
-__all__ = ["END_BYTES", "Contents", "Ends", "contents_of"]
+__all__ = ["END_BYTES", "Contents", "VolumeEnds", "contents_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Contents:
     blank: bool
 
 
-def contents_of(ends: Ends) -> Contents:
+def contents_of(ends: VolumeEnds) -> Contents:
     """Everything that is recognised, partition tables first, each name once."""
     found = [*partition_tables(ends), *marks(ends), *members(ends)]
     blank = not found and not any(part.strip(b"\0") for part in (ends.first, ends.last))

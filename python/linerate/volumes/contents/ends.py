@@ -9,7 +9,7 @@ END_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class VolumeEnds:
     """The first and the last bytes of a volume of `size_bytes`; they overlap on a short one."""
 
     first: bytes

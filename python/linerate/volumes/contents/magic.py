@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linerate.volumes.contents.ends import Ends
+from linerate.volumes.contents.ends import VolumeEnds
 
 KIB = 1024
 _PAGES = (4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB)
@@ -84,7 +84,7 @@ IMAGES: tuple[Mark, ...] = (
 MARKS = (*FILE_SYSTEMS, *VOLUME_MANAGERS, *ENCRYPTION, *SWAP, *LINERATE, *IMAGES)
 
 
-def marks(ends: Ends) -> Iterator[str]:
+def marks(ends: VolumeEnds) -> Iterator[str]:
     """Names of the marks that are there."""
     for name, mark, places in MARKS:
         if any(ends.at(place, len(mark)) == mark for place in places):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linerate.volumes.contents.ends import Ends
+from linerate.volumes.contents.ends import VolumeEnds
 
 KIB = 1024
 _SECTOR = 512
@@ -17,14 +17,14 @@ _ZFS_RING = 128 * KIB
 _DRBD = (0x8374026B, 0x8374026C, 0x8374026D)
 
 
-def members(ends: Ends) -> Iterator[str]:
+def members(ends: VolumeEnds) -> Iterator[str]:
     """Names of what is there."""
     for find in (_ext, _lvm, _md, _zfs, _drbd, _sun):
         if (name := find(ends)) is not None:
             yield name
 
 
-def _ext(ends: Ends) -> str | None:
+def _ext(ends: VolumeEnds) -> str | None:
     """Two bytes are little proof: the revision, the size of blocks and their number must be possible as well."""
     if ends.number(_EXT + 0x38, 2) != 0xEF53:
         return None
@@ -44,7 +44,7 @@ def _ext(ends: Ends) -> str | None:
     return "ext3 file system" if compatible & 0x0004 else "ext2 file system"
 
 
-def _lvm(ends: Ends) -> str | None:
+def _lvm(ends: VolumeEnds) -> str | None:
     """The label is in one of the first four sectors."""
     for sector in range(4):
         if ends.at(sector * _SECTOR, 8) == b"LABELONE" and ends.at(sector * _SECTOR + 24, 8) == b"LVM2 001":
@@ -52,7 +52,7 @@ def _lvm(ends: Ends) -> str | None:
     return None
 
 
-def _md(ends: Ends) -> str | None:
+def _md(ends: VolumeEnds) -> str | None:
     """Superblocks of Linux software RAID: version 0.90 in the last whole 64 KiB but one, 1.0 near the end, 1.1 at the
     start, 1.2 at 4 KiB."""
     size_bytes = ends.size_bytes
@@ -67,7 +67,7 @@ def _md(ends: Ends) -> str | None:
     return None
 
 
-def _zfs(ends: Ends) -> str | None:
+def _zfs(ends: VolumeEnds) -> str | None:
     """Two labels of 256 KiB at each end, the second half of each a ring of uberblocks."""
     end = ends.size_bytes // _ZFS_LABEL * _ZFS_LABEL
     for label in (0, _ZFS_LABEL, end - 2 * _ZFS_LABEL, end - _ZFS_LABEL):
@@ -79,13 +79,13 @@ def _zfs(ends: Ends) -> str | None:
     return None
 
 
-def _drbd(ends: Ends) -> str | None:
+def _drbd(ends: VolumeEnds) -> str | None:
     """Metadata in the last whole 4 KiB."""
     block = ends.size_bytes // (4 * KIB) * (4 * KIB) - 4 * KIB
     return "DRBD device" if block >= 0 and ends.number(block + 60, 4, big=True) in _DRBD else None
 
 
-def _sun(ends: Ends) -> str | None:
+def _sun(ends: VolumeEnds) -> str | None:
     """Two bytes, and the XOR over the sector's words."""
     if ends.at(508, 2) != b"\xda\xbe":
         return None

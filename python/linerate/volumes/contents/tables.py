@@ -6,7 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 
-from linerate.volumes.contents.ends import Ends
+from linerate.volumes.contents.ends import VolumeEnds
 
 _BLOCKS = (512, 4096)
 """Block sizes of disks: block 1 of a 4Kn disk begins at byte 4096."""
@@ -42,7 +42,7 @@ _OTHERS = (
 )
 
 
-def partition_tables(ends: Ends) -> Iterator[str]:
+def partition_tables(ends: VolumeEnds) -> Iterator[str]:
     """The partition tables that are there, with the kinds of their partitions."""
     if (table := _gpt(ends) or _mbr(ends)) is not None:
         yield table
@@ -51,7 +51,7 @@ def partition_tables(ends: Ends) -> Iterator[str]:
             yield name
 
 
-def _gpt(ends: Ends) -> str | None:
+def _gpt(ends: VolumeEnds) -> str | None:
     for block in _BLOCKS:
         if ends.at(block, len(_GPT)) == _GPT:
             return f"GPT partition table{_kinds(_gpt_kinds(ends, block))}"
@@ -60,7 +60,7 @@ def _gpt(ends: Ends) -> str | None:
     return None
 
 
-def _gpt_kinds(ends: Ends, block: int) -> Iterator[str]:
+def _gpt_kinds(ends: VolumeEnds, block: int) -> Iterator[str]:
     """Kinds of its partitions (UEFI specification 5.3)."""
     first = ends.number(block + 72, 8) * block
     count, size = ends.number(block + 80, 4), ends.number(block + 84, 4)
@@ -72,7 +72,7 @@ def _gpt_kinds(ends: Ends, block: int) -> Iterator[str]:
             yield _GPT_TYPES.get(str(uuid.UUID(bytes_le=kind)), "other")
 
 
-def _mbr(ends: Ends) -> str | None:
+def _mbr(ends: VolumeEnds) -> str | None:
     """A table has flags of 0 or 0x80 only. A boot sector of a file system ends with the same mark."""
     if ends.at(510, 2) != b"\x55\xaa" or ends.at(3, 8) in (b"NTFS    ", b"EXFAT   ", b"-FVE-FS-"):
         return None

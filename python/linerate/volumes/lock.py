@@ -12,7 +12,7 @@ from linerate.errors import UserError
 from linerate.volumes.look import claimed
 
 
-class Hold:
+class VolumeLock:
     """Holds block devices until it is released; other paths are left alone."""
 
     def __init__(self, paths: Iterable[str]) -> None:
