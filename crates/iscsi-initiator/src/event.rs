@@ -1,4 +1,4 @@
-//! What an [`crate::Initiator`] tells its caller: I/Os done, read data, and what happened to sessions.
+//! What an [`crate::Initiator`] reports to its caller: I/Os done, read data, and what happened to sessions.
 
 use crate::facts::{DeviceId, PathState, SessionId};
 use crate::sense::SenseData;
@@ -17,7 +17,7 @@ pub trait IoSink {
         let _ = (device, slot, offset_bytes, bytes);
     }
 
-    /// Something that is not an I/O: for the run's event log.
+    /// An event that is no I/O: for the run's event log.
     fn event(&mut self, event: Event) {
         let _ = event;
     }
@@ -50,7 +50,7 @@ pub enum IoError {
     /// The target ended the command with another status (peer): RESERVATION CONFLICT, TASK ABORTED and so on.
     #[error("target: {words}", words = crate::sense::status_words(*.0))]
     Status(u8),
-    /// The target moved fewer bytes than asked for and called it good (peer).
+    /// The target moved fewer bytes than asked for and answered GOOD (peer).
     #[error("target moved {missing_bytes} bytes less than asked for")]
     Short {
         /// How many bytes did not move.
@@ -80,7 +80,7 @@ pub enum IoError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
-    /// Whoever wrote the address, the options or the secret.
+    /// The user who wrote the address, the options or the secret.
     User,
     /// The target, or the network on the way to it.
     Peer,
@@ -109,7 +109,7 @@ impl Failure {
     }
 }
 
-/// Something that happened to a session or device.
+/// An event of a session or device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When, on the driver's clock.
@@ -144,14 +144,14 @@ pub enum EventKind {
         /// Why.
         reason: String,
     },
-    /// A session lost a connection, and with it all.
+    /// A session lost a connection, and therefore all of them.
     SessionLost(String),
     /// A session is back.
     SessionRestored {
         /// Commands that are sent again.
         retried_commands: u32,
     },
-    /// A session was given up.
+    /// A session is given up.
     SessionFailed(Failure),
     /// The target sent an asynchronous message.
     AsyncMessage(&'static str),

@@ -16,20 +16,20 @@ impl SessionId {
     }
 }
 
-/// What a session turned out to be, read back and not assumed.
+/// What a session negotiated, as read back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionFacts {
     /// The target's name.
     pub target: String,
     /// The portal that was asked for.
     pub portal: String,
-    /// Where the connection really went (redirection may have moved it).
+    /// Where the connection goes (redirection may have moved it).
     pub peer_addr: SocketAddr,
     /// Our end.
     pub local_addr: SocketAddr,
     /// The negotiated parameters.
     pub params: SessionParams,
-    /// `TargetPortalGroupTag` of the portal, if the target said one.
+    /// `TargetPortalGroupTag` of the portal, if the target sent one.
     pub portal_group: Option<u16>,
     /// Logins so far; above 1 the session was restored.
     pub logins: u32,
@@ -62,15 +62,15 @@ impl DeviceId {
 /// Whether a device takes I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceState {
-    /// Its session logs in or its facts are being read.
+    /// Its session logs in, or its LUN is being probed.
     Opening,
     /// It takes I/O.
     Ready,
-    /// It could not be opened or was given up.
+    /// It could not be opened, or was given up.
     Failed(Failure),
 }
 
-/// What a LUN says about itself.
+/// What a LUN reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFacts {
     /// The LUN.
@@ -118,26 +118,26 @@ impl DeviceFacts {
     }
 }
 
-/// Where a path stands. The five states in the middle are the array's asymmetric access states (SPC-6 5.18.2); without
+/// The state of a path. The five states in the middle are the array's asymmetric access states (SPC-6 5.18.2); without
 /// ALUA every path that has passed its check is active/optimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathState {
     /// Its first login is under way.
     Connecting,
-    /// Logged in; the LUN behind it is being asked who it is.
+    /// Logged in; the LUN behind it is being probed.
     Checking,
     /// It carries I/O at full speed.
     ActiveOptimized,
     /// It carries I/O, but the array prefers others.
     ActiveNonOptimized,
-    /// The array takes no I/O here until it changes its mind.
+    /// The array takes no I/O here until it changes the state.
     Standby,
-    /// The array takes hardly anything here.
+    /// The array takes only a few commands here, and no I/O.
     Unavailable,
     /// The array is changing the state.
     Transitioning,
-    /// Lost; it is being brought back.
+    /// Lost; the session tries to log in again.
     Failed,
-    /// Given up: another disk answered, or the login will never succeed.
+    /// Given up: another disk answered, or the login cannot succeed.
     Refused,
 }

@@ -51,8 +51,8 @@ impl Initiator {
         id
     }
 
-    /// Drives `driver` until no device is `Opening`. For the time before the driver has other work: completions that
-    /// belong to nobody here are dropped. A device that is not open when its time limits for login, command and abort
+    /// Drives `driver` until no device is `Opening`. For the time before the driver has other work: completions of
+    /// other streams are dropped. A device that is not open when its time limits for login, command and abort
     /// have passed has failed: a target may take no command at all and still answer every ping.
     pub fn wait_ready<D: Driver>(&mut self, driver: &mut D, sink: &mut impl IoSink) -> std::io::Result<()> {
         let limit_ns = self.opening().map(|device| self.opening_limit_ns(device)).max().unwrap_or(0);
@@ -93,7 +93,7 @@ impl Initiator {
         Ok(())
     }
 
-    /// One turn of a loop that has nothing else to do: flush, wait until something comes or `until`, handle it.
+    /// One turn of a loop that has no other work: flush, wait for a completion or `until`, handle it.
     pub(crate) fn step<D: Driver>(
         &mut self,
         driver: &mut D,
@@ -119,7 +119,7 @@ impl Initiator {
         &self.devices[device.index()].device.state
     }
 
-    /// What the LUN said about itself; zeros until it is ready.
+    /// What the LUN reported about itself; zeros until it is ready.
     pub fn facts(&self, device: DeviceId) -> &DeviceFacts {
         &self.devices[device.index()].device.facts
     }
@@ -183,7 +183,7 @@ impl Initiator {
         self.sessions.flush(driver);
     }
 
-    /// Handles a completion of one of this initiator's streams; hands back one that is not its own.
+    /// Handles a completion of one of this initiator's streams; hands back one of another stream.
     pub fn handle_completion<D: Driver>(
         &mut self,
         driver: &mut D,
@@ -197,8 +197,8 @@ impl Initiator {
             _ => return Some(completion),
         };
         let Some((current, id)) = self.sessions.route_of(stream) else { return Some(completion) };
-        // What comes from a stream that was closed here only brings memory back.
-        let at = if current == stream { self.sessions[id].link_of(stream) } else { None };
+        // A completion of a stream that was closed here only brings memory back.
+        let at = if current == stream { self.sessions[id].connection_of(stream) } else { None };
         let Some(at) = at else {
             return (current.generation() < stream.generation()).then_some(completion);
         };
@@ -212,7 +212,7 @@ impl Initiator {
                 _ => Ok(()),
             };
             if let Err(reason) = result {
-                session.lose_link(driver, at, &reason, cx);
+                session.lose_connection(driver, at, &reason, cx);
             }
         });
         if !self.sessions.events.is_empty() {
@@ -319,7 +319,7 @@ impl Initiator {
         self.links = Some(watch);
     }
 
-    /// Acts on what the kernel has reported of links since the last tick.
+    /// Acts on the link changes that the kernel has reported since the last tick.
     fn follow_links<D: Driver>(&mut self, driver: &mut D, now: Nanos, sink: &mut impl IoSink) {
         let Some(watch) = &mut self.links else { return };
         let mut changes: Vec<(String, bool)> = Vec::new();

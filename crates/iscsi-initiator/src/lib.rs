@@ -3,7 +3,7 @@
 //! # What is here
 //!
 //! [`Initiator`] is one thread's set of sessions and devices. It owns no thread and no clock: the thread that owns the
-//! driver hands it completions and asks it to flush. The layers, top down:
+//! driver gives it completions and asks it to flush. The layers, top down:
 //!
 //! - [`Initiator`]: routes completions, events and time to the others.
 //! - `paths`: a device and its paths, one or several: path states, failover, and the rule that keeps writes in order.

@@ -6,7 +6,7 @@ use crate::facts::DeviceFacts;
 use crate::task::{Answer, Footprint, NewTask, Owner, Payload};
 use linerate_iscsi_proto::pdu::Lun;
 
-/// A list of questions, and what the answers said so far.
+/// A list of questions, and the facts from the answers so far.
 #[derive(Debug)]
 pub(crate) struct Probe {
     questions: &'static [Question],
@@ -105,8 +105,8 @@ pub(crate) fn same_disk(old: &DeviceFacts, now: &DeviceFacts) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether two paths of one device lead to the same disk. Unlike after a new login, nothing says so but the answers: a
-/// disk without any name is known by its size.
+/// Whether two paths of one device lead to the same disk. Unlike after a new login, only the answers prove it: a disk
+/// without any name is recognised by its size.
 pub(crate) fn one_disk(device: &DeviceFacts, path: &DeviceFacts) -> Result<(), String> {
     if device.unit_id != path.unit_id {
         let (device, path) = (&device.unit_id, &path.unit_id);

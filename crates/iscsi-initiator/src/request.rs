@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Where a read's data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadInto {
-    /// Nowhere: received, then forgotten. The fastest.
+    /// Nowhere: received and dropped. The fastest.
     Nothing,
     /// Shown to [`IoSink::read_data`] in the receive buffer.
     Shown,
@@ -61,7 +61,7 @@ impl Regions {
     }
 }
 
-/// An I/O that was not taken; all of these are the caller's to mend.
+/// An I/O that was not taken; the caller must correct it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError {

@@ -16,7 +16,7 @@ use rig::relay::Mode;
 use rig::{Rig, SECOND, array, is_failure, multipath, two};
 
 #[test]
-fn the_arrays_word_on_its_ports_is_followed_while_io_goes_on() {
+fn access_states_are_followed_while_io_goes_on() {
     let options = multipath(Policy::RoundRobin);
     let mut rig = Rig::two_groups(&options, "active_non_optimized", &SessionOptions::default());
     assert_eq!(*rig.initiator.state(rig.device), DeviceState::Ready);
@@ -51,7 +51,7 @@ fn a_path_that_was_never_active_is_checked_before_it_is_used() {
     let options = multipath(Policy::RoundRobin);
     let mut rig = Rig::two_groups(&options, "standby", &SessionOptions::default());
     assert_eq!(rig.states(), [PathState::ActiveOptimized, PathState::Standby]);
-    // Nothing is sent over the path on standby, so only its checker can tell.
+    // Nothing is sent over the path on standby, so only its checker can find out.
     rig.change(&[(1, "unavailable"), (2, "active_optimized")]);
     for slot in 0..8 {
         rig.write(slot, u64::from(slot), 3);
@@ -140,7 +140,7 @@ fn a_path_that_is_asked_to_log_out_gets_no_more_io() {
 
 #[test]
 fn the_link_of_an_interface_takes_its_paths_with_it() {
-    // The timeout is so long that nothing else could tell.
+    // The timeout is so long that only the link change can be the cause.
     let options = MultipathOptions { path_timeout_s: 30.0, ..multipath(Policy::RoundRobin) };
     let mut specs = two();
     specs[0].interface = Some("san0".into());
@@ -157,11 +157,11 @@ fn the_link_of_an_interface_takes_its_paths_with_it() {
     let took = rig.run("writes", |rig| rig.heard.done.len() == 8);
     assert!(took < SECOND, "{took} ns");
     rig.succeeded();
-    let told = |kind: &EventKind| {
+    let failed = |kind: &EventKind| {
         let EventKind::PathFailed { path, reason, displaced } = kind else { return false };
         (*path, *displaced) == (0, 4) && reason.contains("san0")
     };
-    assert!(rig.has(told), "{:?}", rig.heard.events);
+    assert!(rig.has(failed), "{:?}", rig.heard.events);
     rig.relays[0].set(Mode::Pass);
     let now = rig.driver.now();
     rig.initiator.link_changed(&mut rig.driver, "san0", true, now, &mut rig.heard);

@@ -123,8 +123,8 @@ fn a_wrong_lun_or_target_name_is_the_users_to_mend() {
     let error = open(&address(&portal, 7)).unwrap_err();
     assert_eq!(error.blame(), Blame::User, "{error}");
     assert!(error.to_string().contains("no such LUN"), "{error}");
-    let nobody = LunAddress { target: "iqn.2026-11.lab.linerate:nobody".into(), ..address(&portal, 0) };
-    let error = open(&nobody).unwrap_err();
+    let unknown = LunAddress { target: "iqn.2026-11.lab.linerate:unknown".into(), ..address(&portal, 0) };
+    let error = open(&unknown).unwrap_err();
     assert_eq!(error.blame(), Blame::User, "{error}");
     assert!(error.to_string().contains("target not found"), "{error}");
 }

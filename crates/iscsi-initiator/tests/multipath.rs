@@ -1,5 +1,5 @@
 //! Several paths to our own array over loopback, through relays that fall silent, close, or come back with old bytes:
-//! no error while a path lives, every block right, nothing old on top of something new.
+//! no error while a path lives, every block right, no old write on top of a newer one.
 
 #![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
 
@@ -79,7 +79,7 @@ fn a_silent_path_is_found_in_time_and_its_io_is_done_elsewhere() {
 
 #[test]
 fn a_path_that_takes_no_more_bytes_is_found_in_time_too() {
-    // The ping that would tell stands behind a send that cannot end; the kernel gives up in its place.
+    // The ping is behind a send that cannot end; the kernel's timeout finds the loss.
     const LEN: u32 = 128 * 1024;
     let session = SessionOptions { send_buffer_bytes: Some(64 * 1024), ..SessionOptions::default() };
     let mut rig = Rig::two_groups(&multipath(Policy::FailoverOnly), "active_non_optimized", &session);
@@ -121,7 +121,7 @@ fn a_closed_path_is_left_at_once_and_again_and_again() {
 }
 
 #[test]
-fn an_old_write_that_arrives_late_never_lies_on_top_of_a_newer_one() {
+fn an_old_write_that_arrives_late_never_overwrites_a_newer_one() {
     // One session per path; what the silent relay keeps is handed to the array long after its retry.
     let mut rig = Rig::open(&multipath(Policy::FailoverOnly), two());
     for round in 0..5_u64 {
@@ -166,7 +166,7 @@ fn without_any_path_io_waits_and_then_fails() {
 }
 
 #[test]
-fn what_waits_for_a_path_is_sent_when_one_is_back() {
+fn io_that_waits_for_a_path_is_sent_when_one_is_back() {
     let mut rig = Rig::open(&multipath(Policy::RoundRobin), two());
     rig.relays.iter().for_each(|relay| relay.set(Mode::Silent));
     for slot in 0..16 {

@@ -1,4 +1,4 @@
-//! What a path carries now and has carried: plain numbers, updated when an I/O is queued and when it ends.
+//! What a path carries now and has carried: numbers that are updated when an I/O is queued and when it ends.
 
 use linerate_io::Nanos;
 
@@ -61,7 +61,7 @@ impl Meter {
         self.load.bytes
     }
 
-    /// An I/O is here no longer.
+    /// An I/O has ended or was handed back.
     #[inline]
     pub(crate) fn end(&mut self, bytes: u32) {
         self.load.ios -= 1;

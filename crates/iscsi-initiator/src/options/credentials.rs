@@ -18,7 +18,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// As the login wants them; none if there is no user.
+    /// As the login needs them; none if there is no user.
     pub(crate) fn chap(&self) -> Result<Option<ChapConfig>, OptionsError> {
         let side = |name: &Option<String>, secret: &Option<Secret>| match (name, secret) {
             (None, None) => Ok(None),

@@ -3,12 +3,12 @@
 use linerate_iscsi_proto::chap::ChapConfigError;
 use linerate_iscsi_proto::names::NameError;
 
-/// Options that cannot be used; all of them are the user's to mend.
+/// Options that cannot be used; the user must correct them.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
     /// A length key out of range.
-    #[error("{key} = {value}: must lie between 512 and 16777215")]
+    #[error("{key} = {value}: must be between 512 and 16777215")]
     Length {
         /// The key.
         key: &'static str,
@@ -27,10 +27,10 @@ pub enum OptionsError {
     #[error("max_outstanding_r2t must be at least 1")]
     ZeroR2t,
     /// `connections` out of range.
-    #[error("connections = {0}: must lie between 1 and 64")]
+    #[error("connections = {0}: must be between 1 and 64")]
     Connections(u16),
     /// A time out of range.
-    #[error("{key} = {seconds} s: must lie between 0.001 (0 where it means never) and 1000000")]
+    #[error("{key} = {seconds} s: must be between 0.001 (0 where it means never) and 1000000")]
     Time {
         /// The key.
         key: &'static str,

@@ -1,4 +1,4 @@
-//! What a user may set on a device with several paths. The words are those of the Windows MPIO control panel and of
+//! Settings of a device with several paths. The words are those of the Windows MPIO control panel and of
 //! multipath.conf.
 
 use super::address::PortalAddress;
@@ -14,7 +14,7 @@ use std::{borrow::Cow, net::IpAddr};
 /// Most paths of one device, its sessions counted one by one.
 pub const PATHS_MAX: usize = 256;
 
-/// One way to a LUN: from where, to where, and how it ranks. An empty list of paths means one path, the address's own.
+/// One path to a LUN: from where, to where, and its priority. An empty list of paths means one path, the address's own.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathSpec {
@@ -38,7 +38,7 @@ pub struct PathSpec {
     /// For [`Policy::WeightedPaths`]: the path with the least weight is used.
     #[serde(default)]
     pub weight: u32,
-    /// Used only while no path lives that is not on standby.
+    /// Used only while no other path lives.
     #[serde(default)]
     pub standby: bool,
 }
@@ -67,8 +67,8 @@ impl PathSpec {
     }
 }
 
-/// When a path that is back takes its place again, if it ranks better than the paths in use. A path that ranks like
-/// those in use always joins them at once.
+/// When a path that is back is used again, if its priority is better than that of the paths in use. A path of the same
+/// priority always joins them at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Failback {
     /// At once.
@@ -135,7 +135,7 @@ pub struct MultipathOptions {
     pub bytes_per_path: Option<u64>,
     /// When a better path that is back is used again.
     pub failback: Failback,
-    /// A path over which nothing is heard for so long is dead.
+    /// A path over which nothing comes for this time is dead.
     pub path_timeout_s: f64,
     /// Longest pause between two attempts to bring a path back, and between two looks at the access state of a path
     /// that is not in use.
@@ -168,7 +168,7 @@ impl MultipathOptions {
         }
     }
 
-    /// Refuses settings that make no sense together with `paths`.
+    /// Refuses settings that do not fit together or do not fit `paths`.
     pub fn check(&self, paths: &[PathSpec]) -> Result<(), OptionsError> {
         let delay = match self.failback {
             Failback::Delayed(seconds) => seconds,
@@ -202,7 +202,7 @@ impl MultipathOptions {
                 return refuse("sessions must be at least 1");
             }
             if !(1..=CONNECTIONS_MAX).contains(&path.connections) {
-                return refuse("connections must lie between 1 and 64");
+                return refuse("connections must be between 1 and 64");
             }
             if path.standby && self.policy == Policy::RoundRobin {
                 return refuse("round_robin uses every path; choose round_robin_subset for one on standby");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_by_name() {
+    fn settings_that_make_no_sense_are_refused_by_name() {
         let refused = |change: &dyn Fn(&mut MultipathOptions, &mut Vec<PathSpec>)| {
             let mut options = MultipathOptions::default();
             let mut paths = vec![PathSpec::named("left"), PathSpec::named("right")];

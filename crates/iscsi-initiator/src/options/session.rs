@@ -1,7 +1,7 @@
-//! What a user may set on a session, with the defaults that a fast initiator wants.
+//! Settings of a session, with defaults for a fast initiator.
 //!
-//! Everything is optional in JSON. The values are what this side *offers*; what a session really uses is the outcome of
-//! negotiation and is read back from [`crate::SessionFacts`].
+//! All are optional in JSON. The values are what this side *offers*; the session uses the outcome of the negotiation,
+//! which is read back from [`crate::SessionFacts`].
 
 use super::address::PortalAddress;
 use super::error::OptionsError;
@@ -81,7 +81,7 @@ pub struct SessionOptions {
     pub login_timeout_s: f64,
     /// Limit of one command, from its first send.
     pub command_timeout_s: f64,
-    /// How long commands wait for a lost session to come back before they fail.
+    /// How long commands wait for a lost session to be restored before they fail.
     pub replacement_timeout_s: f64,
     /// Idle time after which the target is pinged; 0 = never.
     pub ping_interval_s: f64,
@@ -128,7 +128,7 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// As the negotiation wants it.
+    /// As the negotiation needs it.
     pub(crate) fn offer(&self) -> Offer {
         let digest = |choice| match choice {
             DigestChoice::None => DigestOffer::Refuse,
@@ -153,9 +153,9 @@ impl SessionOptions {
     /// The name used when the options have none.
     pub const DEFAULT_INITIATOR_NAME: &str = "iqn.2026-11.lab.linerate:initiator";
 
-    /// Refuses values that no negotiation could repair.
+    /// Refuses values that no negotiation can repair.
     pub fn check(&self) -> Result<(), OptionsError> {
-        /// RFC 7143 13.12 to 13.14: every length key lies in this range.
+        /// RFC 7143 13.12 to 13.14: the range of every length key.
         const LENGTH_RANGE_BYTES: std::ops::RangeInclusive<u32> = 512..=(1 << 24) - 1;
         for (key, value) in [
             ("first_burst_bytes", self.first_burst_bytes),

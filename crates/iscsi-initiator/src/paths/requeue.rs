@@ -23,7 +23,7 @@
 //!    `replacement_timeout_s` takes the place of `path_timeout_s`.
 //! 5. *Waiting I/Os keep their order.* An I/O waits too if its blocks overlap those of an older waiting I/O and one of the
 //!    two writes.
-//! 6. *An I/O that the caller was told has failed is not sent again.*
+//! 6. *An I/O is not sent again after its failure was reported to the caller.*
 //! 7. *The LUN must be the old one.* After every login the disk is asked who it is, and the path carries no I/O before it
 //!    has answered: another disk, or one that shrank, gets none.
 //!

@@ -1,7 +1,7 @@
-//! The life of a path as a table. Its session has a table of its own; this one says whether I/O may take the path.
+//! The states of a path as a table. Its session has a table of its own; this one decides whether I/O may take the path.
 //!
 //! ```text
-//! Connecting -> Checking -> Optimized, NonOptimized, Standby, Unavailable, Transitioning (as the array says)
+//! Connecting -> Checking -> Optimized, NonOptimized, Standby, Unavailable, Transitioning (as the array reports)
 //!     |  ^         |  |                    |   ^ any to any
 //!     v  |         |  +-> Refused          v   |
 //!   Failed <-------+-----------------------+---+
@@ -74,7 +74,7 @@ impl From<Access> for PathState {
 }
 
 impl PathState {
-    /// The state after `input`; none if the input means nothing here.
+    /// The state after `input`; none if there is no such transition.
     pub(crate) fn after(self, input: PathInput) -> Option<PathState> {
         let row = TRANSITIONS.iter().find(|(from, on, _)| *on == input && from.contains(&self));
         row.map(|(_, _, to)| *to).filter(|to| *to != self)
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_has_a_session_survives_its_loss() {
+    fn a_connected_path_survives_the_loss_of_its_session() {
         for state in STATES.into_iter().filter(|state| state.is_connected()) {
             assert_eq!(state.after(PathInput::Lost), Some(PathState::Failed));
         }

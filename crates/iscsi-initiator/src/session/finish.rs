@@ -1,11 +1,12 @@
-//! How a command ends: status and sense become a result, or another try.
+//! How a command ends: status and sense become a result, or another attempt.
 //!
-//! A target may say "not now" in several ways, none of which is an error of the command: BUSY and TASK SET FULL (SAM-6
-//! 5.3), a unit attention (it tells something and has not looked at the command), a unit that is becoming ready. Such a
-//! command is sent again, at once or after a pause, until its command timeout is over.
+//! A target may refuse a command for a time, which is no error of the command: BUSY and TASK SET FULL (SAM-6 5.3), a unit
+//! attention (it reports a change instead of running the command), a unit that is becoming ready. Such a command is sent
+//! again, at once or after a pause, until its command timeout is over.
 
+use super::Session;
+use super::events::{Context, Returned, ReturnedFrom, SessionEvent};
 use super::tasks::{Progress, Stage, TaskIndex};
-use super::{Context, Returned, ReturnedFrom, Session, SessionEvent};
 use crate::event::{IoDone, IoError, IoSink};
 use crate::facts::DeviceId;
 use crate::options::{SECOND, nanos};
@@ -15,12 +16,12 @@ use crate::task::{Answer, Owner, Payload};
 use linerate_io::Nanos;
 use linerate_iscsi_proto::pdu::Residual;
 
-/// Unit attentions in a row that are believed; each tells something else, so more than this is a target's fault.
+/// Most unit attentions in a row. Each reports another change, so more than this are a fault of the target.
 const ATTENTIONS_MAX: u8 = 32;
 /// First pause after BUSY; it doubles up to a second.
 const PAUSE_NS_MIN: Nanos = 2_000_000;
 
-/// What the target said at the end of a command.
+/// The target's answer at the end of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
     pub(super) status: u8,
@@ -28,7 +29,7 @@ pub(super) struct Outcome {
     pub(super) sense: Option<SenseData>,
 }
 
-/// What is to be done about an outcome.
+/// What follows from an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Good,
@@ -40,7 +41,7 @@ enum Verdict {
 }
 
 /// SAM-6 5.3 and SPC-6 4.4: the outcomes that are not simply an error.
-fn judge(outcome: &Outcome) -> Verdict {
+fn verdict_of(outcome: &Outcome) -> Verdict {
     const GOOD: u8 = 0x00;
     const CHECK_CONDITION: u8 = 0x02;
     const BUSY: u8 = 0x08;
@@ -76,8 +77,8 @@ impl Session {
         now: Nanos,
         cx: &mut Context<'_, S>,
     ) {
-        self.over(index);
-        match judge(outcome) {
+        self.no_longer_in_flight(index);
+        match verdict_of(outcome) {
             Verdict::Good => match self.short_by(index, outcome) {
                 0 => self.finish_good(index, now, cx),
                 missing_bytes => self.finish_failed(index, IoError::Short { missing_bytes }, cx),
@@ -91,12 +92,10 @@ impl Session {
 
     /// A task is in flight no longer: answered, aborted or rejected.
     #[inline]
-    pub(super) fn over(&mut self, index: TaskIndex) {
+    pub(super) fn no_longer_in_flight(&mut self, index: TaskIndex) {
         let task = &self.tasks[index];
-        if matches!(task.owner, Owner::Io { .. } | Owner::Probe { .. } | Owner::AccessPoll { .. })
-            && let Some(link) = self.links.get_mut(usize::from(task.link))
-        {
-            link.in_flight -= 1;
+        if matches!(task.owner, Owner::Io { .. } | Owner::Probe { .. } | Owner::AccessPoll { .. }) {
+            self.connections[usize::from(task.connection)].in_flight -= 1;
         }
     }
 
@@ -120,9 +119,7 @@ impl Session {
             let service_ns = now.saturating_sub(task.first_sent);
             let moves = task.moves();
             self.meter.done(moves, task.len_bytes, task.queue_bytes, service_ns);
-            if let Some(link) = self.links.get_mut(usize::from(task.link)) {
-                link.counters.count(moves, task.len_bytes);
-            }
+            self.connections[usize::from(task.connection)].counters.count(moves, task.len_bytes);
             self.leave(index, cx);
         }
         self.tasks.remove(index);
@@ -202,7 +199,7 @@ impl Session {
         self.tasks.remove(index);
     }
 
-    /// Whether it was not the LUN but this path's port that refused an I/O; then another path does it.
+    /// Whether the port of this path refused an I/O, and not the LUN; then another path does it.
     #[cold]
     fn refused_here<S: IoSink>(&mut self, index: TaskIndex, error: IoError, cx: &mut Context<'_, S>) -> bool {
         let IoError::CheckCondition(sense) = error else { return false };
@@ -282,7 +279,7 @@ mod tests {
 
     fn check(key: u8, asc: u8, ascq: u8) -> Verdict {
         let sense = Some(SenseData { key, asc, ascq });
-        judge(&Outcome { status: 2, residual: Residual::None, sense })
+        verdict_of(&Outcome { status: 2, residual: Residual::None, sense })
     }
 
     #[test]
@@ -294,9 +291,9 @@ mod tests {
         assert!(matches!(check(3, 0x11, 0), Verdict::Failed(IoError::CheckCondition(_))));
         for status in [0x08, 0x28] {
             let outcome = Outcome { status, residual: Residual::None, sense: None };
-            assert_eq!(judge(&outcome), Verdict::Later(IoError::Status(status)));
+            assert_eq!(verdict_of(&outcome), Verdict::Later(IoError::Status(status)));
         }
         let conflict = Outcome { status: 0x18, residual: Residual::None, sense: None };
-        assert_eq!(judge(&conflict), Verdict::Failed(IoError::Status(0x18)));
+        assert_eq!(verdict_of(&conflict), Verdict::Failed(IoError::Status(0x18)));
     }
 }

@@ -1,7 +1,10 @@
-//! From a connected socket to full feature phase. The conversation itself is [`InitiatorLogin`]'s.
+//! From a connected socket to full feature phase. [`InitiatorLogin`] has the protocol.
 
-use super::link::Link;
-use super::{Context, Input, LossReason, Session, SessionEvent};
+use super::Session;
+use super::connection::Connection;
+use super::events::{Context, SessionEvent};
+use super::loss::LossReason;
+use super::state::Input;
 use crate::event::{EventKind, IoSink};
 use crate::facts::SessionFacts;
 use crate::options::address::PortalAddress;
@@ -25,11 +28,13 @@ impl Session {
     ) -> Result<(), LossReason> {
         let portal = self.portal_now(at);
         result.map_err(|error| LossReason::Connect { portal, error: error.to_string() })?;
-        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
-        let local = driver.local_addr(link.stream);
-        let gone =
-            |error: io::Error| LossReason::Broken { portal: link.peer.to_string(), error: error.to_string() };
-        link.local = Some(local.map_err(gone)?);
+        let connection = &mut self.connections[at];
+        let local = driver.local_addr(connection.stream);
+        let gone = |error: io::Error| LossReason::Broken {
+            portal: connection.peer.to_string(),
+            error: error.to_string(),
+        };
+        connection.local = Some(local.map_err(gone)?);
         if at > 0 {
             self.join(at);
             return Ok(());
@@ -37,9 +42,9 @@ impl Session {
         self.step(Input::Connected);
         let mut login = InitiatorLogin::new(InitiatorConfig { isid: self.isid, ..self.config.login.clone() });
         let (request, text) = login.start();
-        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
-        write_request(&request, &text, &mut link.login_bytes);
-        link.login = Some(login);
+        let connection = &mut self.connections[at];
+        write_request(&request, &text, &mut connection.login_bytes);
+        connection.login = Some(login);
         Ok(())
     }
 
@@ -51,13 +56,13 @@ impl Session {
         now: Nanos,
         cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
-        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
-        let Some(login) = &mut link.login else {
+        let connection = &mut self.connections[at];
+        let Some(login) = &mut connection.login else {
             return Err(LossReason::Protocol("a login response out of turn"));
         };
         match login.receive(pdu, data, &mut *cx.random)? {
             InitiatorStep::Send(request, text) => {
-                write_request(&request, &text, &mut link.login_bytes);
+                write_request(&request, &text, &mut connection.login_bytes);
                 Ok(())
             }
             InitiatorStep::Done(established) if at > 0 => {
@@ -65,7 +70,7 @@ impl Session {
                 Ok(())
             }
             InitiatorStep::Done(established) => {
-                link.login = None;
+                connection.login = None;
                 let ends_old = self.ends_old_session(&established);
                 if self.recovery.via.is_some() {
                     return Err(if ends_old { LossReason::Reinstated } else { LossReason::OtherGroup });
@@ -92,7 +97,7 @@ impl Session {
 
     fn established<S: IoSink>(&mut self, login: &Established, now: Nanos, cx: &mut Context<'_, S>) {
         self.begin_window(login);
-        if let Some(Link { peer, local: Some(local_addr), .. }) = self.links.first() {
+        if let Some(Connection { peer, local: Some(local_addr), .. }) = self.connections.first() {
             self.facts = Some(SessionFacts {
                 target: self.config.target_name().to_owned(),
                 portal: self.config.portal.to_string(),
@@ -104,19 +109,19 @@ impl Session {
                 connections: Vec::new(),
             });
         }
-        if !self.wants_more(login) {
+        if !self.wants_further_connections(login) {
             self.begin_work(now, cx);
         }
     }
 
-    /// Every connection there will be is there.
+    /// All connections have joined.
     pub(super) fn begin_work<S: IoSink>(&mut self, now: Nanos, cx: &mut Context<'_, S>) {
         self.step(Input::LoggedIn);
         self.emit_connections(now, cx);
         self.restored(now, cx);
     }
 
-    /// Connects to where the target sent us.
+    /// Connects to the portal that the target redirects to.
     pub(super) fn follow<D: Driver, S: IoSink>(
         &mut self,
         driver: &mut D,
@@ -138,9 +143,9 @@ impl Session {
         self.connect(driver, to, source)
     }
 
-    /// The address of a connection there is or was, for messages.
+    /// The address of a connection, or of the last one, for messages.
     pub(super) fn portal_now(&self, at: usize) -> String {
-        let peer = self.links.get(at).map(|link| link.peer).or(self.recovery.peer);
+        let peer = self.connections.get(at).map(|connection| connection.peer).or(self.recovery.peer);
         peer.map_or_else(|| self.config.portal.to_string(), |addr| addr.to_string())
     }
 }

@@ -1,12 +1,16 @@
-//! Receiving: what arrived, parsed in place.
+//! Receiving: bytes are parsed where they arrived.
 //!
-//! One receive brings as many PDUs as the kernel has. Read data is judged by its header before a byte of it is placed;
-//! then it is skipped, shown, copied into the caller's segment if it is short, or, if a long rest has yet to come,
-//! received straight into that segment by the next receive.
+//! One receive brings as many PDUs as the kernel has. The header of read data is checked before a byte of it is placed.
+//! Then the data is skipped, shown, or copied into the caller's segment if it is short. If a long rest is still to come,
+//! the next receive puts it straight into that segment.
 
+use super::Session;
+use super::connection::{Current, Destination};
+use super::events::{Context, ReturnedFrom, SessionEvent};
 use super::finish::Outcome;
+use super::loss::LossReason;
+use super::state::Input;
 use super::tasks::{Progress, TaskIndex};
-use super::{Context, Input, LossReason, ReturnedFrom, Session, SessionEvent};
 use crate::event::{EventKind, IoSink};
 use crate::request::ReadInto;
 use crate::request::Regions;
@@ -14,8 +18,8 @@ use crate::task::{Owner, Payload};
 use linerate_io::{Buffer, Driver, Nanos, Region, Seg};
 use linerate_iscsi_proto::frame::Event;
 use linerate_iscsi_proto::pdu::{
-    AsyncEvent, AsyncMessage, BHS_BYTES, DataIn, DataInStatus, NopIn, R2t, RESERVED_TAG, Reject, Request,
-    Residual, Response, ScsiResponse, TaskManagementResponse, TaskResult, TextResponse,
+    AsyncEvent, AsyncMessage, BHS_BYTES, DataIn, NopIn, R2t, RESERVED_TAG, Reject, Request, Residual,
+    Response, ScsiResponse, TaskManagementResponse, TaskResult, TextResponse,
 };
 use linerate_iscsi_proto::send_targets::TextStep;
 use linerate_iscsi_proto::transfer::ReadEnd;
@@ -28,52 +32,24 @@ const DIRECT_BYTES_MIN: u32 = 16 * 1024;
 /// Target pings that may wait for their answers. A target that pings faster than we can send is broken.
 const PONGS_MAX: usize = 256;
 
-/// What the data segment that is arriving is for.
-#[derive(Debug, Default)]
-pub(super) enum Current {
-    /// Nobody.
-    #[default]
-    Nothing,
-    /// Read data of a task, which ends with this PDU if it carries status.
-    Read { task: TaskIndex, place: Place, status: Option<DataInStatus> },
-    /// Kept in the scratch buffer until it is whole.
-    Whole(Response),
-}
-
-/// Where the bytes of a Data-In PDU go.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
-    Nowhere,
-    /// The caller looks at them; `base` is the PDU's offset in the I/O.
-    Shown {
-        device: u32,
-        slot: u32,
-        base: u32,
-    },
-    /// The PDU's part of the caller's segment.
-    Segment(Seg),
-    /// The task's reply buffer.
-    Kept,
-}
-
 impl Session {
-    /// Gives the driver the buffer again, and the place where long read data belongs.
+    /// Gives the driver the buffer again, and the segment that long read data belongs to.
     pub(super) fn receive_again<D: Driver>(&mut self, driver: &mut D, at: usize) {
-        let Some(link) = self.links.get_mut(at) else { return };
+        let connection = &mut self.connections[at];
         // A receive on a socket that does not get connected fails too, and with less to say.
-        if !link.is_connected() {
+        if !connection.is_connected() {
             return;
         }
-        let Some(buffer) = link.buffer.take() else { return };
-        link.direct = match link.current {
-            Current::Read { place: Place::Segment(seg), .. } => {
-                let rest = link.receiver.direct_remaining();
+        let Some(buffer) = connection.buffer.take() else { return };
+        connection.direct = match connection.current {
+            Current::Read { destination: Destination::Segment(seg), .. } => {
+                let rest = connection.receiver.direct_remaining();
                 let start = seg.offset + u64::from(seg.len - rest.min(seg.len));
                 (rest >= DIRECT_BYTES_MIN).then_some(Seg { offset: start, len: rest, ..seg })
             }
             _ => None,
         };
-        driver.recv(link.stream, link.direct.as_slice(), buffer);
+        driver.recv(connection.stream, connection.direct.as_slice(), buffer);
     }
 
     /// A receive has ended.
@@ -90,8 +66,8 @@ impl Session {
             Ok(0) => Err(LossReason::Closed { portal: self.portal_now(at) }),
             Ok(received) => {
                 self.received(at, buffer, received, driver, cx)?;
-                if self.joining.due {
-                    self.open_further(driver, cx);
+                if self.further.due {
+                    self.open_further_connections(driver, cx);
                 }
                 Ok(())
             }
@@ -108,20 +84,19 @@ impl Session {
         driver: &D,
         cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
-        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
-        link.heard = true;
+        let connection = &mut self.connections[at];
+        connection.heard = true;
         let mut len = received;
-        if let Some(seg) = link.direct.take() {
+        if let Some(seg) = connection.direct.take() {
             let direct = (seg.len as usize).min(len);
             let part = Seg { len: direct as u32, ..seg };
-            link.receiver
+            connection
+                .receiver
                 .advance_direct(direct as u32, |crc| super::send::segment_crc(cx.regions, part, crc));
             len -= direct;
         }
         let result = self.parse(at, &buffer.as_slice()[..len], driver, cx);
-        if let Some(link) = self.links.get_mut(at) {
-            link.buffer = Some(buffer);
-        }
+        self.connections[at].buffer = Some(buffer);
         result
     }
 
@@ -135,8 +110,8 @@ impl Session {
         let now = driver.now();
         let mut rest = bytes;
         loop {
-            let Some(link) = self.links.get_mut(at) else { return Ok(()) };
-            let step = link.receiver.next(rest)?;
+            let connection = &mut self.connections[at];
+            let step = connection.receiver.next(rest)?;
             match step.event {
                 Event::NeedMore => return Ok(()),
                 Event::Header { data_len } => {
@@ -156,18 +131,18 @@ impl Session {
         }
     }
 
-    /// Judges a header and decides what its data is for.
+    /// Checks a header and decides what its data is for.
     #[inline]
     fn header(&mut self, at: usize) -> Result<(), LossReason> {
-        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
-        let response = Response::parse(link.receiver.bhs())?;
-        if !link.is_full() {
+        let connection = &mut self.connections[at];
+        let response = Response::parse(connection.receiver.bhs())?;
+        if !connection.is_full() {
             if !matches!(response, Response::Login(_)) {
                 return Err(LossReason::Protocol(
                     "it sent something else than a login response during login",
                 ));
             }
-            link.current = Current::Whole(response);
+            connection.current = Current::Whole(response);
             return Ok(());
         }
         let current = match &response {
@@ -190,32 +165,30 @@ impl Session {
             | Response::Text(TextResponse { sn, .. })
             | Response::Async(AsyncMessage { sn, .. })
             | Response::Reject(Reject { sn, .. }) => {
-                link.expected.take(sn)?;
+                connection.expected.take(sn)?;
                 self.window.observe(sn);
                 Current::Whole(response)
             }
             Response::Logout(pdu) => {
-                link.expected.take(&pdu.sn)?;
+                connection.expected.take(&pdu.sn)?;
                 self.window.observe(&pdu.sn);
                 Current::Whole(response)
             }
         };
-        if let Some(link) = self.links.get_mut(at) {
-            link.current = current;
-        }
+        self.connections[at].current = current;
         Ok(())
     }
 
     /// The task of a tag that came over a connection, if it is one that went over it.
     #[inline]
     fn find_on(&self, at: usize, itt: u32) -> Option<TaskIndex> {
-        self.tasks.find(itt).filter(|index| usize::from(self.tasks[*index].link) == at)
+        self.tasks.find(itt).filter(|index| usize::from(self.tasks[*index].connection) == at)
     }
 
     #[inline]
     fn data_in(&mut self, at: usize, pdu: &DataIn) -> Result<Current, LossReason> {
         if pdu.status.is_some() {
-            self.links[at].expected.take(&pdu.sn)?;
+            self.connections[at].expected.take(&pdu.sn)?;
         }
         self.window.observe(&pdu.sn);
         let stranger = LossReason::Protocol("it sent data for a command that is not in flight");
@@ -228,18 +201,18 @@ impl Session {
             ReadEnd::Open => None,
             ReadEnd::Status(status) => Some(status),
         };
-        let place = match (task.payload, task.owner) {
-            (Payload::Kept, _) => Place::Kept,
+        let destination = match (task.payload, task.owner) {
+            (Payload::Kept, _) => Destination::Kept,
             (Payload::In(ReadInto::Shown), Owner::Io { device, slot }) => {
-                Place::Shown { device, slot, base: pdu.buffer_offset }
+                Destination::Shown { device, slot, base: pdu.buffer_offset }
             }
             (Payload::In(ReadInto::Segment(seg)), _) => {
                 let offset = seg.offset + u64::from(pdu.buffer_offset);
-                Place::Segment(Seg { offset, len: pdu.data_len, ..seg })
+                Destination::Segment(Seg { offset, len: pdu.data_len, ..seg })
             }
-            _ => Place::Nowhere,
+            _ => Destination::Nowhere,
         };
-        Ok(Current::Read { task: index, place, status })
+        Ok(Current::Read { task: index, destination, status })
     }
 
     /// An R2T is answered with the next flush.
@@ -251,26 +224,28 @@ impl Session {
             return Err(LossReason::Protocol("it asked for data of a command that writes nothing"));
         };
         let burst = write.accept(pdu)?;
-        self.links[at].bursts.push_back((pdu.itt, burst));
+        self.connections[at].bursts.push_back((pdu.itt, burst));
         Ok(())
     }
 
     #[inline]
     fn data<S: IoSink>(&mut self, at: usize, bytes: &[u8], offset: u32, cx: &mut Context<'_, S>) {
-        let Some(link) = self.links.get_mut(at) else { return };
-        match &link.current {
-            Current::Nothing | Current::Read { place: Place::Nowhere, .. } => {}
-            Current::Read { place: Place::Shown { device, slot, base }, .. } => {
+        let connection = &mut self.connections[at];
+        match &connection.current {
+            Current::Nothing | Current::Read { destination: Destination::Nowhere, .. } => {}
+            Current::Read { destination: Destination::Shown { device, slot, base }, .. } => {
                 if !bytes.is_empty() {
                     cx.sink.read_data(crate::DeviceId(*device), *slot, base + offset, bytes);
                 }
             }
-            Current::Read { place: Place::Segment(seg), .. } => copy_in(cx.regions, *seg, offset, bytes),
-            Current::Read { place: Place::Kept, task, .. } => {
+            Current::Read { destination: Destination::Segment(seg), .. } => {
+                copy_in(cx.regions, *seg, offset, bytes);
+            }
+            Current::Read { destination: Destination::Kept, task, .. } => {
                 self.tasks[*task].reply.extend_from_slice(bytes);
             }
             // Bounded: the receiver refuses segments longer than we declared.
-            Current::Whole(_) => link.scratch.extend_from_slice(bytes),
+            Current::Whole(_) => connection.scratch.extend_from_slice(bytes),
         }
     }
 
@@ -282,8 +257,8 @@ impl Session {
         now: Nanos,
         cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
-        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
-        match std::mem::take(&mut link.current) {
+        let connection = &mut self.connections[at];
+        match std::mem::take(&mut connection.current) {
             Current::Nothing | Current::Read { status: None, .. } => Ok(()),
             Current::Read { task, status: Some(status), .. } => {
                 let outcome = Outcome { status: status.status, residual: status.residual, sense: None };
@@ -291,12 +266,10 @@ impl Session {
                 Ok(())
             }
             Current::Whole(response) => {
-                let mut data = std::mem::take(&mut link.scratch);
+                let mut data = std::mem::take(&mut connection.scratch);
                 let result = self.whole(at, &response, &data, now, cx);
                 data.clear();
-                if let Some(link) = self.links.get_mut(at) {
-                    link.scratch = data;
-                }
+                self.connections[at].scratch = data;
                 result
             }
         }
@@ -335,7 +308,7 @@ impl Session {
         let stranger = LossReason::Protocol("it answered a command that is not in flight");
         let index = self.find_on(at, pdu.itt).ok_or(stranger)?;
         if pdu.response != 0 {
-            self.over(index);
+            self.no_longer_in_flight(index);
             self.finish_failed(index, crate::IoError::Protocol("target failure"), cx);
             return Ok(());
         }
@@ -351,15 +324,15 @@ impl Session {
     }
 
     fn nop_in(&mut self, at: usize, pdu: &NopIn) -> Result<(), LossReason> {
-        let link = &mut self.links[at];
+        let connection = &mut self.connections[at];
         if pdu.ttt != RESERVED_TAG {
-            if link.pongs.len() == PONGS_MAX {
+            if connection.pongs.len() == PONGS_MAX {
                 return Err(LossReason::Protocol("it pings without end"));
             }
-            link.pongs.push(*pdu);
+            connection.pongs.push(*pdu);
         }
         if pdu.itt != RESERVED_TAG {
-            link.pinging = false;
+            connection.pinging = false;
             let stranger = LossReason::Protocol("it answered a ping that was not sent");
             let index = self.find_on(at, pdu.itt).ok_or(stranger)?;
             self.tasks.remove(index);
@@ -380,9 +353,9 @@ impl Session {
         self.tasks.remove(index);
         // The command may have been answered while it was being aborted.
         let Some(victim) = self.tasks.find(itt) else { return Ok(()) };
-        self.over(victim);
+        self.no_longer_in_flight(victim);
         match pdu.result {
-            // It is dead, so another path may try; whatever fails there too is not the path's fault.
+            // It is dead, so another path may try it. If that fails too, the path is not the cause.
             TaskResult::Complete | TaskResult::NoSuchTask
                 if self.config.retry.fails_over && self.tasks[victim].is_first_try_of_io() =>
             {
@@ -418,7 +391,7 @@ impl Session {
             TextStep::Send(next) => {
                 self.text_next = Some(next);
                 self.tasks[index].stage = super::Stage::Queued;
-                self.links[at].urgent.push_back(index);
+                self.connections[at].urgent.push_back(index);
             }
         }
         Ok(())
@@ -478,14 +451,14 @@ impl Session {
             _ => return Err(LossReason::Protocol("it rejected a request that every target must take")),
         };
         if let Some(index) = self.tasks.find(itt) {
-            self.over(index);
+            self.no_longer_in_flight(index);
             self.finish_failed(index, crate::IoError::Protocol("request rejected"), cx);
         }
         Ok(())
     }
 }
 
-/// Copies a short piece of read data to its place.
+/// Copies a short piece of read data into its segment.
 fn copy_in(regions: &Regions, seg: Seg, offset: u32, bytes: &[u8]) {
     let region: Option<&Arc<Region>> = regions.get(seg.region);
     if let Some(region) = region

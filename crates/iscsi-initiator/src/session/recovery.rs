@@ -12,86 +12,25 @@
 //! 2. *Nothing overtakes a retry.* A command whose blocks overlap those of an unfinished retry, where one of the two
 //!    writes, waits until the retry has ended. The queue is first in, first out, so later commands wait too.
 
-use super::receive::Current;
+use super::Session;
+use super::connection::Current;
+use super::events::{Context, Loss, ReturnedFrom, SessionEvent};
+use super::loss::LossReason;
+use super::retry::Via;
+use super::state::{Input, State};
 use super::tasks::{Stage, TaskIndex};
-use super::{Config, Context, Input, Loss, LossReason, ReturnedFrom, Session, SessionEvent, State};
 use crate::alua::Access;
 use crate::event::{EventKind, Failure, IoError, IoSink};
 use crate::options::address::PortalAddress;
 use crate::options::{SECOND, nanos};
 use crate::task::Owner;
 use linerate_io::{Driver, Nanos};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-/// First pause between two login attempts; it doubles up to [`super::RetryRules::pause_max_ns`].
+/// First pause between two login attempts; it doubles up to `RetryRules::pause_max_ns`.
 const PAUSE_NS_MIN: Nanos = 100_000_000;
 /// How long a logout may take.
 const LOGOUT_NS: Nanos = 5 * SECOND;
-
-/// What a session remembers about its connections.
-#[derive(Debug)]
-pub(super) struct Recovery {
-    /// When connect and login must be done.
-    pub(super) login_deadline: Nanos,
-    /// Since when there is no session, after a first one.
-    lost_since: Option<Nanos>,
-    /// When the next attempt is due.
-    retry_at: Nanos,
-    /// Before which the target wants no attempt.
-    not_before: Nanos,
-    attempt: u32,
-    /// Seconds that the target wants us to wait before we come back.
-    pub(super) wait_s: u16,
-    /// The caller wants the session closed.
-    pub(super) closing: bool,
-    /// When a target's request for logout runs out.
-    drain_deadline: Nanos,
-    /// Where the leading connection goes, or went.
-    pub(super) peer: Option<SocketAddr>,
-    /// Redirections of this attempt.
-    pub(super) redirects: u8,
-    /// Where the target has moved for good.
-    pub(super) moved: Option<PortalAddress>,
-    pub(super) logins: u32,
-    /// Commands in flight that were handed back since the last login.
-    lost_commands: u32,
-    /// The attempt under way goes over another path's portal, to end the old session there.
-    pub(super) via: Option<Via>,
-    /// The next attempt does.
-    next_via: Option<Via>,
-    /// Why the connection is to be ended at the next tick.
-    failing: Option<LossReason>,
-}
-
-/// Another path's way to the target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Via {
-    pub(crate) portal: PortalAddress,
-    pub(crate) source: Option<IpAddr>,
-}
-
-impl Recovery {
-    pub(super) fn new(config: &Config, now: Nanos) -> Self {
-        Self {
-            login_deadline: now + nanos(config.options.login_timeout_s),
-            lost_since: None,
-            retry_at: 0,
-            not_before: 0,
-            attempt: 0,
-            wait_s: 0,
-            closing: false,
-            drain_deadline: Nanos::MAX,
-            peer: None,
-            redirects: 0,
-            moved: None,
-            logins: 0,
-            lost_commands: 0,
-            via: None,
-            next_via: None,
-            failing: None,
-        }
-    }
-}
 
 impl Session {
     /// Where this session connects to: the portal asked for, unless the target moved for good.
@@ -125,10 +64,9 @@ impl Session {
         self.recovery.attempt = 0;
         self.recovery.redirects = 0;
         self.recovery.lost_since = None;
-        if let Some(leading) = self.links.first_mut() {
-            leading.last_heard = now;
-            self.recovery.wait_s = leading.params.default_time2wait_s;
-        }
+        let leading = &mut self.connections[0];
+        leading.last_heard = now;
+        self.recovery.wait_s = leading.params.default_time2wait_s;
         if let Some(facts) = &mut self.facts {
             facts.logins = self.recovery.logins;
         }
@@ -283,10 +221,10 @@ impl Session {
     fn fail_all<S: IoSink>(&mut self, error: IoError, cx: &mut Context<'_, S>) {
         self.queue.clear();
         self.probes.clear();
-        for link in &mut self.links {
-            link.urgent.clear();
-            // The rest of a read's data may still be arriving: it belongs to nobody now.
-            link.current = Current::Nothing;
+        for connection in &mut self.connections {
+            connection.urgent.clear();
+            // The rest of a read's data may still arrive: it has no owner now.
+            connection.current = Current::Nothing;
         }
         let all: Vec<TaskIndex> = self.tasks.iter().map(|(index, _)| index).collect();
         for index in all {
@@ -310,7 +248,7 @@ impl Session {
         }
     }
 
-    /// The caller wants the session closed.
+    /// Logs the session out, and fails its I/Os.
     pub(crate) fn close<D: Driver, S: IoSink>(&mut self, driver: &mut D, cx: &mut Context<'_, S>) {
         if !self.step(Input::CloseAsked) {
             self.recovery.closing = true;
@@ -332,21 +270,21 @@ impl Session {
         now: Nanos,
         cx: &mut Context<'_, S>,
     ) {
-        for link in &mut self.links {
-            if std::mem::take(&mut link.heard) {
-                link.last_heard = now;
+        for connection in &mut self.connections {
+            if std::mem::take(&mut connection.heard) {
+                connection.last_heard = now;
             }
         }
         if let Some(reason) = self.recovery.failing.take() {
             return self.lose(driver, &reason, now, cx);
         }
-        let late = now >= self.recovery.login_deadline && !self.do_without_the_rest(driver, now, cx);
+        let late = now >= self.recovery.login_deadline && !self.continue_without_missing(driver, now, cx);
         let verdict = match self.state {
             State::Connecting | State::LoggingIn if late => {
                 Err(LossReason::Silence("the login was not finished within login_timeout_s"))
             }
-            State::Waiting => return self.wait_on(driver, now, cx),
-            State::Ready | State::Draining | State::LoggingOut => self.look_at_tasks(now, cx),
+            State::Waiting => return self.retry_when_due(driver, now, cx),
+            State::Ready | State::Draining | State::LoggingOut => self.check_tasks(now, cx),
             _ => Ok(()),
         };
         if let Err(reason) = verdict {
@@ -354,7 +292,7 @@ impl Session {
         }
     }
 
-    fn wait_on<D: Driver, S: IoSink>(&mut self, driver: &mut D, now: Nanos, cx: &mut Context<'_, S>) {
+    fn retry_when_due<D: Driver, S: IoSink>(&mut self, driver: &mut D, now: Nanos, cx: &mut Context<'_, S>) {
         let since = self.recovery.lost_since.unwrap_or(now);
         if self.config.retry.give_up_ns.is_some_and(|limit_ns| now >= since + limit_ns) {
             let failure = self.failure_of(&LossReason::NotRestored);
@@ -370,12 +308,12 @@ impl Session {
         self.start(driver, now, cx);
     }
 
-    fn look_at_tasks<S: IoSink>(&mut self, now: Nanos, cx: &mut Context<'_, S>) -> Result<(), LossReason> {
+    fn check_tasks<S: IoSink>(&mut self, now: Nanos, cx: &mut Context<'_, S>) -> Result<(), LossReason> {
         let options = &self.config.options;
         let (command_ns, ping_ns) = (nanos(options.command_timeout_s), nanos(options.ping_timeout_s));
         let interval_ns = nanos(options.ping_interval_s);
-        let links = &self.links;
-        let silent_ns = |at: usize| links.get(at).map_or(0, |link| now.saturating_sub(link.last_heard));
+        let connections = &self.connections;
+        let silent_ns = |at: usize| now.saturating_sub(connections[at].last_heard);
         let mut due: Vec<TaskIndex> = Vec::new();
         let mut late: Vec<TaskIndex> = Vec::new();
         for (index, task) in self.tasks.iter() {
@@ -383,8 +321,8 @@ impl Session {
             match (task.owner, task.stage) {
                 (_, Stage::BackedOff) if now >= task.due => due.push(index),
                 (_, Stage::BackedOff) => cx.wake_at = cx.wake_at.min(task.due),
-                // Whatever is heard shows that the target lives; its answer may stand behind a long queue.
-                (Owner::Ping, Stage::Sent) if age.min(silent_ns(usize::from(task.link))) >= ping_ns => {
+                // Any byte shows that the target lives; its answer may be behind a long queue.
+                (Owner::Ping, Stage::Sent) if age.min(silent_ns(usize::from(task.connection))) >= ping_ns => {
                     return Err(LossReason::Silence(
                         "the target did not answer a ping within ping_timeout_s",
                     ));
@@ -414,7 +352,7 @@ impl Session {
             self.emit(cx, now, EventKind::CommandTimeout);
             let itt = self.tasks.itt(index);
             // Over the connection that the command went over (RFC 7143 section 11.5.1).
-            self.enqueue_urgent(usize::from(self.tasks[index].link), Owner::Abort { itt });
+            self.enqueue_urgent(usize::from(self.tasks[index].connection), Owner::Abort { itt });
         }
         if self.state == State::Draining && (!self.in_flight() || now >= self.recovery.drain_deadline) {
             self.step(Input::Drained);
@@ -428,10 +366,10 @@ impl Session {
 
     /// Pings over every connection that nothing has come over for a while.
     fn ping_the_silent(&mut self, now: Nanos, interval_ns: Nanos) {
-        for at in 0..self.links.len() {
-            let link = &mut self.links[at];
-            if !link.pinging && now.saturating_sub(link.last_heard) >= interval_ns {
-                link.pinging = true;
+        for at in 0..self.connections.len() {
+            let connection = &mut self.connections[at];
+            if !connection.pinging && now.saturating_sub(connection.last_heard) >= interval_ns {
+                connection.pinging = true;
                 self.enqueue_urgent(at, Owner::Ping);
             }
         }

@@ -1,12 +1,13 @@
-//! Sending: everything queued becomes one gather list.
+//! Sending: all queued PDUs become one gather list.
 //!
-//! `CmdSN` and `ExpStatSN` are given here, at the moment of sending and not when a command is queued: a command that is
-//! cancelled while it waits leaves no hole in the numbering, and no PDU carries an old acknowledgement. Order in the
+//! `CmdSN` and `ExpStatSN` are set at the moment of sending, not when a command is queued: a command that is cancelled
+//! while it waits leaves no hole in the numbering, and no PDU carries an old acknowledgement. Order in the
 //! list: login, answers to the target's pings, write data that the target waits for, control PDUs, commands.
 
-use super::link::Link;
+use super::Session;
+use super::connection::Connection;
+use super::loss::LossReason;
 use super::tasks::{Progress, Stage, TaskIndex};
-use super::{LossReason, Session};
 use crate::balance::Load;
 use crate::commands::unmap_list;
 use crate::request::Regions;
@@ -27,38 +28,38 @@ use std::io;
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
 impl Session {
-    /// Hands what is queued to the driver and receives again. While a send is under way new work waits for its end, so
-    /// that it leaves in one piece.
+    /// Hands the queued PDUs to the driver and receives again. While a send is under way, new PDUs wait for its end, so
+    /// that they leave in one piece.
     pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D, regions: &Regions, now: Nanos) {
-        for at in 0..self.links.len() {
+        for at in 0..self.connections.len() {
             self.fill(at, regions, now);
         }
         if self.state.sends_commands() {
             self.send_commands(regions, now);
         }
-        for at in 0..self.links.len() {
-            let link = &mut self.links[at];
-            if let Some(outgoing) = link.outgoing.take_if(|outgoing| !outgoing.is_empty()) {
-                driver.send(link.stream, outgoing);
+        for at in 0..self.connections.len() {
+            let connection = &mut self.connections[at];
+            if let Some(outgoing) = connection.outgoing.take_if(|outgoing| !outgoing.is_empty()) {
+                driver.send(connection.stream, outgoing);
             }
             self.receive_again(driver, at);
         }
     }
 
-    /// What goes before commands.
+    /// Gathers the PDUs that go before commands.
     fn fill(&mut self, at: usize, regions: &Regions, now: Nanos) {
-        let link = &mut self.links[at];
-        if !link.is_connected() {
+        let connection = &mut self.connections[at];
+        if !connection.is_connected() {
             return;
         }
-        let Some(mut out) = link.outgoing.take() else { return };
-        if !link.login_bytes.is_empty() {
-            out.push_bytes(&link.login_bytes);
-            link.login_bytes.clear();
+        let Some(mut out) = connection.outgoing.take() else { return };
+        if !connection.login_bytes.is_empty() {
+            out.push_bytes(&connection.login_bytes);
+            connection.login_bytes.clear();
         }
-        if link.is_full() {
+        if connection.is_full() {
             self.send_pongs(at, &mut out);
-            while let Some((itt, burst)) = self.links[at].bursts.pop_front() {
+            while let Some((itt, burst)) = self.connections[at].bursts.pop_front() {
                 if let Some(index) = self.tasks.find(itt) {
                     self.send_burst(index, at, burst, &mut out, regions);
                     if let Progress::Write(write) = &mut self.tasks[index].progress {
@@ -66,18 +67,18 @@ impl Session {
                     }
                 }
             }
-            while let Some(index) = self.links[at].urgent.pop_front() {
+            while let Some(index) = self.connections[at].urgent.pop_front() {
                 self.send_control(index, at, &mut out, now);
             }
         }
-        self.links[at].outgoing = Some(out);
+        self.connections[at].outgoing = Some(out);
     }
 
     /// Gives commands their numbers, and puts each on one of the connections that can send.
     fn send_commands(&mut self, regions: &Regions, now: Nanos) {
         while self.window.can_send()
             && !self.probes.is_empty()
-            && let Some(at) = self.choose_link(0)
+            && let Some(at) = self.choose_connection(0)
             && let Some(index) = self.probes.pop_front()
         {
             self.send_command(index, at, regions, now);
@@ -86,7 +87,7 @@ impl Session {
             if !self.window.can_send() || (self.tasks.retried > 0 && self.must_wait(index)) {
                 break;
             }
-            let Some(at) = self.choose_link(self.tasks[index].len_bytes) else { break };
+            let Some(at) = self.choose_connection(self.tasks[index].len_bytes) else { break };
             self.queue.pop_front();
             self.send_command(index, at, regions, now);
         }
@@ -94,15 +95,15 @@ impl Session {
 
     /// The connection for the next command. One whose last send is not over yet cannot take it; none if all are like that.
     #[inline]
-    fn choose_link(&mut self, bytes: u32) -> Option<usize> {
-        let count = self.links.len();
+    fn choose_connection(&mut self, bytes: u32) -> Option<usize> {
+        let count = self.connections.len();
         if count == 1 {
-            return self.links[0].outgoing.is_some().then_some(0);
+            return self.connections[0].outgoing.is_some().then_some(0);
         }
-        let links = &self.links;
-        let can_send = |at: usize| links[at].outgoing.is_some();
+        let connections = &self.connections;
+        let can_send = |at: usize| connections[at].outgoing.is_some();
         let load = |at: usize| Load {
-            ios: if can_send(at) { links[at].in_flight } else { u32::MAX },
+            ios: if can_send(at) { connections[at].in_flight } else { u32::MAX },
             ..Load::default()
         };
         let first = if count == 0 { return None } else { self.spread.select(count, bytes, load) };
@@ -111,13 +112,16 @@ impl Session {
 
     #[inline]
     fn send_command(&mut self, index: TaskIndex, at: usize, regions: &Regions, now: Nanos) {
-        let link = &mut self.links[at];
-        let Some(mut out) = link.outgoing.take() else { return };
-        link.in_flight += 1;
-        let (framer, params, exp_stat_sn) = (link.framer, link.params, link.expected.number());
+        let connection = &mut self.connections[at];
+        let Some(mut out) = connection.outgoing.take() else {
+            unreachable!("a connection was chosen that can send")
+        };
+        connection.in_flight += 1;
+        let (framer, params, exp_stat_sn) =
+            (connection.framer, connection.params, connection.expected.number());
         let itt = self.tasks.itt(index);
         let task = &mut self.tasks[index];
-        task.link = at as u8;
+        task.connection = at as u8;
         let (mut immediate, mut final_pdu, mut unsolicited) = (0, true, None);
         match task.payload {
             Payload::None => task.progress = Progress::None,
@@ -157,7 +161,7 @@ impl Session {
         if let Some(burst) = unsolicited {
             self.send_burst(index, at, burst, &mut out, regions);
         }
-        self.links[at].outgoing = Some(out);
+        self.connections[at].outgoing = Some(out);
     }
 
     fn send_burst(
@@ -168,7 +172,7 @@ impl Session {
         out: &mut Outgoing,
         regions: &Regions,
     ) {
-        let (framer, exp_stat_sn) = (self.links[at].framer, self.links[at].expected.number());
+        let (framer, exp_stat_sn) = (self.connections[at].framer, self.connections[at].expected.number());
         let itt = self.tasks.itt(index);
         let task = &self.tasks[index];
         let ttt = burst.ttt;
@@ -190,9 +194,9 @@ impl Session {
 
     /// A NOP-Out that answers a ping copies LUN and target transfer tag (RFC 7143 11.18).
     fn send_pongs(&mut self, at: usize, out: &mut Outgoing) {
-        let link = &mut self.links[at];
-        let (framer, exp_stat_sn) = (link.framer, link.expected.number());
-        for ping in link.pongs.drain(..) {
+        let connection = &mut self.connections[at];
+        let (framer, exp_stat_sn) = (connection.framer, connection.expected.number());
+        for ping in connection.pongs.drain(..) {
             let pdu = NopOut {
                 immediate: true,
                 lun: ping.lun,
@@ -208,7 +212,7 @@ impl Session {
 
     fn send_control(&mut self, index: TaskIndex, at: usize, out: &mut Outgoing, now: Nanos) {
         let itt = self.tasks.itt(index);
-        let Link { framer, expected, .. } = self.links[at];
+        let Connection { framer, expected, .. } = self.connections[at];
         let (cmd_sn, exp_stat_sn) = (self.window.immediate(), expected.number());
         let owner = self.tasks[index].owner;
         match owner {
@@ -265,8 +269,8 @@ impl Session {
             first
         };
         pdu.cmd_sn = self.window.immediate();
-        let framer = self.links[at].framer;
-        pdu.exp_stat_sn = self.links[at].expected.number();
+        let framer = self.connections[at].framer;
+        pdu.exp_stat_sn = self.connections[at].expected.number();
         push_header(out, framer, |bhs| pdu.emit(bhs));
         out.push_bytes(&text);
         out.push_bytes(&framer.trailer(pdu.data_len, || Crc32c::EMPTY.update(&text)));
@@ -280,9 +284,7 @@ impl Session {
         mut outgoing: Box<Outgoing>,
     ) -> Result<(), LossReason> {
         outgoing.clear();
-        if let Some(link) = self.links.get_mut(at) {
-            link.outgoing = Some(outgoing);
-        }
+        self.connections[at].outgoing = Some(outgoing);
         result.map_err(|error| LossReason::Broken { portal: self.portal_now(at), error: error.to_string() })
     }
 }

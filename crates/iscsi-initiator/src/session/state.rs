@@ -9,7 +9,7 @@
 //!
 //! An input that has no row in a state is ignored: it came late, from a connection that is gone.
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// TCP connect is under way.
@@ -47,7 +47,7 @@ pub(crate) enum Input {
     CloseAsked,
     /// The connection is gone, and there is reason to try again.
     Lost,
-    /// The connection is gone for a reason that will not pass, or the replacement time is over.
+    /// The connection is gone for a permanent reason, or the replacement time is over.
     GaveUp,
     /// The logout was answered and the caller wants no more.
     Ended,
@@ -83,7 +83,7 @@ pub(crate) const TRANSITIONS: &[(State, Input, State)] = &[
 ];
 
 impl State {
-    /// The state after `input`; none if the input means nothing here.
+    /// The state after `input`; none if there is no such transition.
     pub(crate) fn after(self, input: Input) -> Option<State> {
         TRANSITIONS.iter().find(|(from, on, _)| (*from, *on) == (self, input)).map(|(_, _, to)| *to)
     }
@@ -118,7 +118,7 @@ mod tests {
     fn one_row_per_state_and_input() {
         for (at, (state, input, _)) in TRANSITIONS.iter().enumerate() {
             let again = TRANSITIONS[at + 1..].iter().any(|(s, i, _)| (s, i) == (state, input));
-            assert!(!again, "{state:?} {input:?} stands twice");
+            assert!(!again, "{state:?} {input:?} occurs twice");
         }
     }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_has_a_connection_survives_its_loss() {
+    fn a_state_with_a_connection_survives_its_loss() {
         for state in [State::Connecting, State::LoggingIn, State::Ready, State::Draining, State::LoggingOut] {
             assert_eq!(state.after(Input::Lost), Some(State::Waiting));
         }

@@ -1,7 +1,7 @@
-//! The task table: what a session has in flight, found by tag without searching.
+//! The task table: the commands that a session has in flight, found by tag without searching.
 //!
 //! An Initiator Task Tag is a slot number in its low half and the slot's generation in its high half. A PDU that comes
-//! late for a slot that has moved on has the wrong generation and is recognised as a stranger. The generation has 15
+//! late, after its slot was used again, has the wrong generation and is recognised as unknown. The generation has 15
 //! bits, so that no tag is ever the reserved one. Slots are reused last in, first out: a busy session touches as many
 //! cache lines as it has commands in flight.
 
@@ -17,7 +17,7 @@ pub(crate) type TaskIndex = u16;
 /// Generations are counted in 15 bits.
 const GENERATION_MASK: u16 = 0x7fff;
 
-/// Where a task stands.
+/// How far a task has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Free,
@@ -25,7 +25,7 @@ pub(crate) enum Stage {
     Queued,
     /// Sent and not answered.
     Sent,
-    /// Answered with BUSY or the like; to be queued again when it is due.
+    /// Answered with BUSY or a similar status; queued again when it is due.
     BackedOff,
     /// Not answered in time; an ABORT TASK is under way.
     Aborting,
@@ -39,8 +39,8 @@ pub(crate) enum Progress {
     Write(InitiatorWrite),
 }
 
-/// One task. What is looked at when data arrives comes first, then what its end needs: with many sessions every cache line
-/// of a task has left the core's cache by then, and most I/Os need two of the three.
+/// One task. The fields that arriving data needs come first, then those that its end needs: with many sessions no cache
+/// line of a task is in the core's cache by then, and most I/Os need two of the three.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Task {
@@ -48,7 +48,7 @@ pub(crate) struct Task {
     generation: u16,
     pub(crate) stage: Stage,
     /// Place of the connection that it was sent over.
-    pub(crate) link: u8,
+    pub(crate) connection: u8,
     pub(crate) payload: Payload,
     pub(crate) progress: Progress,
     pub(crate) len_bytes: u32,
@@ -58,13 +58,13 @@ pub(crate) struct Task {
     pub(crate) queue_bytes: u64,
     /// Place in the order of its device's I/Os.
     pub(crate) order: u64,
-    /// Sent again after its session or the target let it down: newer commands may not overtake it.
+    /// Sent again after the target refused it: newer commands may not overtake it.
     pub(crate) retried: bool,
-    /// Answers that asked for another try.
+    /// Answers that asked for another attempt.
     pub(crate) refusals: u8,
     /// An I/O that was in flight when a session was lost.
     pub(crate) requeued: bool,
-    /// Sessions that were lost with it, or have aborted it.
+    /// Number of sessions that were lost with it, or have aborted it.
     pub(crate) losses: u8,
     pub(crate) cmd_sn: u32,
     /// When a backed-off task is due.
@@ -77,7 +77,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// What it takes to send it over another session.
+    /// The task as another session needs it.
     pub(crate) fn to_new(&self) -> NewTask {
         NewTask {
             owner: self.owner,
@@ -92,7 +92,7 @@ impl Task {
         }
     }
 
-    /// An I/O that no path has failed at.
+    /// An I/O that was neither lost nor aborted before.
     pub(crate) fn is_first_try_of_io(&self) -> bool {
         self.losses == 0 && matches!(self.owner, Owner::Io { .. })
     }
@@ -151,7 +151,7 @@ impl TaskTable {
             owner: new.owner,
             generation: 0,
             stage: Stage::Free,
-            link: 0,
+            connection: 0,
             payload: Payload::None,
             progress: Progress::None,
             len_bytes: 0,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_tag_is_a_stranger() {
+    fn a_late_tag_is_unknown() {
         let mut table = TaskTable::default();
         let first = sent(&mut table);
         let tag = table.itt(first);

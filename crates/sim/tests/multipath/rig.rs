@@ -309,7 +309,7 @@ impl Rig {
         }
     }
 
-    /// Heals everything, waits until whatever is on its way has come, and reads every block back.
+    /// Heals everything, waits until all PDUs on their way have come, and reads every block back.
     pub(crate) fn verify(&mut self) {
         let mut faults = std::mem::take(&mut self.faults);
         faults.heal_all(self);

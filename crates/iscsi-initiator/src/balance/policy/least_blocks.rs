@@ -1,6 +1,7 @@
 //! The path with the fewest bytes in flight.
 
-use super::{Load, Select, least};
+use super::super::meter::Load;
+use super::select::{Select, least};
 
 /// Equals take turns.
 #[derive(Clone, Debug, Default)]

@@ -7,20 +7,16 @@
 mod least_blocks;
 mod least_queue_depth;
 mod round_robin;
+mod select;
 mod service_time;
 
 use super::meter::Load;
-use super::{BalanceOptions, Policy};
+use super::options::{BalanceOptions, Policy};
 use least_blocks::LeastBlocks;
 use least_queue_depth::LeastQueueDepth;
 use round_robin::RoundRobin;
+use select::Select;
 use service_time::ServiceTime;
-
-/// The one interface.
-trait Select {
-    /// The position of the path for an I/O of `bytes`; `count` is at least 1.
-    fn select(&mut self, count: usize, bytes: u32, load: impl Fn(usize) -> Load) -> usize;
-}
 
 /// A policy at work.
 #[derive(Clone, Debug)]
@@ -62,22 +58,6 @@ impl Selector {
             Selector::ServiceTime(policy) => policy.select(count, bytes, load),
         }
     }
-}
-
-/// The position with the least value, where the look begins one further each time: equals take turns.
-#[inline]
-fn least(turn: &mut usize, count: usize, value: impl Fn(usize) -> u64) -> usize {
-    *turn = if *turn + 1 < count { *turn + 1 } else { 0 };
-    let mut best = *turn;
-    let mut best_value = value(best);
-    for step in 1..count {
-        let at = if *turn + step < count { *turn + step } else { *turn + step - count };
-        let at_value = value(at);
-        if at_value < best_value {
-            (best, best_value) = (at, at_value);
-        }
-    }
-    best
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Each path in turn.
 
-use super::{Load, Select};
+use super::super::meter::Load;
+use super::select::Select;
 
 /// Moves on after a number of I/Os or bytes.
 #[derive(Clone, Debug)]

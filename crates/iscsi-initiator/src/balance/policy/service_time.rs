@@ -1,8 +1,9 @@
 //! The path that would be done with the I/O first: bytes in flight and its own, times the measured time per byte.
 //!
-//! An estimate ages while a path is not used, so now and then a path is used whatever its estimate says.
+//! An estimate ages while a path is not used, so now and then a path is used even if its estimate is bad.
 
-use super::{Load, Select, least};
+use super::super::meter::Load;
+use super::select::{Select, least};
 
 /// One I/O in so many goes to the next path in turn.
 const PROBE_EVERY: u32 = 256;

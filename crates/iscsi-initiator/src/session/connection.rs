@@ -1,21 +1,23 @@
 //! The connections of a session: usually one, the leading one; with `connections` above 1 as many as the target allows.
 //!
-//! Commands are numbered per session, everything else that is counted or sized belongs to the connection: statuses,
+//! Commands are numbered per session. Everything else that is counted or sized belongs to the connection: statuses,
 //! segment lengths, digests, pings. A command's data and its status travel over the connection that carried the command.
 
-use super::receive::Current;
 use super::tasks::TaskIndex;
-use super::{RECEIVE_BYTES, Session};
 use crate::balance::Moves;
-use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing, Seg};
+use linerate_io::{Buffer, Handle, Nanos, Outgoing, Seg};
 use linerate_iscsi_proto::frame::{Framer, Receiver};
 use linerate_iscsi_proto::login::{Established, InitiatorLogin, LOGIN_DATA_BYTES_MAX};
 use linerate_iscsi_proto::params::SessionParams;
-use linerate_iscsi_proto::pdu::NopIn;
+use linerate_iscsi_proto::pdu::{DataInStatus, NopIn, Response};
 use linerate_iscsi_proto::transfer::Burst;
 use linerate_iscsi_proto::window::ExpectedStatus;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+
+/// Receive memory of one connection. Small enough to stay in a core's second-level cache, large enough for what arrives
+/// while a batch is being handled.
+const RECEIVE_BYTES: usize = 256 * 1024;
 
 /// What a connection has carried since the counters were last taken. Only I/Os that succeeded count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,9 +42,37 @@ impl ConnectionCounters {
     }
 }
 
+/// What the data segment that is arriving is for.
+#[derive(Debug, Default)]
+pub(super) enum Current {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Read data of a task, which ends with this PDU if it carries status.
+    Read { task: TaskIndex, destination: Destination, status: Option<DataInStatus> },
+    /// Kept in the scratch buffer until it is whole.
+    Whole(Response),
+}
+
+/// Where the bytes of a Data-In PDU go.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Destination {
+    Nowhere,
+    /// The caller looks at them; `base` is the PDU's offset in the I/O.
+    Shown {
+        device: u32,
+        slot: u32,
+        base: u32,
+    },
+    /// The PDU's part of the caller's segment.
+    Segment(Seg),
+    /// The task's reply buffer.
+    Kept,
+}
+
 /// One TCP connection.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Connection {
     pub(super) stream: Handle,
     /// Connection ID.
     pub(super) cid: u16,
@@ -74,7 +104,7 @@ pub(super) struct Link {
     pub(super) bursts: VecDeque<(u32, Burst)>,
     /// Target pings to answer.
     pub(super) pongs: Vec<NopIn>,
-    /// Bytes came since the last look.
+    /// Bytes came since the last tick.
     pub(super) heard: bool,
     pub(super) last_heard: Nanos,
     /// A ping of ours is under way.
@@ -84,7 +114,7 @@ pub(super) struct Link {
     pub(super) counters: ConnectionCounters,
 }
 
-impl Link {
+impl Connection {
     pub(super) fn new(stream: Handle, cid: u16, peer: SocketAddr, now: Nanos) -> Self {
         Self {
             stream,
@@ -134,32 +164,5 @@ impl Link {
         self.framer = Framer { header_digest: params.header_digest, data_digest: params.data_digest };
         self.params = params;
         self.expected = ExpectedStatus::after_login(login);
-    }
-}
-
-impl Session {
-    /// The streams of the connections there are, the leading one first.
-    pub(crate) fn streams(&self) -> impl Iterator<Item = Handle> {
-        self.links.iter().map(|link| link.stream)
-    }
-
-    /// The place of a stream's connection.
-    #[inline]
-    pub(crate) fn link_of(&self, stream: Handle) -> Option<usize> {
-        self.links.iter().position(|link| link.stream == stream)
-    }
-
-    /// Closes every connection.
-    pub(crate) fn hang_up<D: Driver>(&mut self, driver: &mut D) {
-        for link in self.links.drain(..) {
-            driver.close(link.stream);
-        }
-    }
-
-    /// Hands `take` what each connection has carried since the last call, by connection ID.
-    pub(crate) fn take_connection_counters(&mut self, mut take: impl FnMut(u16, ConnectionCounters)) {
-        for link in &mut self.links {
-            take(link.cid, std::mem::take(&mut link.counters));
-        }
     }
 }

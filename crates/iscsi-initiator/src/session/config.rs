@@ -1,0 +1,79 @@
+//! What a session is made with.
+
+use crate::options::address::PortalAddress;
+use crate::options::credentials::Credentials;
+use crate::options::error::OptionsError;
+use crate::options::session::SessionOptions;
+use crate::options::{SECOND, nanos};
+use linerate_io::Nanos;
+use linerate_iscsi_proto::login::InitiatorConfig;
+use linerate_iscsi_proto::names::IscsiName;
+
+/// Longest pause between two login attempts of a device's only session.
+const PAUSE_NS_MAX: Nanos = 3 * SECOND;
+
+/// What does not change over a session's life.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) portal: PortalAddress,
+    pub(crate) options: SessionOptions,
+    /// Names, wishes and secrets; the ISID is the session's.
+    pub(crate) login: InitiatorConfig,
+    pub(crate) retry: RetryRules,
+    /// Where further connections go, in turn; empty: where the first one goes.
+    pub(crate) connection_portals: Vec<PortalAddress>,
+}
+
+/// What a session does when it has lost its connection. It always hands its I/O back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RetryRules {
+    /// The device may have other paths: I/O that this session's target refuses or aborts is handed back too, and the
+    /// session keeps trying from its first login on.
+    pub(crate) fails_over: bool,
+    /// Longest pause between two login attempts.
+    pub(crate) pause_max_ns: Nanos,
+    /// Time without a login after which the session is given up; none = never.
+    pub(crate) give_up_ns: Option<Nanos>,
+    /// `TCP_USER_TIMEOUT`.
+    pub(crate) user_timeout_ms: Option<u32>,
+}
+
+impl Config {
+    /// Checks what the user wrote. Without a target it is a discovery session.
+    pub(crate) fn new(
+        portal: &PortalAddress,
+        target: Option<&str>,
+        options: &SessionOptions,
+        credentials: &Credentials,
+    ) -> Result<Self, OptionsError> {
+        options.check()?;
+        let name = options.initiator_name.as_deref().unwrap_or(SessionOptions::DEFAULT_INITIATOR_NAME);
+        let login = InitiatorConfig {
+            initiator_name: IscsiName::parse(name)?,
+            target_name: target.map(IscsiName::parse).transpose()?,
+            isid: [0; 6],
+            cid: 0,
+            itt: 0,
+            cmd_sn: 1,
+            offer: options.offer(),
+            chap: credentials.chap()?,
+            join: None,
+        };
+        let retry = RetryRules {
+            fails_over: false,
+            pause_max_ns: PAUSE_NS_MAX,
+            give_up_ns: Some(nanos(options.replacement_timeout_s)),
+            user_timeout_ms: None,
+        };
+        let (portal, connection_portals) = (portal.clone(), options.connection_portals.clone());
+        Ok(Self { portal, options: options.clone(), login, retry, connection_portals })
+    }
+
+    pub(crate) fn is_discovery(&self) -> bool {
+        self.login.target_name.is_none()
+    }
+
+    pub(crate) fn target_name(&self) -> &str {
+        self.login.target_name.as_ref().map_or("", IscsiName::as_str)
+    }
+}

@@ -1,0 +1,120 @@
+//! Why a connection is lost, and whose fault that is.
+
+use crate::event::{Blame, Failure};
+use crate::options::address::{AddressError, PortalAddress};
+use linerate_iscsi_proto::frame::FrameError;
+use linerate_iscsi_proto::login::LoginFailure;
+use linerate_iscsi_proto::pdu::{LoginStatus, PduError};
+use linerate_iscsi_proto::send_targets::ExchangeError;
+use linerate_iscsi_proto::transfer::{DataInError, R2tError};
+use linerate_iscsi_proto::window::StatusGap;
+
+/// Why a connection ended or never came to be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LossReason {
+    /// The host's name has no address (user or network).
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// This host cannot give the socket what the options want (user).
+    #[error("cannot make a connection to {portal}: {error}; correct the session's options")]
+    Socket { portal: String, error: String },
+    /// TCP could not connect (network or peer).
+    #[error("cannot connect to {portal}: {error}; is the array running, and is this its portal?")]
+    Connect { portal: String, error: String },
+    /// The peer closed the connection.
+    #[error("{portal} closed the connection")]
+    Closed { portal: String },
+    /// The connection broke.
+    #[error("connection to {portal} broke: {error}")]
+    Broken { portal: String, error: String },
+    /// The stream cannot be followed (peer or network).
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// A PDU cannot be used (peer).
+    #[error(transparent)]
+    Pdu(#[from] PduError),
+    /// A status is missing (peer).
+    #[error(transparent)]
+    Window(#[from] StatusGap),
+    /// Read data out of order or beyond the request (peer).
+    #[error(transparent)]
+    DataIn(#[from] DataInError),
+    /// Write data asked for that is not due (peer).
+    #[error(transparent)]
+    R2t(#[from] R2tError),
+    /// Another breach of the protocol (peer).
+    #[error("target broke the protocol: {0}")]
+    Protocol(&'static str),
+    /// No answer came in time (peer or network).
+    #[error("{0}")]
+    Silence(&'static str),
+    /// The target said goodbye (peer).
+    #[error("target announced: {0}")]
+    Dismissed(&'static str),
+    /// The login failed.
+    #[error(transparent)]
+    Login(#[from] LoginFailure),
+    /// The list of targets cannot be followed (peer).
+    #[error(transparent)]
+    Text(#[from] ExchangeError),
+    /// The target is elsewhere: no loss, but the end of this connection.
+    #[error("target moved to {to}")]
+    Redirected { to: PortalAddress, permanent: bool },
+    /// The session was not restored in time (peer or network).
+    #[error("the session did not come back within replacement_timeout_s")]
+    NotRestored,
+    /// No loss: the login over another path's portal has ended the old session.
+    #[error("the old session has been ended over another path")]
+    Reinstated,
+    /// The way over another path led to another portal group, where the old session is not.
+    #[error("the login over another path reached another portal group")]
+    OtherGroup,
+    /// The local interface has no link (host).
+    #[error("the link of interface {0} is down")]
+    LinkDown(String),
+    /// The connection has come up: an attempt that began before need not run out.
+    #[error("the link of interface {0} came up")]
+    LinkUp(String),
+    /// The LUN behind the path cannot be used.
+    #[error("{words}")]
+    WrongLun { blame: Blame, words: String },
+    /// Redirections that lead nowhere (peer).
+    #[error("the target redirects the login again and again")]
+    RedirectLoop,
+}
+
+impl LossReason {
+    /// Trying again cannot help.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            LossReason::Login(failure) => !failure.is_transient(),
+            LossReason::RedirectLoop | LossReason::WrongLun { .. } => true,
+            _ => false,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            LossReason::WrongLun { blame, .. } => *blame,
+            LossReason::LinkDown(_) | LossReason::LinkUp(_) => Blame::Host,
+            LossReason::Address(_)
+            | LossReason::Socket { .. }
+            | LossReason::Login(
+                LoginFailure::Refused(LoginStatus { class: 2, .. }) | LoginFailure::NotAuthentic(_),
+            ) => Blame::User,
+            _ => Blame::Peer,
+        }
+    }
+
+    /// As a failure of the session to `portal`.
+    pub(super) fn failure(&self, portal: &PortalAddress, target: &str) -> Failure {
+        let place = if target.is_empty() { portal.to_string() } else { format!("{target} at {portal}") };
+        let wrong_credentials = matches!(
+            self,
+            LossReason::Login(
+                LoginFailure::Refused(LoginStatus::AUTHENTICATION_FAILED) | LoginFailure::NotAuthentic(_)
+            )
+        );
+        Failure { blame: self.blame(), message: format!("{place}: {self}"), wrong_credentials }
+    }
+}

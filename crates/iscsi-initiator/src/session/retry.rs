@@ -1,0 +1,84 @@
+//! What a session remembers between its login attempts.
+
+use super::config::Config;
+use super::loss::LossReason;
+use crate::options::address::PortalAddress;
+use crate::options::nanos;
+use linerate_io::Nanos;
+use std::net::{IpAddr, SocketAddr};
+
+/// What a session remembers about its connections.
+#[derive(Debug)]
+pub(super) struct Recovery {
+    /// When connect and login must be done.
+    pub(super) login_deadline: Nanos,
+    /// Since when there is no session, after a first one.
+    pub(super) lost_since: Option<Nanos>,
+    /// When the next attempt is due.
+    pub(super) retry_at: Nanos,
+    /// Before which the target wants no attempt.
+    pub(super) not_before: Nanos,
+    pub(super) attempt: u32,
+    /// Seconds that the target wants us to wait before we come back.
+    pub(super) wait_s: u16,
+    /// The caller wants the session closed.
+    pub(super) closing: bool,
+    /// When a target's request for logout runs out.
+    pub(super) drain_deadline: Nanos,
+    /// Where the leading connection goes, or went.
+    pub(super) peer: Option<SocketAddr>,
+    /// Redirections of this attempt.
+    pub(super) redirects: u8,
+    /// Where the target has moved for good.
+    pub(super) moved: Option<PortalAddress>,
+    pub(super) logins: u32,
+    /// Commands in flight that were handed back since the last login.
+    pub(super) lost_commands: u32,
+    /// The attempt under way goes over another path's portal, to end the old session there.
+    pub(super) via: Option<Via>,
+    /// The next attempt does.
+    pub(super) next_via: Option<Via>,
+    /// Why the connection is to be ended at the next tick.
+    pub(super) failing: Option<LossReason>,
+}
+
+/// Another path's way to the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Via {
+    pub(crate) portal: PortalAddress,
+    pub(crate) source: Option<IpAddr>,
+}
+
+impl Recovery {
+    pub(super) fn new(config: &Config, now: Nanos) -> Self {
+        Self {
+            login_deadline: now + nanos(config.options.login_timeout_s),
+            lost_since: None,
+            retry_at: 0,
+            not_before: 0,
+            attempt: 0,
+            wait_s: 0,
+            closing: false,
+            drain_deadline: Nanos::MAX,
+            peer: None,
+            redirects: 0,
+            moved: None,
+            logins: 0,
+            lost_commands: 0,
+            via: None,
+            next_via: None,
+            failing: None,
+        }
+    }
+}
+
+/// What a session knows of the connections that it wants beside the first.
+#[derive(Debug, Default)]
+pub(super) struct FurtherConnections {
+    /// The target's handle of the session.
+    pub(super) tsih: u16,
+    /// They are not opened yet.
+    pub(super) due: bool,
+    /// Why there are fewer than wanted.
+    pub(super) missing: Option<String>,
+}
