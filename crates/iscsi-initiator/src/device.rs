@@ -1,14 +1,16 @@
 //! A device: one LUN, what it said about itself, and the tasks that its I/Os become.
 
-use crate::commands::{self, Question, Transfer};
 use crate::event::Failure;
 use crate::facts::{DeviceFacts, DeviceState};
 use crate::options::address::LunAddress;
 use crate::probe::{self, Probe, Problem};
+use crate::probe_command::ProbeCommand;
 use crate::request::{IoOp, IoRequest, ReadInto, Regions, SubmitError};
 use crate::task::{Footprint, NewTask, Owner, Payload};
 use linerate_io::Seg;
 use linerate_iscsi_proto::pdu::Lun;
+use linerate_scsi_proto::cdb::{self, Cdb, Transfer};
+use linerate_scsi_proto::unmap;
 
 /// A LUN and what is known about it.
 #[derive(Debug)]
@@ -17,30 +19,30 @@ pub(crate) struct Device {
     pub(crate) state: DeviceState,
     pub(crate) facts: DeviceFacts,
     pub(crate) lun: Lun,
-    questions: &'static [Question],
+    commands: &'static [ProbeCommand],
     block_shift: u32,
 }
 
 impl Device {
-    pub(crate) fn new(address: LunAddress, questions: &'static [Question]) -> Self {
+    pub(crate) fn new(address: LunAddress, commands: &'static [ProbeCommand]) -> Self {
         Self {
             facts: DeviceFacts { lun: address.lun, ..DeviceFacts::default() },
             lun: Lun::from_number(address.lun),
             address,
             state: DeviceState::Opening,
-            questions,
+            commands,
             block_shift: 0,
         }
     }
 
     /// Asks the LUN who it is.
     pub(crate) fn probe(&self) -> Probe {
-        Probe::new(self.questions, self.address.lun)
+        Probe::new(self.commands, self.address.lun)
     }
 
     /// Takes these facts for its own, if I/O can go to such a disk. A target that is only asked for its LUNs has no disk.
     pub(crate) fn accept(&mut self, facts: DeviceFacts) -> Result<(), Problem> {
-        if self.questions != Question::TARGET {
+        if self.commands != ProbeCommand::TARGET {
             probe::check_disk(&facts)?;
             self.block_shift = facts.block_bytes.trailing_zeros();
         }
@@ -65,7 +67,7 @@ impl Device {
         }
         let owner = Owner::Io { device, slot: request.slot };
         if request.op == IoOp::Sync {
-            let (cdb, footprint) = (commands::synchronize_cache(), Footprint::ALL);
+            let (cdb, footprint) = (cdb::synchronize_cache(), Footprint::ALL);
             return Ok(NewTask { lun: self.lun, cdb, footprint, ..NewTask::control(owner) });
         }
         let (start, blocks) = self.blocks(request)?;
@@ -77,21 +79,21 @@ impl Device {
                 if let ReadInto::Segment(seg) = into {
                     check_segment(seg, len_bytes, regions)?;
                 }
-                let cdb = commands::transfer(Transfer::Read, long, start, blocks);
+                let cdb = transfer(Transfer::Read, long, start, blocks);
                 (cdb, Payload::In(into), false, len_bytes)
             }
             IoOp::Write(seg) | IoOp::WriteDurable(seg) => {
                 check_segment(seg, len_bytes, regions)?;
-                let mut cdb = commands::transfer(Transfer::Write, long, start, blocks);
+                let mut cdb = transfer(Transfer::Write, long, start, blocks);
                 if matches!(request.op, IoOp::WriteDurable(_)) {
-                    cdb[1] |= commands::FUA;
+                    cdb[1] |= cdb::FUA;
                 }
                 (cdb, Payload::Out(seg), true, len_bytes)
             }
             IoOp::Discard if !self.facts.unmap => return Err(SubmitError::NoDiscard),
             IoOp::Discard | IoOp::Sync => {
                 let payload = Payload::UnmapList { block: start, blocks };
-                (commands::unmap(), payload, true, commands::UNMAP_LIST_BYTES as u32)
+                (cdb::unmap(unmap::ONE_RANGE_BYTES as u16), payload, true, unmap::ONE_RANGE_BYTES as u32)
             }
         };
         let footprint = Footprint { start, end, changes };
@@ -140,13 +142,23 @@ fn check_segment(seg: Seg, len_bytes: u32, regions: &Regions) -> Result<(), Subm
     }
 }
 
+/// READ (16) or WRITE (16) if `long`, else READ (10) or WRITE (10), whose fields hold the range.
+#[inline]
+fn transfer(kind: Transfer, long: bool, lba: u64, blocks: u32) -> Cdb {
+    if long {
+        return cdb::transfer_16(kind, lba, blocks);
+    }
+    debug_assert!(u32::try_from(lba).is_ok() && u16::try_from(blocks).is_ok(), "the range needs 16 bytes");
+    cdb::transfer_10(kind, lba as u32, blocks as u16)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn disk() -> Device {
         let (address, _) = LunAddress::parse("iscsi://127.0.0.1/iqn.2026-11.lab.linerate:t/0").unwrap();
-        let mut device = Device::new(address, Question::DISK);
+        let mut device = Device::new(address, ProbeCommand::DISK);
         let facts = DeviceFacts { block_bytes: 4096, capacity_blocks: 16, ..DeviceFacts::default() };
         device.accept(facts).unwrap();
         device.state = DeviceState::Ready;

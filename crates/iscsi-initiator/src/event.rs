@@ -1,8 +1,9 @@
 //! What an [`crate::Initiator`] reports to its caller: I/Os done, read data, and what happened to sessions.
 
 use crate::facts::{DeviceId, PathState, SessionId};
-use crate::sense::SenseData;
 use linerate_io::Nanos;
+use linerate_scsi_proto::sense::SenseCode;
+use linerate_scsi_proto::status::Status;
 
 /// Receives what an initiator reports while it handles a completion or the time.
 ///
@@ -45,10 +46,10 @@ pub struct IoDone {
 #[non_exhaustive]
 pub enum IoError {
     /// The target ended the command with CHECK CONDITION (peer).
-    #[error("target: {words}", words = crate::sense::words(*.0))]
-    CheckCondition(SenseData),
+    #[error("target: {0}")]
+    CheckCondition(SenseCode),
     /// The target ended the command with another status (peer): RESERVATION CONFLICT, TASK ABORTED and so on.
-    #[error("target: {words}", words = crate::sense::status_words(*.0))]
+    #[error("target: {words}", words = status_words(*.0))]
     Status(u8),
     /// The target moved fewer bytes than asked for and answered GOOD (peer).
     #[error("target moved {missing_bytes} bytes less than asked for")]
@@ -74,6 +75,11 @@ pub enum IoError {
     /// The device was closed while the I/O waited (us).
     #[error("device closed")]
     Closed,
+}
+
+/// The name of a status byte.
+fn status_words(status: u8) -> String {
+    Status::from_code(status).map_or_else(|| format!("status {status:#04x}"), |status| status.to_string())
 }
 
 /// Whose fault a failure is.

@@ -1,8 +1,8 @@
 //! Identifiers of sessions and devices, and what is known about them.
 
-use crate::alua::Access;
 use crate::event::Failure;
 use linerate_iscsi_proto::params::SessionParams;
+use linerate_scsi_proto::alua::AccessState;
 use std::net::SocketAddr;
 
 /// Names a session of one [`Initiator`].
@@ -98,7 +98,7 @@ pub struct DeviceFacts {
     /// INQUIRY: TPGS; not 0 if the LUN has asymmetric access (ALUA).
     pub tpgs: u8,
     /// REPORT TARGET PORT GROUPS: the groups and their access states.
-    pub(crate) groups: Vec<(u16, Access)>,
+    pub(crate) groups: Vec<(u16, AccessState)>,
     /// VPD B0: MAXIMUM TRANSFER LENGTH in blocks; 0 = not limited.
     pub max_transfer_blocks: u32,
     /// READ CAPACITY (16): thin provisioned (LBPME).
@@ -112,6 +112,12 @@ pub struct DeviceFacts {
 }
 
 impl DeviceFacts {
+    /// The access state of the port that answered; active/optimized if the LUN has no such states.
+    pub(crate) fn access(&self) -> AccessState {
+        let of = |tag: u16| self.groups.iter().find(|(group, _)| *group == tag);
+        self.port_group.and_then(of).map_or(AccessState::ActiveOptimized, |(_, access)| *access)
+    }
+
     /// Capacity in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_blocks * u64::from(self.block_bytes)

@@ -10,7 +10,7 @@
 //! - `sessions`: the sessions of the thread, and what they have reported.
 //! - `session`: one TCP connection or several, and what RFC 7143 asks of an initiator on them: login, command window,
 //!   tasks, data both ways, pings, and new logins. Its states and their transitions are a table in `session/state.rs`.
-//! - `device`: a LUN and its facts (capacity, block size, names); `probe`: the questions that the facts come from.
+//! - `device`: a LUN and its facts (capacity, block size, names); `probe`: the commands that the facts come from.
 //! - `balance`: which of several paths or connections an I/O takes.
 //! - `tools`: blocking helpers for discovery and tests, built on the same parts.
 //!
@@ -29,9 +29,7 @@
 //! The paths of the device decide where the commands are sent again: over another path at once, or over the same one
 //! after the login. `paths/requeue.rs` has the rule that keeps writes in order.
 
-mod alua;
 mod balance;
-mod commands;
 mod device;
 mod event;
 mod facts;
@@ -40,8 +38,8 @@ mod open;
 mod options;
 mod paths;
 mod probe;
+mod probe_command;
 mod request;
-mod sense;
 mod session;
 mod sessions;
 mod task;
@@ -51,6 +49,7 @@ pub use balance::{PathCounters, Policy};
 pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
 pub use facts::{ConnectionFacts, DeviceFacts, DeviceId, DeviceState, PathState, SessionFacts, SessionId};
 pub use initiator::Initiator;
+pub use linerate_scsi_proto::sense::{SenseCode, SenseKey};
 pub use open::Sharing;
 pub use options::address::{AddressError, LunAddress, PortalAddress, Url};
 pub use options::credentials::{Credentials, Secret};
@@ -59,6 +58,5 @@ pub use options::paths::{Failback, MultipathOptions, PATHS_MAX, PathSpec};
 pub use options::session::{ConnectionPolicy, DigestChoice, SessionOptions};
 pub use paths::PathFacts;
 pub use request::{IoOp, IoRequest, ReadInto, SubmitError};
-pub use sense::SenseData;
 pub use session::{ConnectionCounters, Random};
 pub use tools::{Disk, LunInfo, TargetInfo, ToolError, discover, discover_with};

@@ -1,6 +1,5 @@
 //! Opening devices, over one session or over several paths.
 
-use crate::commands::Question;
 use crate::device::Device;
 use crate::facts::{DeviceId, SessionId};
 use crate::initiator::Initiator;
@@ -11,6 +10,7 @@ use crate::options::nanos;
 use crate::options::paths::{MultipathOptions, PathSpec};
 use crate::options::session::SessionOptions;
 use crate::paths::Multipath;
+use crate::probe_command::ProbeCommand;
 use crate::session::{Config, RetryRules};
 use linerate_io::{Driver, Nanos};
 
@@ -41,7 +41,7 @@ impl Initiator {
             Sharing::Own => self.sessions.start(driver, config),
             Sharing::Shared => self.sessions.share(driver, config),
         };
-        Ok(self.add_device(driver, address, Question::DISK, session, options))
+        Ok(self.add_device(driver, address, ProbeCommand::DISK, session, options))
     }
 
     /// Starts to ask a target for its LUNs, which become part of the facts.
@@ -54,19 +54,19 @@ impl Initiator {
     ) -> Result<DeviceId, OptionsError> {
         let config = Config::new(&address.portal, Some(&address.target), options, credentials)?;
         let session = self.sessions.share(driver, config);
-        Ok(self.add_device(driver, address, Question::TARGET, session, options))
+        Ok(self.add_device(driver, address, ProbeCommand::TARGET, session, options))
     }
 
     fn add_device<D: Driver>(
         &mut self,
         driver: &mut D,
         address: &LunAddress,
-        questions: &'static [Question],
+        commands: &'static [ProbeCommand],
         session: SessionId,
         options: &SessionOptions,
     ) -> DeviceId {
         let id = self.next_device();
-        let device = Device::new(address.clone(), questions);
+        let device = Device::new(address.clone(), commands);
         self.devices.push(Multipath::over_session(id, device, session, options));
         self.sessions[session].users.push((id, 0));
         if self.sessions[session].is_ready() {
@@ -106,7 +106,7 @@ impl Initiator {
                 list.push((name, session, spec));
             }
         }
-        let device = Device::new(address.clone(), Question::PATH);
+        let device = Device::new(address.clone(), ProbeCommand::PATH);
         let now = driver.now();
         self.devices.push(Multipath::over_paths(id, device, list.into_iter(), multipath, options, now));
         Ok(id)

@@ -1,15 +1,16 @@
-//! Asks a LUN who it is, command by command; and says whether two sets of answers come from the same disk.
+//! The probe of a LUN, command by command, and the check that two sets of replies come from the same disk.
 
-use crate::commands::Question;
 use crate::event::{Blame, IoError};
 use crate::facts::DeviceFacts;
+use crate::probe_command::ProbeCommand;
 use crate::task::{Answer, Footprint, NewTask, Owner, Payload};
 use linerate_iscsi_proto::pdu::Lun;
+use linerate_scsi_proto::sense::code;
 
-/// A list of questions, and the facts from the answers so far.
+/// A list of commands, and the facts from the replies so far.
 #[derive(Debug)]
 pub(crate) struct Probe {
-    questions: &'static [Question],
+    commands: &'static [ProbeCommand],
     at: usize,
     pub(crate) facts: DeviceFacts,
 }
@@ -30,46 +31,44 @@ impl Problem {
 const NO_LUN: &str = "the target has no such LUN; `discover` lists those it has";
 
 impl Probe {
-    pub(crate) fn new(questions: &'static [Question], lun: u16) -> Self {
-        Self { questions, at: 0, facts: DeviceFacts { lun, ..DeviceFacts::default() } }
+    pub(crate) fn new(commands: &'static [ProbeCommand], lun: u16) -> Self {
+        Self { commands, at: 0, facts: DeviceFacts { lun, ..DeviceFacts::default() } }
     }
 
-    /// The next question as a task of `owner`; none when all are answered.
+    /// The next command as a task of `owner`; none when all are done.
     pub(crate) fn next(&mut self, lun: Lun, owner: Owner) -> Option<NewTask> {
-        while self.questions.get(self.at).is_some_and(|question| question.is_answered(&self.facts)) {
+        while self.commands.get(self.at).is_some_and(|command| command.is_answered(&self.facts)) {
             self.at += 1;
         }
-        Some(question_task(*self.questions.get(self.at)?, lun, owner))
+        Some(probe_task(*self.commands.get(self.at)?, lun, owner))
     }
 
-    /// Takes in the answer to the question that was asked last; it was asked by [`Self::next`].
+    /// Handles the answer to the last command of [`Self::next`].
     pub(crate) fn on_answer(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Problem> {
-        /// LOGICAL UNIT NOT SUPPORTED.
-        const NO_SUCH_LUN: u8 = 0x25;
-        let Some(question) = self.questions.get(self.at) else { return Ok(()) };
+        let Some(command) = self.commands.get(self.at) else { return Ok(()) };
         self.at += 1;
         match answer {
             Answer::Good => {
-                question.learn(reply, &mut self.facts).map_err(|words| Problem::new(Blame::Peer, words))
+                command.parse(reply, &mut self.facts).map_err(|words| Problem::new(Blame::Peer, words))
             }
-            Answer::Failed(IoError::CheckCondition(sense)) if sense.asc == NO_SUCH_LUN => {
+            Answer::Failed(IoError::CheckCondition(sense)) if sense.code == code::LUN_NOT_SUPPORTED => {
                 Err(Problem::new(Blame::User, NO_LUN))
             }
-            Answer::Failed(IoError::CheckCondition(_)) if question.may_be_refused() => Ok(()),
-            Answer::Failed(error) => Err(Problem::new(Blame::Peer, format!("{question:?}: {error}"))),
+            Answer::Failed(IoError::CheckCondition(_)) if command.may_be_refused() => Ok(()),
+            Answer::Failed(error) => Err(Problem::new(Blame::Peer, format!("{command:?}: {error}"))),
         }
     }
 }
 
-/// A question as a task of `owner`.
-pub(crate) fn question_task(question: Question, lun: Lun, owner: Owner) -> NewTask {
-    let (cdb, len_bytes) = question.cdb();
+/// A probe command as a task of `owner`.
+pub(crate) fn probe_task(command: ProbeCommand, lun: Lun, owner: Owner) -> NewTask {
+    let (cdb, len_bytes) = command.cdb();
     let payload = if len_bytes > 0 { Payload::Kept } else { Payload::None };
     let footprint = Footprint { start: 0, end: 0, changes: false };
     NewTask { lun, cdb, len_bytes, payload, footprint, ..NewTask::control(owner) }
 }
 
-/// Whether these are the answers of a disk that I/O can go to.
+/// Whether these are the replies of a disk that takes I/O.
 pub(crate) fn check_disk(facts: &DeviceFacts) -> Result<(), Problem> {
     /// Peripheral qualifier: the target could have a device here, or could not, and has none.
     const NOT_CONNECTED: u8 = 0xe0;
@@ -87,7 +86,7 @@ pub(crate) fn check_disk(facts: &DeviceFacts) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether `now` are the answers of the disk that `old` came from. It may have grown.
+/// Whether `now` comes from the same disk as `old`. The disk may have grown.
 pub(crate) fn same_disk(old: &DeviceFacts, now: &DeviceFacts) -> Result<(), String> {
     let who = |facts: &DeviceFacts| {
         let DeviceFacts { vendor, product, serial, block_bytes, peripheral, .. } = facts;
@@ -105,7 +104,7 @@ pub(crate) fn same_disk(old: &DeviceFacts, now: &DeviceFacts) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether two paths of one device lead to the same disk. Unlike after a new login, only the answers prove it: a disk
+/// Whether two paths of one device lead to the same disk. Unlike after a new login, only the replies prove it: a disk
 /// without any name is recognised by its size.
 pub(crate) fn one_disk(device: &DeviceFacts, path: &DeviceFacts) -> Result<(), String> {
     if device.unit_id != path.unit_id {

@@ -8,7 +8,7 @@ mod fake;
 use fake::{Fake, Peer, is, scsi};
 use linerate_io::EpollDriver;
 use linerate_iscsi_initiator::{
-    Blame, Credentials, DigestChoice, Disk, IoError, LunAddress, SenseData, SessionOptions, ToolError,
+    Blame, Credentials, DigestChoice, Disk, IoError, LunAddress, SenseCode, SessionOptions, ToolError,
     discover,
 };
 use linerate_iscsi_proto::pdu::*;
@@ -238,7 +238,7 @@ fn sense_data_that_is_short_or_lies_about_its_length() {
             peer.serve()
         });
         let error = open(&fake).read(0, &mut [0; 512]).unwrap_err();
-        let expected = IoError::CheckCondition(SenseData::default());
+        let expected = IoError::CheckCondition(SenseCode::default());
         assert!(matches!(error, ToolError::Io { error, .. } if error == expected), "{sense:?}: {error}");
     }
 }

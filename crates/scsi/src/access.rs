@@ -1,64 +1,37 @@
-//! Asymmetric logical unit access (SPC-4 5.15): through which ports a unit can be used, and how well.
+//! The access states of a unit's target port groups (SPC-4 5.15): through which ports the unit can be used, and how well.
 //!
-//! Each target port group has a state, of its own for every unit. What stops a plain READ or WRITE of a port is folded into
-//! the gate of its nexuses (`itl.rs`); here is which other commands a state lets pass.
+//! Each target port group has a state, of its own for every unit. A state that stops a plain READ or WRITE is one bit of
+//! the fast-path word of the port's nexuses (`fast_path.rs`); this module says which other commands a state lets pass.
 
-use crate::{UnitConfig, sense::code};
+use crate::UnitConfig;
+use linerate_scsi_proto::alua::AccessState;
+use linerate_scsi_proto::opcode::{self, service_action};
 
-/// State of a target port group. The discriminants are those of REPORT TARGET PORT GROUPS (SPC-4 table 276).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum AccessState {
-    /// The best way to the unit.
-    #[default]
-    ActiveOptimized = 0x0,
-    /// Everything works, but another group would be better.
-    ActiveNonOptimized = 0x1,
-    /// No access to the medium; the unit answers what concerns itself, and is ready to take over.
-    Standby = 0x2,
-    /// No access to the medium, and little else.
-    Unavailable = 0x3,
-    /// On the way from one state to another.
-    Transitioning = 0xF,
-}
-
-impl AccessState {
-    /// The states above, as REPORT TARGET PORT GROUPS lists what may be.
-    pub(crate) const SUPPORTED: u8 = 0x80 | 0x08 | 0x04 | 0x02 | 0x01;
-
-    /// The additional sense code of what this state refuses; none if it refuses nothing.
-    pub(crate) fn not_ready_code(self) -> Option<u16> {
-        match self {
-            Self::ActiveOptimized | Self::ActiveNonOptimized => None,
-            Self::Standby => Some(code::PORT_IN_STANDBY),
-            Self::Unavailable => Some(code::PORT_UNAVAILABLE),
-            Self::Transitioning => Some(code::ACCESS_STATE_TRANSITION),
-        }
-    }
-
-    /// Whether a command passes. In standby that is what SPC-4 5.15.2.4.4 demands and the capacity, which initiators ask
-    /// for before they look at the state; else the least that it allows.
-    pub(crate) fn allows(self, cdb: &[u8; 16]) -> bool {
-        const REPORT_TARGET_PORT_GROUPS: u8 = 0x0A;
-        const READ_CAPACITY_16: u8 = 0x10;
-        let action = cdb[1] & 0x1F;
-        let always = match cdb[0] {
-            // REQUEST SENSE, INQUIRY, REPORT LUNS
-            0x03 | 0x12 | 0xA0 => true,
-            0xA3 => action == REPORT_TARGET_PORT_GROUPS,
-            _ => false,
-        };
-        let in_standby = match cdb[0] {
-            // MODE SELECT, MODE SENSE, SEND DIAGNOSTIC, LOG SENSE, PERSISTENT RESERVE IN and OUT, READ CAPACITY (10)
-            0x15 | 0x55 | 0x1A | 0x5A | 0x1D | 0x4D | 0x5E | 0x5F | 0x25 => true,
-            0x9E => action == READ_CAPACITY_16,
-            _ => false,
-        };
-        match self {
-            Self::ActiveOptimized | Self::ActiveNonOptimized => true,
-            Self::Standby => always || in_standby,
-            Self::Unavailable | Self::Transitioning => always,
-        }
+/// Whether a command passes in a state. In standby those pass that SPC-4 5.15.2.4.4 demands, and READ CAPACITY, which
+/// initiators send before they look at the state. In the other states only the least set that SPC-4 allows passes.
+pub(crate) fn allows(state: AccessState, cdb: &[u8; 16]) -> bool {
+    let always = match cdb[0] {
+        opcode::REQUEST_SENSE | opcode::INQUIRY | opcode::REPORT_LUNS => true,
+        opcode::MAINTENANCE_IN => service_action(cdb) == opcode::REPORT_TARGET_PORT_GROUPS,
+        _ => false,
+    };
+    let in_standby = match cdb[0] {
+        opcode::MODE_SELECT_6
+        | opcode::MODE_SELECT_10
+        | opcode::MODE_SENSE_6
+        | opcode::MODE_SENSE_10
+        | opcode::SEND_DIAGNOSTIC
+        | opcode::LOG_SENSE
+        | opcode::PERSISTENT_RESERVE_IN
+        | opcode::PERSISTENT_RESERVE_OUT
+        | opcode::READ_CAPACITY_10 => true,
+        opcode::SERVICE_ACTION_IN_16 => service_action(cdb) == opcode::READ_CAPACITY_16,
+        _ => false,
+    };
+    match state {
+        AccessState::ActiveOptimized | AccessState::ActiveNonOptimized => true,
+        AccessState::Standby => always || in_standby,
+        AccessState::Unavailable | AccessState::Transitioning => always,
     }
 }
 
@@ -67,7 +40,7 @@ impl AccessState {
 pub(crate) struct Group {
     pub(crate) tag: u16,
     pub(crate) state: AccessState,
-    /// The state is not the first one any more.
+    /// The state changed since the unit was made.
     pub(crate) changed: bool,
 }
 
@@ -92,7 +65,7 @@ impl Groups {
         self.0.iter_mut().find(|group| group.tag == tag)
     }
 
-    /// The state of the group that a port belongs to. A port that nobody knows is as good as any.
+    /// The state of the group that a port belongs to; active/optimized for a port that the unit does not list.
     pub(crate) fn of_port(&self, config: &UnitConfig, relative_port: u16) -> AccessState {
         let port = config.ports.iter().find(|port| port.relative_id == relative_port);
         let group = port.and_then(|port| self.0.iter().find(|group| group.tag == port.group));

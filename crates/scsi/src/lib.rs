@@ -1,8 +1,8 @@
 //! Sans-I/O SCSI: what a disk logical unit answers.
 //!
-//! The crate is a device server in the words of SAM-5, SPC-4 and SBC-3. It knows no sockets, files, clocks or
-//! threads; it decides what a command means and what must happen to the medium, and the caller makes it
-//! happen.
+//! The crate is a device server as SAM-5, SPC-4 and SBC-3 define it. It has no sockets, files, clocks or threads: it
+//! decides what a command means and which operations on the medium it needs, and the caller does them. The structures on
+//! the wire are built and parsed by `linerate-scsi-proto`.
 //!
 //! The nouns, from the outside in:
 //!
@@ -10,25 +10,25 @@
 //! - [`Nexus`] is an `I_T` nexus: one initiator port logged in to one target port. [`Inventory::login`] makes
 //!   one.
 //! - [`Nexus::begin`] takes a CDB and returns a [`Plan`]. Reads and writes become an [`Extent`]: no lock, no
-//!   allocation, two atomic loads (and for writes one atomic add). Everything small is a finished [`Reply`].
-//!   What takes several steps is a [`Task`].
-//! - A [`Task`] is a state machine: [`Task::next`] asks for data-out, for one [`MediumOp`], for patience, or
+//!   allocation, two atomic loads (and for writes one atomic add). A command of one step is a finished
+//!   [`Reply`], one of several steps a [`Task`].
+//! - A [`Task`] is a state machine: [`Task::next`] asks for data-out, for one [`MediumOp`], for a short wait, or
 //!   is done.
 //!
-//! Who owns buffers: payloads of tasks are `Vec<u8>`s that move. The caller collects data-out into a vector
-//! and gives it away; a task gives vectors away in [`MediumOp::Write`]. Sizes are bounded: a command moves at
+//! Ownership of buffers: payloads of tasks are `Vec<u8>`s that move. The caller collects data-out into a vector
+//! and passes it in; a task passes vectors out in [`MediumOp::Write`]. Sizes are bounded: a command moves at
 //! most [`MAX_TRANSFER_BYTES`], and a task reads or fills at most [`MEDIUM_CHUNK_BYTES`] per step. Plain
-//! reads and writes own nothing here: the caller moves their bytes where it likes.
+//! reads and writes have no buffer here: the caller moves their bytes.
 //!
-//! What keeps several workers apart: the state of a unit is behind one mutex that plain reads and writes
-//! never take, because what they need of it lies in one atomic word per `I_T_L` nexus (`itl.rs`).
-//! Read-modify-write commands keep plain writes out of their blocks by closing stripes of the medium
-//! (`stripes.rs`); that is why [`Nexus::end_write`] must follow every [`Plan::Write`].
+//! Several workers: the state of a unit is behind one mutex. Plain reads and writes never take it, because the part that
+//! they need is in one atomic word per `I_T_L` nexus (`fast_path.rs`). Read-modify-write commands keep plain writes out
+//! of their blocks by closing stripes of the medium (`write_exclusion.rs`). For that reason [`Nexus::end_write`] must
+//! follow every [`Plan::Write`].
 //!
 //! Several ports: each target port group of a unit has an [`AccessState`], which
 //! [`LogicalUnit::set_access`] changes (`access.rs`).
 //!
-//! Where to read on: `command/table.rs` lists every command with its rules; `task/` holds the commands of
+//! Files: `command/table.rs` lists every command with its rules; `task/` holds the commands of
 //! several steps by family, `answer/` those of one; `reservation/` and `mode/` the state that initiators
 //! share; `copy/` EXTENDED COPY.
 //!
@@ -63,7 +63,7 @@
 //! let nexus = inventory.login(InitiatorPort { name: "iqn.2026-11.lab:host".into(), isid: [0; 6] }, 1);
 //! let lun = [0; 8];
 //!
-//! // The first command after a login is told so.
+//! // The first command after a login gets the unit attention POWER ON.
 //! let Plan::Reply(reply) = nexus.begin(lun, &[0; 16], Expected::default()) else { panic!() };
 //! assert_eq!(reply.status, Status::CheckCondition);
 //!
@@ -97,24 +97,24 @@ mod access;
 mod answer;
 mod command;
 mod copy;
+mod fast_path;
 mod inventory;
 mod itl;
 mod limits;
+mod lun_table;
 mod mode;
 mod nexus;
-mod places;
 mod plan;
+mod refusal;
 mod reservation;
-mod sense;
-mod stripes;
 mod task;
 mod unit;
-mod wire;
+mod write_exclusion;
 
-pub use access::AccessState;
-pub use inventory::{Inventory, InventoryError, MAX_LUN};
+pub use inventory::{Inventory, InventoryError};
 pub use limits::{MAX_TRANSFER_BYTES, MEDIUM_CHUNK_BYTES};
+pub use linerate_scsi_proto::{alua::AccessState, lun::MAX_LUN, status::Status};
 pub use nexus::{InitiatorPort, Nexus, TaskManagement, TaskManagementResponse};
-pub use plan::{Expected, Extent, Plan, Reply, Residual, Status};
+pub use plan::{Expected, Extent, Plan, Reply, Residual};
 pub use task::{Input, MediumError, MediumOp, MediumResult, Task, TaskStep};
 pub use unit::{Identity, LogicalUnit, TargetPort, UnitConfig, UnitError};

@@ -3,11 +3,10 @@
 use crate::{
     Expected, Extent, Inventory, LogicalUnit, MediumError, Plan, Reply,
     command::{self, missing_lun},
-    inventory::lun_number,
     itl::Itl,
-    places::Places,
-    sense::code,
+    lun_table::LunTable,
 };
+use linerate_scsi_proto::{lun, sense::code};
 use std::sync::{
     Arc, Weak,
     atomic::{AtomicU64, Ordering},
@@ -68,7 +67,7 @@ pub struct Nexus {
     /// By the place of the unit in the inventory. Filled by the first command, so that an idle session of a target
     /// with many LUNs stays small; what happened to the unit before that is covered by the power-on attention
     /// that the first command meets.
-    itls: Places<Arc<Itl>>,
+    itls: LunTable<Arc<Itl>>,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -77,7 +76,7 @@ impl Nexus {
     pub(crate) fn new(inventory: Arc<Inventory>, initiator: InitiatorPort, relative_port: u16) -> Arc<Self> {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let port = Arc::new(PortPair { initiator, relative_port });
-        let itls = Places::default();
+        let itls = LunTable::default();
         Arc::new_cyclic(|this| Self { this: this.clone(), inventory, id, port, itls })
     }
 
@@ -105,11 +104,11 @@ impl Nexus {
     pub(crate) fn find(&self, is_it: impl Fn(&LogicalUnit) -> bool) -> Option<&Arc<Itl>> {
         let units = self.inventory.units();
         let (lun, _) = units.iter().find(|(_, unit)| is_it(unit))?;
-        self.itl_at(self.inventory.place(*lun)?)
+        self.itl_at(self.inventory.index(*lun)?)
     }
 
     fn itl(&self, lun: [u8; 8]) -> Option<&Arc<Itl>> {
-        self.itl_at(self.inventory.place(lun_number(lun)?)?)
+        self.itl_at(self.inventory.index(lun::from_field(lun)?)?)
     }
 
     fn itl_at(&self, place: usize) -> Option<&Arc<Itl>> {

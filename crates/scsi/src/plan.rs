@@ -1,6 +1,7 @@
 //! What a command amounts to: the answer of [`Nexus::begin`](crate::Nexus::begin).
 
 use crate::Task;
+use linerate_scsi_proto::status::Status;
 
 /// What the initiator expects to move, from the R and W bits and the Expected Data Transfer Length of its
 /// request.
@@ -38,26 +39,6 @@ pub struct Extent {
     pub asked_bytes: u32,
     /// The data must be on stable storage before GOOD (FUA, or the write cache is off).
     pub durable: bool,
-}
-
-/// SCSI status codes (SAM-5 5.3.1): those of this device server, and those that its caller may want.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Status {
-    /// Done.
-    Good = 0x00,
-    /// Failed; the sense data say why.
-    CheckCondition = 0x02,
-    /// PRE-FETCH: the blocks fit in the cache.
-    ConditionMet = 0x04,
-    /// The unit cannot accept the command now.
-    Busy = 0x08,
-    /// Another initiator's reservation forbids it.
-    ReservationConflict = 0x18,
-    /// No room for another task.
-    TaskSetFull = 0x28,
-    /// Aborted by another initiator (control mode page, TAS).
-    TaskAborted = 0x40,
 }
 
 /// A finished command.

@@ -4,12 +4,13 @@ use crate::{
     AccessState,
     access::Groups,
     copy::CopyResults,
-    itl::{Itl, gate},
-    mode::ModeValues,
+    fast_path,
+    itl::Itl,
     reservation::{self, Access, Changes, Reservations},
-    sense::code,
-    stripes::Stripes,
+    write_exclusion::Stripes,
 };
+use linerate_scsi_proto::mode::ModeValues;
+use linerate_scsi_proto::sense::code;
 use std::{
     collections::VecDeque,
     sync::{
@@ -84,7 +85,7 @@ pub struct LogicalUnit {
 }
 
 /// What the commands of a unit share. Changed rarely and behind the unit's mutex; what plain reads and writes
-/// need of it is pushed into the gate word of every [`Itl`] by [`State::refresh`].
+/// need of it is written to the fast-path word of every [`Itl`] by [`State::refresh`].
 #[derive(Debug)]
 pub(crate) struct State {
     members: Vec<Member>,
@@ -233,7 +234,7 @@ impl LogicalUnit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state and brings every gate word up to date before anybody else can look.
+    /// Changes the state and updates every fast-path word before the lock is released.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.lock();
         let result = change(&mut state);
@@ -259,7 +260,7 @@ impl LogicalUnit {
 }
 
 impl State {
-    /// Recomputes every gate word. Called with the mutex held, after any change.
+    /// Recomputes every fast-path word. Called with the mutex held, after any change.
     fn refresh(&self, config: &UnitConfig) {
         for member in &self.members {
             let Some(itl) = member.itl.upgrade() else { continue };
@@ -267,18 +268,18 @@ impl State {
             let no_access = |port| self.access.of_port(config, port).not_ready_code().is_some();
             let mut bits = 0;
             for (on, bit) in [
-                (!member.attentions.is_empty(), gate::ATTENTION),
-                (conflicts(Access::Read), gate::NO_READ),
-                (conflicts(Access::Write), gate::NO_WRITE),
-                (self.stopped, gate::STOPPED),
-                (config.read_only || self.mode.write_protect, gate::PROTECTED),
-                (!self.mode.write_cache, gate::WRITE_THROUGH),
-                (no_access(itl.port().relative_port), gate::NO_ACCESS),
-                (self.retired, gate::RETIRED),
+                (!member.attentions.is_empty(), fast_path::ATTENTION),
+                (conflicts(Access::Read), fast_path::NO_READ),
+                (conflicts(Access::Write), fast_path::NO_WRITE),
+                (self.stopped, fast_path::STOPPED),
+                (config.read_only || self.mode.write_protect, fast_path::PROTECTED),
+                (!self.mode.write_cache, fast_path::WRITE_THROUGH),
+                (no_access(itl.port().relative_port), fast_path::NO_ACCESS),
+                (self.retired, fast_path::RETIRED),
             ] {
                 bits |= if on { bit } else { 0 };
             }
-            itl.set_gate(bits);
+            itl.set_fast_path(bits);
         }
     }
 

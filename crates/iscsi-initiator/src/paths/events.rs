@@ -1,19 +1,18 @@
 //! What sessions report to the paths that use them, and what follows from it.
 
-use super::access::{port_groups, refusal};
 use super::path::{Connected, Hold, Phase};
 use super::state::PathInput;
 use super::{Multipath, PathContext};
-use crate::alua::Access;
-use crate::commands::Question;
 use crate::event::{Blame, EventKind, IoError, IoSink};
 use crate::facts::{DeviceFacts, DeviceState, PathState};
-use crate::probe::{self, Problem, question_task};
+use crate::probe::{self, Problem, probe_task};
+use crate::probe_command::ProbeCommand;
 use crate::session::{LossReason, SessionEvent};
 use crate::task::{Answer, Owner};
 use linerate_io::Nanos;
+use linerate_scsi_proto::alua::{self, AccessState, PortGroup};
 
-/// Pause between two questions to a port that is changing its state.
+/// Pause between two polls of a port that is changing its state.
 const TRANSITION_POLL_NS: Nanos = 100_000_000;
 
 impl Multipath {
@@ -73,7 +72,7 @@ impl Multipath {
         if connected.polling || cx.now < connected.poll_at {
             return;
         }
-        let moving = connected.access == Access::Transitioning;
+        let moving = connected.access == AccessState::Transitioning;
         let pause_ns = if moving { checker_ns.min(TRANSITION_POLL_NS) } else { checker_ns };
         connected.poll_at = cx.now.saturating_add(pause_ns);
         if connected.group.is_none() {
@@ -81,7 +80,7 @@ impl Multipath {
             return self.recheck(place, cx);
         }
         connected.polling = true;
-        let task = question_task(Question::PortGroups, lun, Owner::AccessPoll { device: self.id.0 });
+        let task = probe_task(ProbeCommand::PortGroups, lun, Owner::AccessPoll { device: self.id.0 });
         cx.sessions.enqueue_probe(path.session, &task);
     }
 
@@ -96,7 +95,7 @@ impl Multipath {
             connected.polling = false;
         }
         if answer == Answer::Good {
-            self.set_groups(&port_groups(reply), cx);
+            self.set_groups(&alua::parse_groups(reply), cx);
         }
     }
 
@@ -116,7 +115,7 @@ impl Multipath {
         };
         if fails_over
             && let Answer::Failed(IoError::CheckCondition(sense)) = answer
-            && let Some(access) = refusal(sense)
+            && let Some(access) = AccessState::from_refusal(sense)
         {
             return self.finish_probe(place, access, cx);
         }
@@ -134,7 +133,7 @@ impl Multipath {
     }
 
     /// The LUN behind a path has answered all that it can in this access state.
-    fn finish_probe<S: IoSink>(&mut self, place: usize, access: Access, cx: &mut PathContext<'_, S>) {
+    fn finish_probe<S: IoSink>(&mut self, place: usize, access: AccessState, cx: &mut PathContext<'_, S>) {
         let Phase::Checking(probe) = &mut self.paths[place].phase else {
             unreachable!("a path with a probe is Checking")
         };
@@ -158,7 +157,7 @@ impl Multipath {
                 Some(delay_ns.map_or(Hold::UntilAsked, |delay| Hold::Until(cx.now.saturating_add(delay))));
         }
         self.emit_path(place, EventKind::PathRestored { path: place }, cx);
-        if access != Access::Optimized {
+        if access != AccessState::ActiveOptimized {
             self.emit_access(place, cx);
         }
     }
@@ -198,12 +197,12 @@ impl Multipath {
     }
 
     /// The access states of the target port groups concern every path.
-    fn set_groups<S: IoSink>(&mut self, groups: &[(u16, Access)], cx: &mut PathContext<'_, S>) {
+    fn set_groups<S: IoSink>(&mut self, groups: &[PortGroup], cx: &mut PathContext<'_, S>) {
         let of = |path: &super::Path| {
             let Phase::Connected(connected) = &path.phase else { return None };
-            groups.iter().find(|(group, _)| Some(*group) == connected.group).map(|(_, access)| *access)
+            groups.iter().find(|group| Some(group.tag) == connected.group).map(|group| group.state)
         };
-        let changes: Vec<Option<Access>> = self.paths.iter().map(of).collect();
+        let changes: Vec<Option<AccessState>> = self.paths.iter().map(of).collect();
         for (place, access) in changes.into_iter().enumerate() {
             if let Some(access) = access {
                 self.on_access(place, access, cx);
@@ -212,7 +211,7 @@ impl Multipath {
     }
 
     /// The access state of a path's port. A path that is being checked finds it out itself.
-    fn on_access<S: IoSink>(&mut self, place: usize, access: Access, cx: &mut PathContext<'_, S>) {
+    fn on_access<S: IoSink>(&mut self, place: usize, access: AccessState, cx: &mut PathContext<'_, S>) {
         let path = &mut self.paths[place];
         let Phase::Connected(connected) = &mut path.phase else { return };
         if access.is_active() && !connected.verified {

@@ -13,7 +13,6 @@
 //! While nothing is wrong, an I/O costs one branch (`disturbed`) and the policy's choice; nothing allocates, locks or
 //! reads a clock. Everything else happens when a path changes.
 
-pub(crate) mod access;
 mod events;
 mod failover;
 mod path;
@@ -58,7 +57,7 @@ struct Rules {
     /// The device was opened with a list of paths: what one path cannot do goes to another, and events name the paths.
     /// Without such a list the LUN is not asked for what only several paths need, and events name the session.
     fails_over: bool,
-    /// Pause between two questions for the access states.
+    /// Pause between two polls of the access states.
     checker_ns: Nanos,
     /// How long I/O waits without a usable path; none: for ever.
     no_path_ns: Option<Nanos>,

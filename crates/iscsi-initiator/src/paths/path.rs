@@ -2,13 +2,13 @@
 
 use super::priority::Rating;
 use super::state::PathInput;
-use crate::alua::Access;
 use crate::event::Failure;
 use crate::facts::{PathState, SessionId};
 use crate::options::paths::PathSpec;
 use crate::probe::Probe;
 use crate::session::Session;
 use linerate_io::Nanos;
+use linerate_scsi_proto::alua::AccessState;
 use std::net::SocketAddr;
 
 /// A path as it is now.
@@ -42,12 +42,12 @@ pub(super) enum Phase {
 /// A path whose LUN has answered.
 #[derive(Debug)]
 pub(super) struct Connected {
-    pub(super) access: Access,
+    pub(super) access: AccessState,
     /// The LUN has answered everything since the login, and is the device's disk.
     pub(super) verified: bool,
     /// The target port group of its port, if the LUN has access states.
     pub(super) group: Option<u16>,
-    /// A question for the access states is under way.
+    /// REPORT TARGET PORT GROUPS is under way.
     pub(super) polling: bool,
     /// When the next one is due.
     pub(super) poll_at: Nanos,

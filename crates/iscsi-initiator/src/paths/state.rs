@@ -9,8 +9,8 @@
 //!
 //! An input that has no row in a state is ignored: it came late.
 
-use crate::alua::Access;
 use crate::facts::PathState;
+use linerate_scsi_proto::alua::AccessState;
 
 /// What happens to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) enum PathInput {
     /// Its session is in full feature phase.
     LoggedIn,
     /// The access state that the array reports, of a LUN that has passed its check.
-    Access(Access),
+    Access(AccessState),
     /// The LUN must be asked again who it is before it gets I/O.
     Recheck,
     /// No connection, and there is reason to try again.
@@ -49,11 +49,11 @@ const LOGGED_IN: &[PathState] = &[
 /// Every transition there is: from any of these states, on this input, to that state.
 const TRANSITIONS: &[(&[PathState], PathInput, PathState)] = &[
     (&[PathState::Connecting, PathState::Failed], PathInput::LoggedIn, PathState::Checking),
-    (LOGGED_IN, PathInput::Access(Access::Optimized), PathState::ActiveOptimized),
-    (LOGGED_IN, PathInput::Access(Access::NonOptimized), PathState::ActiveNonOptimized),
-    (LOGGED_IN, PathInput::Access(Access::Standby), PathState::Standby),
-    (LOGGED_IN, PathInput::Access(Access::Unavailable), PathState::Unavailable),
-    (LOGGED_IN, PathInput::Access(Access::Transitioning), PathState::Transitioning),
+    (LOGGED_IN, PathInput::Access(AccessState::ActiveOptimized), PathState::ActiveOptimized),
+    (LOGGED_IN, PathInput::Access(AccessState::ActiveNonOptimized), PathState::ActiveNonOptimized),
+    (LOGGED_IN, PathInput::Access(AccessState::Standby), PathState::Standby),
+    (LOGGED_IN, PathInput::Access(AccessState::Unavailable), PathState::Unavailable),
+    (LOGGED_IN, PathInput::Access(AccessState::Transitioning), PathState::Transitioning),
     (CONNECTED, PathInput::Recheck, PathState::Checking),
     (&[PathState::Connecting], PathInput::Lost, PathState::Failed),
     (LOGGED_IN, PathInput::Lost, PathState::Failed),
@@ -61,14 +61,14 @@ const TRANSITIONS: &[(&[PathState], PathInput, PathState)] = &[
     (LOGGED_IN, PathInput::GaveUp, PathState::Refused),
 ];
 
-impl From<Access> for PathState {
-    fn from(access: Access) -> Self {
+impl From<AccessState> for PathState {
+    fn from(access: AccessState) -> Self {
         match access {
-            Access::Optimized => PathState::ActiveOptimized,
-            Access::NonOptimized => PathState::ActiveNonOptimized,
-            Access::Standby => PathState::Standby,
-            Access::Unavailable => PathState::Unavailable,
-            Access::Transitioning => PathState::Transitioning,
+            AccessState::ActiveOptimized => PathState::ActiveOptimized,
+            AccessState::ActiveNonOptimized => PathState::ActiveNonOptimized,
+            AccessState::Standby => PathState::Standby,
+            AccessState::Unavailable => PathState::Unavailable,
+            AccessState::Transitioning => PathState::Transitioning,
         }
     }
 }

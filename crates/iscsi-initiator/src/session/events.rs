@@ -1,11 +1,11 @@
 //! What a session needs from its owner, and what it reports to it.
 
-use crate::alua::Access;
 use crate::event::Failure;
 use crate::facts::{DeviceId, SessionId};
 use crate::request::Regions;
 use crate::task::{Answer, NewTask};
 use linerate_io::Nanos;
+use linerate_scsi_proto::alua::AccessState;
 
 /// What a session needs from its owner while it works, and where it leaves what its owner must know.
 pub(crate) struct Context<'a, S> {
@@ -61,14 +61,14 @@ pub(crate) enum SessionEvent {
     /// A login has ended the target's part of the lost session.
     Reinstated,
     /// The target's port does not take I/O, and says why.
-    AccessRefused(Access),
+    AccessRefused(AccessState),
     /// The access state of the target's port may have changed.
     AccessChanged,
     /// The target has aborted an I/O, which was handed back.
     HandedBack,
     /// The command of a device's probe has ended.
     Probed { device: DeviceId, answer: Answer, reply: Vec<u8> },
-    /// A question for a device's access states has ended.
+    /// A poll of a device's access states has ended.
     AccessPolled { device: DeviceId, answer: Answer, reply: Vec<u8> },
     /// An I/O that had been lost in flight before has ended.
     RetryDone { device: DeviceId, order: u64 },

@@ -1,6 +1,6 @@
 //! How a command ends: status and sense become a result, or another attempt.
 //!
-//! A target may refuse a command for a time, which is no error of the command: BUSY and TASK SET FULL (SAM-6 5.3), a unit
+//! A target may refuse a command for a time, which is no error of the command: BUSY and TASK SET FULL (SAM-5 5.3), a unit
 //! attention (it reports a change instead of running the command), a unit that is becoming ready. Such a command is sent
 //! again, at once or after a pause, until its command timeout is over.
 
@@ -10,11 +10,12 @@ use super::tasks::{Progress, Stage, TaskIndex};
 use crate::event::{IoDone, IoError, IoSink};
 use crate::facts::DeviceId;
 use crate::options::{SECOND, nanos};
-use crate::paths::access;
-use crate::sense::SenseData;
 use crate::task::{Answer, Owner, Payload};
 use linerate_io::Nanos;
 use linerate_iscsi_proto::pdu::Residual;
+use linerate_scsi_proto::alua::{self, AccessState};
+use linerate_scsi_proto::sense::{SenseCode, SenseKey, code};
+use linerate_scsi_proto::status::Status;
 
 /// Most unit attentions in a row. Each reports another change, so more than this are a fault of the target.
 const ATTENTIONS_MAX: u8 = 32;
@@ -26,7 +27,7 @@ const PAUSE_NS_MIN: Nanos = 2_000_000;
 pub(super) struct Outcome {
     pub(super) status: u8,
     pub(super) residual: Residual,
-    pub(super) sense: Option<SenseData>,
+    pub(super) sense: Option<SenseCode>,
 }
 
 /// What follows from an outcome.
@@ -40,30 +41,26 @@ enum Verdict {
     Later(IoError),
 }
 
-/// SAM-6 5.3 and SPC-6 4.4: the outcomes that are not simply an error.
+/// SAM-5 5.3 and SPC-4 4.5: the outcomes that are not simply an error.
 fn verdict_of(outcome: &Outcome) -> Verdict {
-    const GOOD: u8 = 0x00;
-    const CHECK_CONDITION: u8 = 0x02;
-    const BUSY: u8 = 0x08;
-    const TASK_SET_FULL: u8 = 0x28;
-    match outcome.status {
-        GOOD => Verdict::Good,
-        CHECK_CONDITION => {
-            // A CHECK CONDITION without readable sense says no more than that.
+    match Status::from_code(outcome.status) {
+        Some(Status::Good) => Verdict::Good,
+        Some(Status::CheckCondition) => {
+            // A CHECK CONDITION without readable sense counts as NO SENSE.
             let sense = outcome.sense.unwrap_or_default();
             let error = IoError::CheckCondition(sense);
-            match (sense.key, sense.asc, sense.ascq) {
-                // RECOVERED ERROR: the data is good.
-                (0x1, ..) => Verdict::Good,
-                // NOT READY, becoming ready or changing its access state.
-                (0x2, 0x04, 0x01 | 0x0a) => Verdict::Later(error),
-                // UNIT ATTENTION.
-                (0x6, ..) => Verdict::Again,
+            match (sense.key, sense.code) {
+                // The data is good.
+                (SenseKey::RecoveredError, _) => Verdict::Good,
+                (SenseKey::NotReady, code::BECOMING_READY | code::ACCESS_STATE_TRANSITION) => {
+                    Verdict::Later(error)
+                }
+                (SenseKey::UnitAttention, _) => Verdict::Again,
                 _ => Verdict::Failed(error),
             }
         }
-        BUSY | TASK_SET_FULL => Verdict::Later(IoError::Status(outcome.status)),
-        other => Verdict::Failed(IoError::Status(other)),
+        Some(Status::Busy | Status::TaskSetFull) => Verdict::Later(IoError::Status(outcome.status)),
+        _ => Verdict::Failed(IoError::Status(outcome.status)),
     }
 }
 
@@ -99,7 +96,7 @@ impl Session {
         }
     }
 
-    /// Bytes of an I/O that did not move. A question's reply may be as short as the target likes.
+    /// Bytes of an I/O that did not move. The reply to a probe command may have any length.
     #[inline]
     fn short_by(&self, index: TaskIndex, outcome: &Outcome) -> u32 {
         let task = &self.tasks[index];
@@ -203,7 +200,7 @@ impl Session {
     #[cold]
     fn refused_here<S: IoSink>(&mut self, index: TaskIndex, error: IoError, cx: &mut Context<'_, S>) -> bool {
         let IoError::CheckCondition(sense) = error else { return false };
-        let Some(refusal) = access::refusal(sense) else { return false };
+        let Some(refusal) = AccessState::from_refusal(sense) else { return false };
         let is_io = matches!(self.tasks[index].owner, Owner::Io { .. });
         if !self.config.retry.fails_over || !is_io {
             return false;
@@ -215,7 +212,7 @@ impl Session {
 
     #[cold]
     fn try_again<S: IoSink>(&mut self, index: TaskIndex, outcome: &Outcome, cx: &mut Context<'_, S>) {
-        if self.config.retry.fails_over && outcome.sense.is_some_and(access::is_change) {
+        if self.config.retry.fails_over && outcome.sense == Some(alua::STATE_CHANGED) {
             cx.events.push((self.id, SessionEvent::AccessChanged));
         }
         let task = &mut self.tasks[index];
@@ -277,18 +274,21 @@ impl Session {
 mod tests {
     use super::*;
 
-    fn check(key: u8, asc: u8, ascq: u8) -> Verdict {
-        let sense = Some(SenseData { key, asc, ascq });
+    fn check(key: SenseKey, code: u16) -> Verdict {
+        let sense = Some(SenseCode::new(key, code));
         verdict_of(&Outcome { status: 2, residual: Residual::None, sense })
     }
 
     #[test]
-    fn refusals_that_pass_are_told_from_errors() {
-        assert_eq!(check(6, 0x29, 0), Verdict::Again);
-        assert!(matches!(check(2, 4, 1), Verdict::Later(_)));
-        assert!(matches!(check(2, 0x3a, 0), Verdict::Failed(_)));
-        assert_eq!(check(1, 0, 0), Verdict::Good);
-        assert!(matches!(check(3, 0x11, 0), Verdict::Failed(IoError::CheckCondition(_))));
+    fn temporary_refusals_and_errors_are_different() {
+        assert_eq!(check(SenseKey::UnitAttention, code::POWER_ON), Verdict::Again);
+        assert!(matches!(check(SenseKey::NotReady, code::BECOMING_READY), Verdict::Later(_)));
+        assert!(matches!(check(SenseKey::NotReady, code::MEDIUM_NOT_PRESENT), Verdict::Failed(_)));
+        assert_eq!(check(SenseKey::RecoveredError, code::NONE), Verdict::Good);
+        assert!(matches!(
+            check(SenseKey::MediumError, code::UNRECOVERED_READ),
+            Verdict::Failed(IoError::CheckCondition(_))
+        ));
         for status in [0x08, 0x28] {
             let outcome = Outcome { status, residual: Residual::None, sense: None };
             assert_eq!(verdict_of(&outcome), Verdict::Later(IoError::Status(status)));

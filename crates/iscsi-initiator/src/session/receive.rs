@@ -23,6 +23,7 @@ use linerate_iscsi_proto::pdu::{
 };
 use linerate_iscsi_proto::send_targets::TextStep;
 use linerate_iscsi_proto::transfer::ReadEnd;
+use linerate_scsi_proto::sense::Sense;
 use std::io;
 use std::sync::Arc;
 
@@ -317,8 +318,11 @@ impl Session {
             [hi, lo, rest @ ..] => &rest[..usize::from(u16::from_be_bytes([*hi, *lo])).min(rest.len())],
             _ => &[],
         };
-        let outcome =
-            Outcome { status: pdu.status, residual: pdu.residual, sense: crate::sense::decode(sense) };
+        let outcome = Outcome {
+            status: pdu.status,
+            residual: pdu.residual,
+            sense: Sense::parse(sense).map(|sense| sense.code),
+        };
         self.finish(index, &outcome, now, cx);
         Ok(())
     }

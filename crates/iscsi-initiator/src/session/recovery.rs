@@ -19,12 +19,12 @@ use super::loss::LossReason;
 use super::retry::Via;
 use super::state::{Input, State};
 use super::tasks::{Stage, TaskIndex};
-use crate::alua::Access;
 use crate::event::{EventKind, Failure, IoError, IoSink};
 use crate::options::address::PortalAddress;
 use crate::options::{SECOND, nanos};
 use crate::task::Owner;
 use linerate_io::{Driver, Nanos};
+use linerate_scsi_proto::alua::AccessState;
 use std::net::IpAddr;
 
 /// First pause between two login attempts; it doubles up to `RetryRules::pause_max_ns`.
@@ -244,7 +244,7 @@ impl Session {
             for index in std::mem::take(&mut self.queue) {
                 self.hand_back(index, ReturnedFrom::Queue, cx);
             }
-            cx.events.push((self.id, SessionEvent::AccessRefused(Access::Transitioning)));
+            cx.events.push((self.id, SessionEvent::AccessRefused(AccessState::Transitioning)));
         }
     }
 

@@ -9,7 +9,6 @@ use super::connection::Connection;
 use super::loss::LossReason;
 use super::tasks::{Progress, Stage, TaskIndex};
 use crate::balance::Load;
-use crate::commands::unmap_list;
 use crate::request::Regions;
 use crate::task::{Owner, Payload};
 use linerate_io::{Driver, Nanos, Outgoing, Seg};
@@ -22,6 +21,7 @@ use linerate_iscsi_proto::pdu::{
 };
 use linerate_iscsi_proto::send_targets::InitiatorText;
 use linerate_iscsi_proto::transfer::{Burst, InitiatorRead, InitiatorWrite};
+use linerate_scsi_proto::unmap;
 use std::io;
 
 /// `SendTargets` text that is accepted from one portal: some 100,000 targets.
@@ -322,7 +322,8 @@ fn push_payload(
             out.push_bytes(&framer.trailer(len, || segment_crc(regions, part, Crc32c::EMPTY)));
         }
         Payload::UnmapList { block, blocks } => {
-            let part = &unmap_list(block, blocks)[offset as usize..(offset + len) as usize];
+            let list = unmap::one_range(unmap::Range { lba: block, blocks });
+            let part = &list[offset as usize..(offset + len) as usize];
             out.push_bytes(part);
             out.push_bytes(&framer.trailer(len, || Crc32c::EMPTY.update(part)));
         }

@@ -1,5 +1,7 @@
 //! Small enumerations that PDUs carry.
 
+use linerate_scsi_proto::lun;
+
 /// A logical unit number as the eight bytes on the wire (SAM-5 section 4.7, RFC 7143 section 11.2.1.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Lun(pub u64);
@@ -7,22 +9,12 @@ pub struct Lun(pub u64);
 impl Lun {
     /// The single-level form of a number: peripheral addressing below 256, flat addressing up to 16383.
     pub fn from_number(number: u16) -> Self {
-        debug_assert!(number < 1 << 14, "a single-level LUN has 14 bits");
-        let first = if number < 256 { number } else { 0x4000 | number };
-        Lun(u64::from(first) << 48)
+        Lun(u64::from_be_bytes(lun::to_field(number)))
     }
 
     /// The number of a single-level LUN in peripheral (bus 0) or flat addressing; `None` for anything else.
     pub fn number(self) -> Option<u16> {
-        if self.0 << 16 != 0 {
-            return None;
-        }
-        let first = (self.0 >> 48) as u16;
-        match first >> 14 {
-            0 if first < 256 => Some(first),
-            1 => Some(first & 0x3fff),
-            _ => None,
-        }
+        lun::from_field(self.0.to_be_bytes())
     }
 }
 

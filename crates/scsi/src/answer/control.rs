@@ -1,15 +1,16 @@
 //! RESERVE, RELEASE, PERSISTENT RESERVE IN, MODE SENSE and START STOP UNIT.
 
+use crate::refusal::Refusal;
 use crate::{
     Plan, Reply,
     command::Request,
-    itl::{Itl, gate},
+    fast_path,
+    itl::Itl,
     mode::{self, Medium},
-    reservation,
-    sense::{Refusal, Sense},
-    task,
-    wire::be16,
+    reservation, task,
 };
+use linerate_scsi_proto::sense::Sense;
+use linerate_scsi_proto::wire::be16;
 use std::sync::Arc;
 
 pub(crate) fn reserve(itl: &Arc<Itl>, _: &Request<'_>) -> Result<Plan, Refusal> {
@@ -41,7 +42,7 @@ pub(crate) fn medium(itl: &Itl) -> Medium {
     Medium {
         capacity_blocks: itl.unit().capacity_blocks(),
         block_bytes: itl.block_bytes(),
-        write_protected: itl.gate() & gate::PROTECTED != 0,
+        write_protected: itl.fast_path() & fast_path::PROTECTED != 0,
     }
 }
 

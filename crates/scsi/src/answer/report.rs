@@ -1,22 +1,21 @@
 //! REQUEST SENSE, READ CAPACITY, LOG SENSE and READ DEFECT DATA.
 
-use crate::{
-    itl::Itl,
-    sense::{Key, Sense, code},
-    wire::{be16, be32},
-};
+use crate::itl::Itl;
+use linerate_scsi_proto::capacity::Capacity;
+use linerate_scsi_proto::sense::{Sense, SenseKey, code};
+use linerate_scsi_proto::wire::{be16, be32};
 
-/// REQUEST SENSE: the oldest unit attention, which is then gone; else whether the unit is ready (SPC-4 6.39).
+/// REQUEST SENSE: the oldest unit attention, which it clears; else whether the unit is ready (SPC-4 6.39).
 pub(crate) fn request_sense(itl: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     let sense = itl.unit().change(|state| {
         if let Some(attention) = state.take_attention(itl.id()) {
-            return Sense::new(Key::UnitAttention, attention);
+            return Sense::new(SenseKey::UnitAttention, attention);
         }
         let access = state.access.of_port(itl.unit().config(), itl.port().relative_port);
         match access.not_ready_code() {
-            Some(code) => Sense::new(Key::NotReady, code),
-            None if state.stopped => Sense::new(Key::NotReady, code::START_REQUIRED),
-            None => Sense::new(Key::NoSense, code::NONE),
+            Some(code) => Sense::new(SenseKey::NotReady, code),
+            None if state.stopped => Sense::new(SenseKey::NotReady, code::START_REQUIRED),
+            None => Sense::new(SenseKey::NoSense, code::NONE),
         }
     });
     let mut out = sense.encode(cdb[1] & 1 != 0);
@@ -25,26 +24,27 @@ pub(crate) fn request_sense(itl: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
 }
 
 pub(crate) fn read_capacity_10(itl: &Itl, _: &[u8; 16]) -> Vec<u8> {
-    let last_lba = itl.unit().capacity_blocks() - 1;
-    let mut out = u32::try_from(last_lba).unwrap_or(u32::MAX).to_be_bytes().to_vec();
-    out.extend_from_slice(&itl.block_bytes().to_be_bytes());
-    out
+    capacity(itl).encode_10().to_vec()
 }
 
 pub(crate) fn read_capacity_16(itl: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
-    const LBPME_LBPRZ: u8 = 0xC0;
-    let config = itl.unit().config();
-    let mut out = (itl.unit().capacity_blocks() - 1).to_be_bytes().to_vec();
-    out.extend_from_slice(&config.block_bytes.to_be_bytes());
-    let blocks_per_physical = config.physical_block_bytes / config.block_bytes;
-    out.extend_from_slice(&[0, blocks_per_physical.trailing_zeros() as u8]);
-    out.push(if config.thin { LBPME_LBPRZ } else { 0 });
-    out.resize(32, 0);
+    let mut out = capacity(itl).encode_16().to_vec();
     out.truncate(be32(cdb, 10) as usize);
     out
 }
 
-/// LOG SENSE: the list of pages, and informational exceptions with nothing to tell.
+fn capacity(itl: &Itl) -> Capacity {
+    let config = itl.unit().config();
+    Capacity {
+        blocks: itl.unit().capacity_blocks(),
+        block_bytes: config.block_bytes,
+        physical_block_bytes: config.physical_block_bytes,
+        thin: config.thin,
+        unmapped_reads_zeros: config.thin,
+    }
+}
+
+/// LOG SENSE: the list of pages, and informational exceptions, of which there are none.
 pub(crate) fn log_sense(_: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
     let mut out = match (cdb[2] & 0x3F, cdb[3]) {
         (0x00, 0) => vec![0x00, 0, 0, 2, 0x00, 0x2F],
@@ -56,7 +56,7 @@ pub(crate) fn log_sense(_: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
     Ok(out)
 }
 
-/// READ DEFECT DATA (10): no defects, in whichever format was asked for.
+/// READ DEFECT DATA (10): no defects, in the format that the CDB asks for.
 pub(crate) fn defect_data_10(_: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     let mut out = vec![0, cdb[2] & 0x1F, 0, 0];
     out.truncate(usize::from(be16(cdb, 7)));

@@ -10,14 +10,13 @@ mod usage;
 pub(crate) use table::{Command, find, visible};
 pub(crate) use usage::report_opcodes;
 
+use crate::refusal::Refusal;
 use crate::{
-    Expected, Inventory, Plan, Reply,
-    answer::inquiry,
-    inventory::report_luns,
-    itl::{Itl, gate},
+    Expected, Inventory, Plan, Reply, access, answer::inquiry, fast_path, inventory::report_luns, itl::Itl,
     reservation::Access,
-    sense::{Key, Refusal, Sense, code},
 };
+use linerate_scsi_proto::opcode::{INQUIRY, REPORT_LUNS, REQUEST_SENSE};
+use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use std::sync::Arc;
 
 /// A command on its way to its handler.
@@ -28,10 +27,6 @@ pub(crate) struct Request<'a> {
 }
 
 pub(crate) type Handler = fn(&Arc<Itl>, &Request<'_>) -> Result<Plan, Refusal>;
-
-const REQUEST_SENSE: u8 = 0x03;
-const INQUIRY: u8 = 0x12;
-const REPORT_LUNS: u8 = 0xA0;
 
 pub(crate) fn begin(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Plan {
     dispatch(itl, cdb, expected).unwrap_or_else(|refusal| Plan::Reply(refuse(itl, refusal)))
@@ -47,16 +42,16 @@ fn dispatch(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Result<Plan, 
     // A unit attention outranks an unknown opcode, but not these three (SAM-5 5.14.1).
     let reports_anyway = matches!(cdb[0], INQUIRY | REPORT_LUNS | REQUEST_SENSE);
     if !reports_anyway
-        && itl.gate() & gate::ATTENTION != 0
+        && itl.fast_path() & fast_path::ATTENTION != 0
         && let Some(attention) = itl.unit().change(|state| state.take_attention(itl.id()))
     {
-        return Err(Sense::new(Key::UnitAttention, attention).into());
+        return Err(Sense::new(SenseKey::UnitAttention, attention).into());
     }
     let command = find(itl.unit().config(), cdb)?;
-    if itl.gate() & gate::NO_ACCESS != 0 {
+    if itl.fast_path() & fast_path::NO_ACCESS != 0 {
         let state = itl.access();
-        if let Some(code) = state.not_ready_code().filter(|_| !state.allows(cdb)) {
-            return Err(Sense::new(Key::NotReady, code).into());
+        if let Some(code) = state.not_ready_code().filter(|_| !access::allows(state, cdb)) {
+            return Err(Sense::new(SenseKey::NotReady, code).into());
         }
     }
     let access = match command.access {
@@ -66,8 +61,8 @@ fn dispatch(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Result<Plan, 
     if itl.unit().lock().reservations.conflicts(itl.id(), itl.port(), access) {
         return Err(Refusal::Conflict);
     }
-    if command.needs_medium && itl.gate() & gate::STOPPED != 0 {
-        return Err(Sense::new(Key::NotReady, code::START_REQUIRED).into());
+    if command.needs_medium && itl.fast_path() & fast_path::STOPPED != 0 {
+        return Err(Sense::new(SenseKey::NotReady, code::START_REQUIRED).into());
     }
     command.check_usage(cdb)?;
     (command.handler)(itl, &Request { cdb, expected })
@@ -77,7 +72,7 @@ fn dispatch(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Result<Plan, 
 pub(crate) fn missing_lun(inventory: &Inventory, cdb: &[u8; 16]) -> Reply {
     let unsupported = Sense::illegal(code::LUN_NOT_SUPPORTED);
     let answer = match cdb[0] {
-        INQUIRY => inquiry::no_such_lun(cdb),
+        INQUIRY => inquiry::missing_lun(cdb),
         REPORT_LUNS => report_luns(inventory, cdb),
         REQUEST_SENSE => {
             let mut sense = unsupported.encode(cdb[1] & 1 != 0);

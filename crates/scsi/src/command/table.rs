@@ -1,4 +1,4 @@
-//! The command table: everything this device server can do, one row per command.
+//! The command table: every command of this device server, one row each.
 //!
 //! A row's usage mask is what REPORT SUPPORTED OPERATION CODES shows and also what a CDB is checked against:
 //! a one bit may be used, a zero bit must be zero. So protection fields, ANCHOR, NACA and the like are
@@ -10,9 +10,10 @@ use crate::{
     answer::{control, inquiry, ports, report},
     copy, inventory,
     reservation::Access::{self, Always, Read, Stop, UnlessReserved, Write},
-    sense::{Sense, code},
     task,
 };
+use linerate_scsi_proto::opcode as op;
+use linerate_scsi_proto::sense::{Sense, code};
 
 /// One row.
 pub(crate) struct Command {
@@ -135,66 +136,94 @@ const ALLOCATION_16: &[u8] =
 
 /// Ascending by opcode and service action.
 static COMMANDS: &[Command] = &[
-    medium(0x00, &[0; 6], UnlessReserved, |_, _| Ok(Plan::Reply(Reply::good()))), // TEST UNIT READY
-    command(0x03, &[0, 0x01, 0, 0, 0xFF, 0], Always, always!(report::request_sense)),
-    medium(0x08, &[0, 0x1F, 0xFF, 0xFF, 0xFF, 0], Read, task::read), // READ (6)
-    medium(0x0A, &[0, 0x1F, 0xFF, 0xFF, 0xFF, 0], Write, task::write), // WRITE (6)
-    command(0x12, &[0, 0x01, 0xFF, 0xFF, 0xFF, 0], Always, data!(inquiry::inquiry)),
-    command(0x15, &[0, 0x10, 0, 0, 0xFF, 0], Write, task::mode_select), // MODE SELECT (6)
-    command(0x16, &[0; 6], UnlessReserved, control::reserve),           // RESERVE (6)
-    command(0x17, &[0; 6], Always, control::release),                   // RELEASE (6)
-    command(0x1A, &[0, 0x08, 0xFF, 0xFF, 0xFF, 0], Read, data!(control::mode_sense)),
-    command(0x1B, &[0, 0x01, 0, 0x0F, 0xF5, 0], Stop, |itl, request| Ok(control::start_stop(itl, request))),
-    command(0x1D, &[0, 0x04, 0, 0, 0, 0], Write, |_, _| Ok(Plan::Reply(Reply::good()))), // SEND DIAGNOSTIC
-    medium(0x25, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0], Always, always!(report::read_capacity_10)),
-    medium(0x28, LBA_10, Read, task::read),
-    medium(0x2A, LBA_10, Write, task::write),
-    medium(0x2E, CHECK_10, Write, task::write_and_verify),
-    medium(0x2F, CHECK_10, Read, task::verify),
-    medium(0x34, IMMED_10, Read, task::prefetch),
-    medium(0x35, IMMED_10, Write, task::synchronize_cache),
-    medium(0x37, &[0, 0, 0x1F, 0, 0, 0, 0, 0xFF, 0xFF, 0], Read, always!(report::defect_data_10)),
-    medium(0x41, SAME_10, Write, task::write_same),
-    medium(0x42, &[0, 0, 0, 0, 0, 0, 0x1F, 0xFF, 0xFF, 0], Write, task::unmap).thin(),
-    command(0x4D, &[0, 0, 0xFF, 0xFF, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0], Always, data!(report::log_sense)),
-    command(0x55, &[0, 0x10, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0], Write, task::mode_select),
-    command(0x56, &[0; 10], UnlessReserved, control::reserve), // RESERVE (10)
-    command(0x57, &[0; 10], Always, control::release),         // RELEASE (10)
-    command(0x5A, &[0, 0x18, 0xFF, 0xFF, 0, 0, 0, 0xFF, 0xFF, 0], Read, data!(control::mode_sense)),
-    command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x00), // READ KEYS
-    command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x01), // READ RESERVATION
-    command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x02), // CAPABILITIES
-    command(0x5E, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x03), // READ FULL STATUS
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x00),           // REGISTER
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x01),           // RESERVE
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x02),           // RELEASE
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x03),           // CLEAR
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x04),           // PREEMPT
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x05),           // PREEMPT AND ABORT
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x06), // REGISTER AND IGNORE
-    command(0x5F, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x07), // REGISTER AND MOVE
-    command(0x83, COPY_STATUS_OUT, Write, copy::extended_copy).action(0x00).medium(),
-    command(0x84, COPY_STATUS, Read, data!(copy::copy_status)).action(0x00),
-    command(0x84, COPY_STATUS, Read, always!(copy::operating_parameters)).action(0x03),
-    medium(0x88, LBA_16, Read, task::read),
-    medium(0x89, COMPARE_16, Write, task::compare_and_write),
-    medium(0x8A, LBA_16, Write, task::write),
-    medium(0x8B, LBA_16, Write, task::or_write),
-    medium(0x8E, CHECK_16, Write, task::write_and_verify),
-    medium(0x8F, CHECK_16, Read, task::verify),
-    medium(0x90, IMMED_16, Read, task::prefetch),
-    medium(0x91, IMMED_16, Write, task::synchronize_cache),
-    medium(0x93, SAME_16, Write, task::write_same),
-    command(0x9E, ALLOCATION_16, Always, always!(report::read_capacity_16)).action(0x10).medium(),
-    command(0x9E, ALLOCATION_16, Read, task::lba_status).action(0x12).medium().thin(),
-    command(0xA0, &[0, 0, 0xFF, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0], Always, report_luns),
-    command(0xA3, PORT_GROUPS, Always, data!(ports::target_port_groups)).action(0x0A),
-    command(0xA3, OPCODES, Always, data!(report_opcodes)).action(0x0C),
-    medium(0xA8, LBA_12, Read, task::read),
-    medium(0xAA, LBA_12, Write, task::write),
-    medium(0xAE, CHECK_12, Write, task::write_and_verify),
-    medium(0xAF, CHECK_12, Read, task::verify),
-    medium(0xB7, &[0, 0x1F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0], Read, DEFECTS_12),
+    medium(op::TEST_UNIT_READY, &[0; 6], UnlessReserved, |_, _| Ok(Plan::Reply(Reply::good()))),
+    command(op::REQUEST_SENSE, &[0, 0x01, 0, 0, 0xFF, 0], Always, always!(report::request_sense)),
+    medium(op::READ_6, &[0, 0x1F, 0xFF, 0xFF, 0xFF, 0], Read, task::read),
+    medium(op::WRITE_6, &[0, 0x1F, 0xFF, 0xFF, 0xFF, 0], Write, task::write),
+    command(op::INQUIRY, &[0, 0x01, 0xFF, 0xFF, 0xFF, 0], Always, data!(inquiry::inquiry)),
+    command(op::MODE_SELECT_6, &[0, 0x10, 0, 0, 0xFF, 0], Write, task::mode_select),
+    command(op::RESERVE_6, &[0; 6], UnlessReserved, control::reserve),
+    command(op::RELEASE_6, &[0; 6], Always, control::release),
+    command(op::MODE_SENSE_6, &[0, 0x08, 0xFF, 0xFF, 0xFF, 0], Read, data!(control::mode_sense)),
+    command(op::START_STOP_UNIT, &[0, 0x01, 0, 0x0F, 0xF5, 0], Stop, |itl, request| {
+        Ok(control::start_stop(itl, request))
+    }),
+    command(op::SEND_DIAGNOSTIC, &[0, 0x04, 0, 0, 0, 0], Write, |_, _| Ok(Plan::Reply(Reply::good()))),
+    medium(op::READ_CAPACITY_10, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0], Always, always!(report::read_capacity_10)),
+    medium(op::READ_10, LBA_10, Read, task::read),
+    medium(op::WRITE_10, LBA_10, Write, task::write),
+    medium(op::WRITE_AND_VERIFY_10, CHECK_10, Write, task::write_and_verify),
+    medium(op::VERIFY_10, CHECK_10, Read, task::verify),
+    medium(op::PRE_FETCH_10, IMMED_10, Read, task::prefetch),
+    medium(op::SYNCHRONIZE_CACHE_10, IMMED_10, Write, task::synchronize_cache),
+    medium(
+        op::READ_DEFECT_DATA_10,
+        &[0, 0, 0x1F, 0, 0, 0, 0, 0xFF, 0xFF, 0],
+        Read,
+        always!(report::defect_data_10),
+    ),
+    medium(op::WRITE_SAME_10, SAME_10, Write, task::write_same),
+    medium(op::UNMAP, &[0, 0, 0, 0, 0, 0, 0x1F, 0xFF, 0xFF, 0], Write, task::unmap).thin(),
+    command(
+        op::LOG_SENSE,
+        &[0, 0, 0xFF, 0xFF, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0],
+        Always,
+        data!(report::log_sense),
+    ),
+    command(op::MODE_SELECT_10, &[0, 0x10, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0], Write, task::mode_select),
+    command(op::RESERVE_10, &[0; 10], UnlessReserved, control::reserve),
+    command(op::RELEASE_10, &[0; 10], Always, control::release),
+    command(
+        op::MODE_SENSE_10,
+        &[0, 0x18, 0xFF, 0xFF, 0, 0, 0, 0xFF, 0xFF, 0],
+        Read,
+        data!(control::mode_sense),
+    ),
+    command(op::PERSISTENT_RESERVE_IN, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x00), // READ KEYS
+    command(op::PERSISTENT_RESERVE_IN, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x01), // READ RESERVATION
+    command(op::PERSISTENT_RESERVE_IN, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x02), // CAPABILITIES
+    command(op::PERSISTENT_RESERVE_IN, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x03), // READ FULL STATUS
+    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x00), // REGISTER
+    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x01), // RESERVE
+    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x02), // RELEASE
+    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x03), // CLEAR
+    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x04), // PREEMPT
+    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x05), // PREEMPT AND ABORT
+    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x06), // REGISTER AND IGNORE
+    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x07), // REGISTER AND MOVE
+    command(op::EXTENDED_COPY, COPY_STATUS_OUT, Write, copy::extended_copy).action(0x00).medium(),
+    command(op::RECEIVE_COPY_RESULTS, COPY_STATUS, Read, data!(copy::copy_status)).action(0x00),
+    command(op::RECEIVE_COPY_RESULTS, COPY_STATUS, Read, always!(copy::operating_parameters)).action(0x03),
+    medium(op::READ_16, LBA_16, Read, task::read),
+    medium(op::COMPARE_AND_WRITE, COMPARE_16, Write, task::compare_and_write),
+    medium(op::WRITE_16, LBA_16, Write, task::write),
+    medium(op::OR_WRITE_16, LBA_16, Write, task::or_write),
+    medium(op::WRITE_AND_VERIFY_16, CHECK_16, Write, task::write_and_verify),
+    medium(op::VERIFY_16, CHECK_16, Read, task::verify),
+    medium(op::PRE_FETCH_16, IMMED_16, Read, task::prefetch),
+    medium(op::SYNCHRONIZE_CACHE_16, IMMED_16, Write, task::synchronize_cache),
+    medium(op::WRITE_SAME_16, SAME_16, Write, task::write_same),
+    command(op::SERVICE_ACTION_IN_16, ALLOCATION_16, Always, always!(report::read_capacity_16))
+        .action(op::READ_CAPACITY_16)
+        .medium(),
+    command(op::SERVICE_ACTION_IN_16, ALLOCATION_16, Read, task::lba_status)
+        .action(op::GET_LBA_STATUS)
+        .medium()
+        .thin(),
+    command(op::REPORT_LUNS, &[0, 0, 0xFF, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0], Always, report_luns),
+    command(op::MAINTENANCE_IN, PORT_GROUPS, Always, data!(ports::target_port_groups))
+        .action(op::REPORT_TARGET_PORT_GROUPS),
+    command(op::MAINTENANCE_IN, OPCODES, Always, data!(report_opcodes)).action(op::REPORT_SUPPORTED_OPCODES),
+    medium(op::READ_12, LBA_12, Read, task::read),
+    medium(op::WRITE_12, LBA_12, Write, task::write),
+    medium(op::WRITE_AND_VERIFY_12, CHECK_12, Write, task::write_and_verify),
+    medium(op::VERIFY_12, CHECK_12, Read, task::verify),
+    medium(
+        op::READ_DEFECT_DATA_12,
+        &[0, 0x1F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0],
+        Read,
+        DEFECTS_12,
+    ),
 ];
 
 const COPY_STATUS_OUT: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0];
@@ -207,7 +236,7 @@ const DEFECTS_12: Handler = always!(report::defect_data_12);
 fn report_luns(
     itl: &std::sync::Arc<crate::itl::Itl>,
     request: &super::Request<'_>,
-) -> Result<Plan, crate::sense::Refusal> {
+) -> Result<Plan, crate::refusal::Refusal> {
     let nexus = itl.nexus().ok_or(Sense::illegal(code::LUN_NOT_SUPPORTED))?;
     Ok(Plan::Reply(Reply::data(inventory::report_luns(nexus.inventory(), request.cdb)?)))
 }

@@ -1,7 +1,9 @@
 //! REPORT SUPPORTED OPERATION CODES (SPC-4 6.35), generated from the command table.
 
 use super::{Command, visible};
-use crate::{itl::Itl, sense::Sense, wire::be16, wire::be32};
+use crate::itl::Itl;
+use linerate_scsi_proto::sense::Sense;
+use linerate_scsi_proto::wire::{be16, be32};
 
 const TIMEOUTS_LEN: u16 = 10;
 /// Nominal time is not given (0); after 60 seconds without an answer an initiator may look what became of a

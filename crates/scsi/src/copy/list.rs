@@ -1,10 +1,8 @@
 //! The EXTENDED COPY parameter list (SPC-4 6.4.2): what the sender asks for, checked as far as its bytes go.
 
 use super::limits::{MAX_DESCRIPTOR_BYTES, MAX_SEGMENT_BYTES, MAX_SEGMENTS, MAX_TARGETS};
-use crate::{
-    sense::{Sense, code},
-    wire::{be16, be24, be32, be64},
-};
+use linerate_scsi_proto::sense::{Sense, code};
+use linerate_scsi_proto::wire::{be16, be24, be32, be64};
 
 const HEADER_BYTES: usize = 16;
 const TARGET_BYTES: usize = 32;

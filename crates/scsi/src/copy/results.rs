@@ -4,7 +4,9 @@ use super::{
     limits::{HELD_RESULTS, MAX_DESCRIPTOR_BYTES, MAX_SEGMENT_BYTES, MAX_SEGMENTS, MAX_TARGETS},
     list::{BLOCK_TO_BLOCK, BLOCK_TO_BLOCK_OFFSET, IDENTIFICATION_TARGET},
 };
-use crate::{itl::Itl, sense::Sense, wire::be32};
+use crate::itl::Itl;
+use linerate_scsi_proto::sense::Sense;
+use linerate_scsi_proto::wire::be32;
 use std::collections::VecDeque;
 
 /// How a finished copy went.

@@ -4,15 +4,17 @@ use super::{
     list::{self, Amount, CopyList, CopyTarget, Segment},
     results::CopyResult,
 };
+use crate::refusal::Refusal;
 use crate::{
     MEDIUM_CHUNK_BYTES, MediumError, MediumOp, Plan, Reply, TaskStep,
     answer::vpd::naa,
     command::Request,
-    itl::{Itl, gate},
-    sense::{Key, Refusal, Sense, code},
+    fast_path,
+    itl::Itl,
     task::{Entry, Event, Steps, out_of_turn, plan},
-    wire::be32,
 };
+use linerate_scsi_proto::sense::{Sense, SenseKey, code};
+use linerate_scsi_proto::wire::be32;
 use std::sync::Arc;
 
 /// Header, all descriptors, and room for what is refused with a better reason than "too long".
@@ -98,7 +100,7 @@ impl Copy {
     fn read_piece(&mut self) -> Result<TaskStep, Refusal> {
         self.job.skip_finished();
         let Some(current) = self.job.current() else { return Ok(TaskStep::Done(Reply::good())) };
-        may(&current.source, gate::STOPS_READ)?;
+        may(&current.source, fast_path::STOPS_READ)?;
         let offset_bytes = current.from_bytes + self.job.done_bytes;
         let len_bytes = (current.len_bytes - self.job.done_bytes).min(u64::from(MEDIUM_CHUNK_BYTES)) as u32;
         Ok(TaskStep::Medium { lun: current.source.lun(), op: MediumOp::Read { offset_bytes, len_bytes } })
@@ -108,7 +110,7 @@ impl Copy {
         let (Some(current), Some(piece)) = (self.job.current(), self.piece.take()) else {
             return out_of_turn();
         };
-        may(&current.destination, gate::STOPS_WRITE)?;
+        may(&current.destination, fast_path::STOPS_WRITE)?;
         let offset_bytes = current.to_bytes + self.job.done_bytes;
         self.entry = Entry::enter(current.destination.unit(), offset_bytes, piece.len() as u64);
         if self.entry.is_none() {
@@ -145,13 +147,13 @@ impl Job {
 }
 
 const fn aborted(code: u16) -> Sense {
-    Sense::new(Key::CopyAborted, code)
+    Sense::new(SenseKey::CopyAborted, code)
 }
 
 /// Whether the copying nexus may touch this unit in this way, now. Its own unit attentions do not matter
 /// here.
 fn may(itl: &Itl, stops: u32) -> Result<(), Sense> {
-    if itl.gate() & stops & !gate::ATTENTION == 0 {
+    if itl.fast_path() & stops & !fast_path::ATTENTION == 0 {
         Ok(())
     } else {
         Err(aborted(code::COPY_TARGET_NOT_REACHABLE))

@@ -1,16 +1,21 @@
 //! MODE SENSE (6) and (10) (SPC-4 6.11, 6.12).
 
-use super::{ALL_PAGES, ALL_SUBPAGES, ModeValues, PAGES, PageControl, changeable, page};
-use crate::{
+use linerate_scsi_proto::{
+    mode::{
+        ALL_PAGES, ALL_SUBPAGES, BlockDescriptor, DPOFUA, ModeForm, ModeList, ModeValues, PAGES, WP,
+        changeable,
+    },
+    opcode::MODE_SENSE_10,
     sense::{Sense, code},
     wire::be16,
 };
 
-/// DPOFUA in the device-specific parameter: DPO and FUA are supported (SBC-3 6.4.1).
-const DPOFUA: u8 = 0x10;
-const WP: u8 = 0x80;
+/// DBD: leave out the block descriptor.
+const DBD: u8 = 0x08;
+/// LLBAA: the initiator accepts a long block descriptor.
+const LLBAA: u8 = 0x10;
 
-/// What MODE SENSE tells about the unit besides its pages.
+/// The medium, as headers and block descriptors show it.
 pub(crate) struct Medium {
     pub(crate) capacity_blocks: u64,
     pub(crate) block_bytes: u32,
@@ -24,29 +29,31 @@ pub(crate) fn mode_sense(
     default: ModeValues,
     medium: &Medium,
 ) -> Result<Vec<u8>, Sense> {
-    let ten = cdb[0] == 0x5A;
-    let descriptor = if cdb[1] & 0x08 != 0 {
-        Vec::new()
-    } else if ten && cdb[1] & 0x10 != 0 {
-        long_descriptor(medium)
+    let form = if cdb[0] == MODE_SENSE_10 { ModeForm::Ten } else { ModeForm::Six };
+    let Medium { capacity_blocks, block_bytes, write_protected } = *medium;
+    let descriptor = if cdb[1] & DBD != 0 {
+        BlockDescriptor::None
+    } else if form == ModeForm::Ten && cdb[1] & LLBAA != 0 {
+        BlockDescriptor::Long { blocks: capacity_blocks, block_bytes }
     } else {
-        short_descriptor(medium)
+        BlockDescriptor::short(capacity_blocks, block_bytes)
     };
     let pages = selected_pages(cdb, current, default)?;
-    let device_specific = DPOFUA | if medium.write_protected { WP } else { 0 };
-    let mut out = if ten {
-        let long_lba = u8::from(descriptor.len() == 16);
-        let len = (6 + descriptor.len() + pages.len()) as u16;
-        let [high, low] = len.to_be_bytes();
-        vec![high, low, 0, device_specific, long_lba, 0, 0, descriptor.len() as u8]
-    } else {
-        let len = 3 + descriptor.len() + pages.len();
-        vec![len as u8, 0, device_specific, descriptor.len() as u8]
-    };
-    out.extend_from_slice(&descriptor);
-    out.extend_from_slice(&pages);
-    out.truncate(usize::from(if ten { be16(cdb, 7) } else { u16::from(cdb[4]) }));
+    let device_specific = DPOFUA | if write_protected { WP } else { 0 };
+    let mut out = ModeList { device_specific, descriptor, pages: &pages }.encode(form);
+    out.truncate(match form {
+        ModeForm::Six => usize::from(cdb[4]),
+        ModeForm::Ten => usize::from(be16(cdb, 7)),
+    });
     Ok(out)
+}
+
+/// PC: which values a MODE SENSE shows (SPC-4 table 172).
+#[derive(Clone, Copy)]
+enum PageControl {
+    Current,
+    Changeable,
+    Default,
 }
 
 fn selected_pages(cdb: &[u8; 16], current: ModeValues, default: ModeValues) -> Result<Vec<u8>, Sense> {
@@ -66,25 +73,11 @@ fn selected_pages(cdb: &[u8; 16], current: ModeValues, default: ModeValues) -> R
         let sub_matches = subpage == sub || subpage == ALL_SUBPAGES;
         if page_matches && sub_matches {
             out.extend(match control {
-                PageControl::Current => page(code, sub, current),
-                PageControl::Changeable => changeable(code, sub),
-                PageControl::Default => page(code, sub, default),
+                PageControl::Current => current.page((code, sub)),
+                PageControl::Changeable => changeable((code, sub)),
+                PageControl::Default => default.page((code, sub)),
             });
         }
     }
     if out.is_empty() { Err(Sense::cdb(2)) } else { Ok(out) }
-}
-
-fn short_descriptor(medium: &Medium) -> Vec<u8> {
-    let blocks = u32::try_from(medium.capacity_blocks).unwrap_or(u32::MAX);
-    let mut out = blocks.to_be_bytes().to_vec();
-    out.extend_from_slice(&medium.block_bytes.to_be_bytes());
-    out
-}
-
-fn long_descriptor(medium: &Medium) -> Vec<u8> {
-    let mut out = medium.capacity_blocks.to_be_bytes().to_vec();
-    out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&medium.block_bytes.to_be_bytes());
-    out
 }

@@ -4,11 +4,8 @@ use super::{
     Kind, Persistent, TransportId,
     persistent::{Registrant, Reservation},
 };
-use crate::{
-    InitiatorPort,
-    nexus::PortPair,
-    wire::{be16, be32, be64},
-};
+use crate::{InitiatorPort, nexus::PortPair};
+use linerate_scsi_proto::wire::{be16, be32, be64};
 
 /// READ KEYS.
 pub(crate) fn read_keys(state: &Persistent) -> Vec<u8> {

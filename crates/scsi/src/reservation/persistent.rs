@@ -3,10 +3,9 @@
 //! Every action is a function from state to state that either refuses and changes nothing, or applies and
 //! reports in [`Changes`] whom the unit must tell (SPC-4 5.13).
 
-use crate::{
-    nexus::PortPair,
-    sense::{Refusal, Sense, code},
-};
+use crate::nexus::PortPair;
+use crate::refusal::Refusal;
+use linerate_scsi_proto::sense::{Sense, code};
 
 /// Reservation types (SPC-4 table 64).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,11 @@
 //! COMPARE AND WRITE and ORWRITE: read, decide and write as one action (SBC-3 5.2, 5.16).
 
-use super::{Event, Steps, lba_and_blocks, out_of_turn, plan, section::Section, write::check_protection};
-use crate::{
-    MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep,
-    command::Request,
-    itl::Itl,
-    sense::{Key, Refusal, Sense, code},
-    wire::be64,
-};
+use super::{Event, Steps, out_of_turn, plan, section::Section, write::check_protection};
+use crate::refusal::Refusal;
+use crate::{MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep, command::Request, itl::Itl};
+use linerate_scsi_proto::cdb::lba_and_blocks;
+use linerate_scsi_proto::sense::{Sense, SenseKey, code};
+use linerate_scsi_proto::wire::be64;
 use std::{mem, sync::Arc};
 
 /// COMPARE AND WRITE: data-out is the blocks to compare with, then the blocks to write. It is never cut
@@ -101,7 +99,9 @@ impl ReadModifyWrite {
         let rest = data.split_off(old.len().min(data.len()));
         match self.rule {
             Rule::Compare => match data.iter().zip(&old).position(|(want, have)| want != have) {
-                Some(at) => Err(Sense::new(Key::Miscompare, code::MISCOMPARE).with_information(at as u64)),
+                Some(at) => {
+                    Err(Sense::new(SenseKey::Miscompare, code::MISCOMPARE).with_information(at as u64))
+                }
                 None => Ok((rest, Vec::new())),
             },
             Rule::Or => {

@@ -19,13 +19,9 @@ pub(crate) use simple::{prefetch, read, sync_then, synchronize_cache};
 pub(crate) use verify::{verify, write_and_verify};
 pub(crate) use write::write;
 
-use crate::{
-    Plan, Reply,
-    command::refuse,
-    itl::Itl,
-    sense::{Key, Refusal, Sense, code},
-    wire::{be16, be24, be32, be64},
-};
+use crate::refusal::Refusal;
+use crate::{Plan, Reply, command::refuse, itl::Itl};
+use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use std::{fmt, sync::Arc};
 use thiserror::Error;
 
@@ -255,7 +251,7 @@ impl Steps for Finished {
 
 /// The caller answered what was not asked.
 pub(crate) fn out_of_turn() -> Result<TaskStep, Refusal> {
-    Err(Sense::new(Key::HardwareError, code::INTERNAL_TARGET_FAILURE).into())
+    Err(Sense::new(SenseKey::HardwareError, code::INTERNAL_TARGET_FAILURE).into())
 }
 
 /// A plan for a command that sends `asked_out_bytes` of data-out.
@@ -263,17 +259,6 @@ pub(crate) fn plan(itl: &Arc<Itl>, asked_out_bytes: u32, steps: impl Steps + 'st
     let (abort_epoch, itl) = (itl.abort_epoch(), itl.clone());
     let steps = Box::new(steps);
     Plan::Task(Box::new(Task { itl, steps, abort_epoch, asked_out_bytes, awaited_bytes: 0 }))
-}
-
-/// LBA and transfer length of a READ, WRITE, VERIFY ... of any length.
-pub(crate) fn lba_and_blocks(cdb: &[u8; 16]) -> (u64, u32) {
-    match cdb[0] >> 5 {
-        // In six-byte CDBs a length of 0 means 256.
-        0 => (u64::from(be24(cdb, 1) & 0x001F_FFFF), if cdb[4] == 0 { 256 } else { u32::from(cdb[4]) }),
-        1 | 2 => (u64::from(be32(cdb, 2)), u32::from(be16(cdb, 7))),
-        5 => (u64::from(be32(cdb, 2)), be32(cdb, 6)),
-        _ => (be64(cdb, 2), be32(cdb, 10)),
-    }
 }
 
 /// The volume could not do it (fault: host, i.e. the storage behind the volume).
@@ -299,11 +284,11 @@ pub enum MediumError {
 impl MediumError {
     pub(crate) fn refusal(self) -> Refusal {
         let (key, code) = match self {
-            Self::Read => (Key::MediumError, code::UNRECOVERED_READ),
-            Self::Write => (Key::MediumError, code::WRITE_ERROR),
-            Self::NoSpace => (Key::DataProtect, code::SPACE_ALLOCATION_FAILED),
-            Self::Protected => (Key::DataProtect, code::SOFTWARE_WRITE_PROTECTED),
-            Self::Hardware => (Key::HardwareError, code::INTERNAL_TARGET_FAILURE),
+            Self::Read => (SenseKey::MediumError, code::UNRECOVERED_READ),
+            Self::Write => (SenseKey::MediumError, code::WRITE_ERROR),
+            Self::NoSpace => (SenseKey::DataProtect, code::SPACE_ALLOCATION_FAILED),
+            Self::Protected => (SenseKey::DataProtect, code::SOFTWARE_WRITE_PROTECTED),
+            Self::Hardware => (SenseKey::HardwareError, code::INTERNAL_TARGET_FAILURE),
         };
         Sense::new(key, code).into()
     }

@@ -2,17 +2,19 @@
 //! OUT.
 
 use super::{Event, Steps, out_of_turn, plan};
+use crate::refusal::Refusal;
 use crate::{
     MediumOp, Plan, Reply, TaskStep,
     answer::control,
     command::Request,
     itl::Itl,
-    mode::{self, ModeValues, SelectLayout},
+    mode,
     nexus::PortPair,
     reservation::{Changes, Kind, TransportId, full_status},
-    sense::{Refusal, Sense, code},
-    wire::{be16, be32, be64},
 };
+use linerate_scsi_proto::mode::{ModeForm, ModeValues};
+use linerate_scsi_proto::sense::{Sense, code};
+use linerate_scsi_proto::wire::{be16, be32, be64};
 use std::sync::Arc;
 
 /// The parameter list of a command has to come whole.
@@ -25,16 +27,16 @@ fn whole_list(request: &Request<'_>, asked_bytes: u32) -> Result<u32, Refusal> {
 
 /// MODE SELECT (6), (10).
 pub(crate) fn mode_select(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
-    let (layout, len) = match request.cdb[0] {
-        0x15 => (SelectLayout::Six, u32::from(request.cdb[4])),
-        _ => (SelectLayout::Ten, u32::from(be16(request.cdb, 7))),
+    let (form, len) = match request.cdb[0] {
+        0x15 => (ModeForm::Six, u32::from(request.cdb[4])),
+        _ => (ModeForm::Ten, u32::from(be16(request.cdb, 7))),
     };
     let len_bytes = whole_list(request, len)?;
-    Ok(plan(itl, len_bytes, ModeSelect { layout, len_bytes, wanted: None }))
+    Ok(plan(itl, len_bytes, ModeSelect { form, len_bytes, wanted: None }))
 }
 
 struct ModeSelect {
-    layout: SelectLayout,
+    form: ModeForm,
     len_bytes: u32,
     /// Values to take once the medium is synced.
     wanted: Option<ModeValues>,
@@ -46,7 +48,7 @@ impl Steps for ModeSelect {
             Event::Start => Ok(TaskStep::DataOut { len_bytes: self.len_bytes }),
             Event::Bytes(list) => {
                 let current = itl.unit().lock().mode;
-                let wanted = mode::parse(&list, self.layout, current, &control::medium(itl))?;
+                let wanted = mode::select(&list, self.form, current, &control::medium(itl))?;
                 if current.write_cache && !wanted.write_cache {
                     // Turning the cache off promises that nothing is left in it (SBC-3 6.4.5).
                     self.wanted = Some(wanted);

@@ -1,14 +1,17 @@
 //! WRITE SAME, UNMAP and GET LBA STATUS (SBC-3 5.50, 5.28, 5.6).
 
-use super::{Entry, Event, Steps, lba_and_blocks, out_of_turn, plan, write::check_protection};
+use super::{Entry, Event, Steps, out_of_turn, plan, write::check_protection};
+use crate::refusal::Refusal;
 use crate::{
     MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep,
     command::Request,
     itl::Itl,
     limits::{MAX_UNMAP_BLOCKS, MAX_UNMAP_DESCRIPTORS, MAX_WRITE_SAME_BLOCKS},
-    sense::{Refusal, Sense, code},
-    wire::{be16, be32, be64},
 };
+use linerate_scsi_proto::cdb::lba_and_blocks;
+use linerate_scsi_proto::sense::{Sense, code};
+use linerate_scsi_proto::unmap;
+use linerate_scsi_proto::wire::{be16, be32, be64};
 use std::sync::Arc;
 
 const UNMAP_BIT: u8 = 0x08;
@@ -152,25 +155,17 @@ impl Steps for Unmap {
     }
 }
 
-/// Checks every descriptor before anything is done. The ranges come back last first.
+/// Checks every descriptor before any is applied. The ranges come back last first.
 fn parse_unmap(itl: &Itl, list: &[u8]) -> Result<Vec<(u64, u64)>, Sense> {
-    const HEADER: usize = 8;
-    const DESCRIPTOR: usize = 16;
     if list.is_empty() {
         return Ok(Vec::new());
     }
-    if list.len() < HEADER {
-        return Err(Sense::illegal(code::PARAMETER_LIST_LENGTH));
-    }
-    // A descriptor list that is longer than what was sent is used as far as it was sent (SBC-3 5.28.2).
-    let end = list.len().min(HEADER + usize::from(be16(list, 2)));
-    let descriptors = list[HEADER..end].chunks_exact(DESCRIPTOR);
-    if descriptors.len() > MAX_UNMAP_DESCRIPTORS as usize {
+    let listed = unmap::ranges(list).ok_or(Sense::illegal(code::PARAMETER_LIST_LENGTH))?;
+    if listed.len() > MAX_UNMAP_DESCRIPTORS as usize {
         return Err(Sense::parameter(2));
     }
     let (mut ranges, mut total) = (Vec::new(), 0_u64);
-    for descriptor in descriptors {
-        let (lba, blocks) = (be64(descriptor, 0), be32(descriptor, 8));
+    for unmap::Range { lba, blocks } in listed {
         let offset_bytes = itl.offset(lba, u64::from(blocks))?;
         total += u64::from(blocks);
         if blocks > 0 {
@@ -178,7 +173,7 @@ fn parse_unmap(itl: &Itl, list: &[u8]) -> Result<Vec<(u64, u64)>, Sense> {
         }
     }
     if total > u64::from(MAX_UNMAP_BLOCKS) {
-        return Err(Sense::parameter(HEADER as u16));
+        return Err(Sense::parameter(unmap::HEADER_BYTES as u16));
     }
     ranges.reverse();
     Ok(ranges)

@@ -1,8 +1,8 @@
-//! Holding stripes over several steps; see [`crate::stripes`]. Both kinds let go when dropped.
+//! Holding stripes over several steps; see [`crate::write_exclusion`]. Both kinds let go when dropped.
 
 use crate::{
     LogicalUnit,
-    stripes::{Claim, Mask},
+    write_exclusion::{Claim, Mask},
 };
 use std::sync::Arc;
 

@@ -1,12 +1,10 @@
 //! READ off the hot path, PRE-FETCH and SYNCHRONIZE CACHE.
 
-use super::{Event, Steps, lba_and_blocks, out_of_turn, plan};
-use crate::{
-    Extent, MediumOp, Plan, Reply, TaskStep,
-    command::Request,
-    itl::Itl,
-    sense::{Refusal, Sense},
-};
+use super::{Event, Steps, out_of_turn, plan};
+use crate::refusal::Refusal;
+use crate::{Extent, MediumOp, Plan, Reply, TaskStep, command::Request, itl::Itl};
+use linerate_scsi_proto::cdb::lba_and_blocks;
+use linerate_scsi_proto::sense::Sense;
 use std::sync::Arc;
 
 /// READ (6), (10), (12), (16).

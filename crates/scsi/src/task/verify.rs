@@ -1,13 +1,11 @@
 //! VERIFY and WRITE AND VERIFY (SBC-3 5.33, 5.49): read blocks back, and compare them with data-out if BYTCHK
 //! says so.
 
-use super::{Entry, Event, Steps, lba_and_blocks, out_of_turn, plan, write::check_protection};
-use crate::{
-    MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep,
-    command::Request,
-    itl::{FUA, Itl},
-    sense::{Key, Refusal, Sense, code},
-};
+use super::{Entry, Event, Steps, out_of_turn, plan, write::check_protection};
+use crate::refusal::Refusal;
+use crate::{MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep, command::Request, itl::Itl};
+use linerate_scsi_proto::cdb::{FUA, lba_and_blocks};
+use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use std::sync::Arc;
 
 /// BYTCHK: against what the blocks are compared.
@@ -147,7 +145,7 @@ impl Verify {
         };
         mismatch.map_or(Ok(()), |offset| {
             let information = (at + offset) as u64;
-            Err(Sense::new(Key::Miscompare, code::MISCOMPARE).with_information(information))
+            Err(Sense::new(SenseKey::Miscompare, code::MISCOMPARE).with_information(information))
         })
     }
 }

@@ -1,12 +1,10 @@
 //! WRITE off the hot path: whatever is unusual about it, and writes that must wait for a read-modify-write section.
 
-use super::{Entry, Event, Steps, lba_and_blocks, out_of_turn, plan};
-use crate::{
-    Extent, MediumOp, Plan, Reply, TaskStep,
-    command::Request,
-    itl::{Itl, gate},
-    sense::{Key, Refusal, Sense, code},
-};
+use super::{Entry, Event, Steps, out_of_turn, plan};
+use crate::refusal::Refusal;
+use crate::{Extent, MediumOp, Plan, Reply, TaskStep, command::Request, fast_path, itl::Itl};
+use linerate_scsi_proto::cdb::lba_and_blocks;
+use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use std::sync::Arc;
 
 /// WRITE (6), (10), (12), (16).
@@ -26,12 +24,12 @@ pub(crate) fn write(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refus
 
 /// DATA PROTECT if the unit, or an initiator by SWP, forbids writing.
 pub(crate) fn check_protection(itl: &Itl) -> Result<(), Sense> {
-    if itl.gate() & gate::PROTECTED == 0 {
+    if itl.fast_path() & fast_path::PROTECTED == 0 {
         return Ok(());
     }
     let by_config = itl.unit().config().read_only;
     let code = if by_config { code::HARDWARE_WRITE_PROTECTED } else { code::SOFTWARE_WRITE_PROTECTED };
-    Err(Sense::new(Key::DataProtect, code))
+    Err(Sense::new(SenseKey::DataProtect, code))
 }
 
 struct Write {
