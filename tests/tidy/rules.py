@@ -43,12 +43,13 @@ BANNED_WORDS = (
 
 # Crate -> the crates of this workspace that it may depend on. Downwards only; io knows nobody.
 CRATE_EDGES = {
-    "scsi": set(),
-    "iscsi-proto": set(),
+    "scsi-proto": set(),
+    "scsi": {"scsi-proto"},
+    "iscsi-proto": {"scsi-proto"},
     "io": set(),
     "storage": {"io"},
     "iscsi-target": {"storage", "iscsi-initiator", "scsi", "iscsi-proto", "io"},
-    "iscsi-initiator": {"scsi", "iscsi-proto", "io"},
+    "iscsi-initiator": {"scsi-proto", "iscsi-proto", "io"},
     "load": {"storage", "iscsi-initiator", "io", "iscsi-proto"},
     "sim": {"storage", "io", "iscsi-proto", "scsi", "iscsi-target", "iscsi-initiator", "load", "link"},
     "link": set(),

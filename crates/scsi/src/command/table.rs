@@ -134,6 +134,17 @@ const COPY_STATUS: &[u8] = &[0, 0, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 
 const ALLOCATION_16: &[u8] =
     &[0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0];
 
+/// PERSISTENT RESERVE IN with a service action.
+const fn reserve_in(action: u8) -> Command {
+    command(op::PERSISTENT_RESERVE_IN, RESERVE_IN, UnlessReserved, always!(control::reserve_in))
+        .action(action)
+}
+
+/// PERSISTENT RESERVE OUT with a service action.
+const fn reserve_out(action: u8) -> Command {
+    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(action)
+}
+
 /// Ascending by opcode and service action.
 static COMMANDS: &[Command] = &[
     medium(op::TEST_UNIT_READY, &[0; 6], UnlessReserved, |_, _| Ok(Plan::Reply(Reply::good()))),
@@ -179,18 +190,18 @@ static COMMANDS: &[Command] = &[
         Read,
         data!(control::mode_sense),
     ),
-    command(op::PERSISTENT_RESERVE_IN, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x00), // READ KEYS
-    command(op::PERSISTENT_RESERVE_IN, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x01), // READ RESERVATION
-    command(op::PERSISTENT_RESERVE_IN, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x02), // CAPABILITIES
-    command(op::PERSISTENT_RESERVE_IN, RESERVE_IN, UnlessReserved, always!(control::reserve_in)).action(0x03), // READ FULL STATUS
-    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x00), // REGISTER
-    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x01), // RESERVE
-    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x02), // RELEASE
-    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x03), // CLEAR
-    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x04), // PREEMPT
-    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x05), // PREEMPT AND ABORT
-    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x06), // REGISTER AND IGNORE
-    command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(0x07), // REGISTER AND MOVE
+    reserve_in(0x00),  // READ KEYS
+    reserve_in(0x01),  // READ RESERVATION
+    reserve_in(0x02),  // REPORT CAPABILITIES
+    reserve_in(0x03),  // READ FULL STATUS
+    reserve_out(0x00), // REGISTER
+    reserve_out(0x01), // RESERVE
+    reserve_out(0x02), // RELEASE
+    reserve_out(0x03), // CLEAR
+    reserve_out(0x04), // PREEMPT
+    reserve_out(0x05), // PREEMPT AND ABORT
+    reserve_out(0x06), // REGISTER AND IGNORE EXISTING KEY
+    reserve_out(0x07), // REGISTER AND MOVE
     command(op::EXTENDED_COPY, COPY_STATUS_OUT, Write, copy::extended_copy).action(0x00).medium(),
     command(op::RECEIVE_COPY_RESULTS, COPY_STATUS, Read, data!(copy::copy_status)).action(0x00),
     command(op::RECEIVE_COPY_RESULTS, COPY_STATUS, Read, always!(copy::operating_parameters)).action(0x03),
