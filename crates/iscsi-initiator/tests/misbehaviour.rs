@@ -229,7 +229,7 @@ fn more_requests_for_data_than_agreed_are_not_served() {
 }
 
 #[test]
-fn sense_data_that_is_short_or_lies_about_its_length() {
+fn sense_data_that_is_short_or_has_a_false_length() {
     for sense in [&[][..], &[0], &[0xff, 0xff], &[0, 18], &[0, 18, 0x70], &[0, 1, 0x70, 0, 5]] {
         let fake = Fake::start(move |peer, _| {
             peer.login()?;

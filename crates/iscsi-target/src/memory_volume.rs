@@ -83,8 +83,9 @@ impl MemoryVolume {
         }
     }
 
-    /// Counts what was moved on the disks that it lies on, if these are disks.
+    /// Counts moved bytes on the modelled disks below the volume, if it has any.
     pub(crate) fn count(&self, moved: IoDirection, mut offset: u64, mut len: u64) {
+        // Plain memory has no disks.
         let Self::Striped { set, .. } = self else { return };
         while len > 0 {
             let run = set.run(offset, len);

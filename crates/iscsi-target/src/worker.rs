@@ -403,7 +403,10 @@ impl<D: Driver> Worker<D> {
 
     /// Lets a connection act, with its session's window of commands in its hands.
     fn act_on(&mut self, index: u32, act: impl FnOnce(&mut Connection, &mut WorkerContext<D>)) {
-        let Some(slot) = self.slots.get_mut(index as usize) else { return };
+        let Some(slot) = self.slots.get_mut(index as usize) else {
+            unreachable!("slots are never removed");
+        };
+        // Closed since the event was made: late completions and timers name connections that are gone.
         let Some(connection) = &mut slot.connection else { return };
         connection.begin_turn(&self.context.mcs_sessions);
         connection.begin_gathering(&mut self.context.spare_lists);
@@ -495,7 +498,9 @@ impl<D: Driver> Worker<D> {
         }
         self.returns_seen = self.context.pool.returns();
         for _ in 0..self.context.waiting_for_buffers.len() {
-            let Some(key) = self.context.waiting_for_buffers.pop_front() else { return };
+            let Some(key) = self.context.waiting_for_buffers.pop_front() else {
+                unreachable!("the loop counts the waiting connections, and each turn adds at the end");
+            };
             self.with_connection(key, Connection::resume_with_buffers);
         }
     }
@@ -519,6 +524,7 @@ impl<D: Driver> Worker<D> {
             let stalled = connection.owed_since().is_some_and(|since| context.now >= since + limit_ns);
             (stalled && connection.held_bytes() > 0).then(|| (connection.held_bytes(), index))
         });
+        // Every connection that holds memory makes progress.
         let Some((held_bytes, index)) = hoarders.max() else { return };
         self.context.counters.timeouts += 1;
         self.with_slot(index, |connection, context| {

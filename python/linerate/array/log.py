@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 from linerate import _core
 
 Form = Literal["text", "json"]
-Level = Literal["error", "warning", "info", "debug"]
+Level = Literal["error", "warning", "info", "debug", "trace"]
 
 STANDARD_ERROR = 2
 PERIOD_S = 0.2
@@ -32,8 +32,9 @@ _NUMBER: dict[str, int] = {
     "warning": logging.WARNING,
     "info": logging.INFO,
     "debug": logging.DEBUG,
+    "trace": logging.DEBUG - 5,
 }
-_BELOW_ERROR: tuple[Level, ...] = ("warning", "info", "debug")
+_BELOW_ERROR: tuple[Level, ...] = ("warning", "info", "debug", "trace")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_/@[]%+*,")
 
 

@@ -153,5 +153,6 @@ impl Session {
 pub(super) fn write_request(request: &LoginRequest, text: &[u8], out: &mut Vec<u8>) {
     let mut bhs = [0; BHS_BYTES];
     request.emit(&mut bhs);
+    tracing::trace!(event = "pdu", "sent {request}");
     Framer::default().write(&bhs, text, out);
 }

@@ -18,7 +18,7 @@ use crate::task::{Owner, Payload};
 use linerate_io::{Buffer, Driver, Nanos, Region, Seg};
 use linerate_iscsi_proto::frame::Event;
 use linerate_iscsi_proto::pdu::{
-    AsyncEvent, AsyncMessage, BHS_BYTES, DataIn, NopIn, R2t, RESERVED_TAG, Reject, Request, Residual,
+    AsyncEvent, AsyncMessage, BHS_BYTES, DataIn, Header, NopIn, R2t, RESERVED_TAG, Reject, Request, Residual,
     Response, ScsiResponse, TaskManagementResponse, TaskResult, TextResponse,
 };
 use linerate_iscsi_proto::send_targets::TextStep;
@@ -136,6 +136,7 @@ impl Session {
     #[inline]
     fn header(&mut self, at: usize) -> Result<(), LossReason> {
         let connection = &mut self.connections[at];
+        tracing::trace!(event = "pdu", "received {}", Header(connection.receiver.bhs()));
         let response = Response::parse(connection.receiver.bhs())?;
         if !connection.is_full() {
             if !matches!(response, Response::Login(_)) {

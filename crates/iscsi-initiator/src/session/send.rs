@@ -16,7 +16,7 @@ use linerate_iscsi_proto::digest::Crc32c;
 use linerate_iscsi_proto::frame::Framer;
 use linerate_iscsi_proto::params::DigestKind;
 use linerate_iscsi_proto::pdu::{
-    BHS_BYTES, Bhs, DataOut, LogoutReason, LogoutRequest, Lun, NopOut, RESERVED_TAG, ScsiCommand,
+    BHS_BYTES, Bhs, DataOut, Header, LogoutReason, LogoutRequest, Lun, NopOut, RESERVED_TAG, ScsiCommand,
     TaskAttribute, TaskFunction, TaskManagement,
 };
 use linerate_iscsi_proto::send_targets::InitiatorText;
@@ -294,11 +294,13 @@ fn push_header(out: &mut Outgoing, framer: Framer, emit: impl FnOnce(&mut Bhs)) 
     if framer.header_digest == DigestKind::None {
         if let Some(bhs) = out.push_with(BHS_BYTES).first_chunk_mut() {
             emit(bhs);
+            tracing::trace!(event = "pdu", "sent {}", Header(bhs));
         }
         return;
     }
     let mut bhs = [0; BHS_BYTES];
     emit(&mut bhs);
+    tracing::trace!(event = "pdu", "sent {}", Header(&bhs));
     out.push_bytes(&framer.header(&bhs));
 }
 

@@ -12,12 +12,14 @@
 //!
 //! Cost: parse and emit are a handful of loads, byte swaps and stores; nothing is allocated.
 
+mod display;
 mod fields;
 mod header;
 mod request;
 mod response;
 mod status;
 
+pub use display::Header;
 pub use fields::{
     AsyncEvent, LoginStatus, LogoutReason, LogoutResult, Lun, RejectReason, SnackKind, Stage, TaskAttribute,
     TaskFunction, TaskResult,

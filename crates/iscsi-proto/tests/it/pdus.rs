@@ -345,3 +345,51 @@ proptest! {
         }
     }
 }
+
+/// One line, in the words of the RFC; data are counted, not shown.
+#[test]
+fn pdus_print_as_one_line() {
+    let mut cdb = [0; 16];
+    cdb[..10].copy_from_slice(&[0x2a, 0, 0, 0, 1, 0, 0, 0, 8, 0]);
+    let command = ScsiCommand {
+        immediate: false,
+        final_pdu: true,
+        read: false,
+        write: true,
+        attribute: TaskAttribute::Simple,
+        lun: Lun::from_number(3),
+        itt: 0x1f,
+        expected_len: 4096,
+        cmd_sn: 7,
+        exp_stat_sn: 5,
+        cdb,
+        ahs_len: 0,
+        data_len: 4096,
+    };
+    let expected = "SCSI Command [F W] ITT 0x1f lun 3 WRITE (10) lba 256 blocks 8 expects 4096 bytes \
+                    CmdSN 7 ExpStatSN 5 data 4096 bytes";
+    assert_eq!(command.to_string(), expected);
+    let mut bhs = [0; BHS_BYTES];
+    command.emit(&mut bhs);
+    assert_eq!(Header(&bhs).to_string(), expected);
+    let sn = StatusNumbers { stat_sn: 5, exp_cmd_sn: 8, max_cmd_sn: 71 };
+    let residual = Residual::Underflow(512);
+    let response =
+        ScsiResponse { response: 0, status: 2, itt: 0x1f, sn, exp_data_sn: 0, residual, data_len: 20 };
+    assert_eq!(
+        Response::Scsi(response).to_string(),
+        "SCSI Response ITT 0x1f CHECK CONDITION underflow 512 bytes ExpDataSN 0 StatSN 5 ExpCmdSN 8 \
+         MaxCmdSN 71 data 20 bytes"
+    );
+    bhs[0] = 0x3e;
+    assert!(Header(&bhs).to_string().starts_with("not a PDU: "));
+}
+
+proptest! {
+    #[test]
+    fn any_header_prints_one_line(bhs in any::<[u8; 32]>(), rest in any::<[u8; 16]>()) {
+        let header: Bhs = [&bhs[..], &rest[..]].concat().try_into().unwrap();
+        let line = Header(&header).to_string();
+        prop_assert!(!line.is_empty() && line.len() < 400 && !line.contains('\n'), "{}", line);
+    }
+}

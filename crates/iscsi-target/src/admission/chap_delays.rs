@@ -104,6 +104,7 @@ impl ChapDelays {
 
     /// Asks for the turn of a response that has come.
     pub(crate) fn ask(&mut self, attempt: &ChapAttempt, now: Nanos) -> ChapCheck {
+        // No failure so far: no delay.
         let Some(failures) = self.buckets.get_mut(&attempt.bucket) else { return ChapCheck::Now };
         let is_first = failures.waiting.first().is_none_or(|first| attempt.ticket <= *first);
         if now >= failures.closed_until && is_first {

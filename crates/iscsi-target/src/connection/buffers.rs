@@ -21,7 +21,7 @@ impl Connection {
         len: u32,
         data_follows: bool,
     ) -> bool {
-        let Some(entry) = self.tasks.get_mut(task) else { return false };
+        let Some(entry) = self.tasks.known(task) else { return false };
         if self.awaiting.is_empty()
             && let Some(chunks) = context.pool.take(&mut context.driver, &mut self.share, len)
         {
@@ -109,6 +109,7 @@ impl Connection {
         segs: &mut Vec<Seg>,
     ) -> Option<Direct> {
         let remaining = self.receiver.direct_remaining();
+        // Data of no task goes through the receive buffer.
         let Sink::Task { task, base } = self.sink else { return None };
         if remaining < DIRECT_MIN_BYTES {
             return None;
@@ -123,6 +124,7 @@ impl Connection {
         }
         match &entry.work {
             TaskWork::MemoryWrite(extent) => {
+                // Its set has failed since the command began.
                 let Some(VolumeAccess::Memory(pages)) = context.media.of(entry.volume) else { return None };
                 let offset = extent.offset_bytes + u64::from(at);
                 segs.extend(pages.parts(offset, u64::from(len)).map(|part| part.seg()));

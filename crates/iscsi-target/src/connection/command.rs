@@ -4,6 +4,7 @@ use super::{
     Connection,
     inbound::Sink,
     reply::{Answers, Asked},
+    session::in_full_feature,
     tasks::{Buffers, NewTask, Steps, TaskId, TaskWork},
 };
 use crate::{
@@ -32,7 +33,7 @@ struct Begun {
 
 impl Connection {
     pub(super) fn scsi_command<D: Driver>(&mut self, context: &mut WorkerContext<D>, command: &ScsiCommand) {
-        let Some(session) = self.session.as_mut() else { return };
+        let Some(session) = in_full_feature(&mut self.session) else { return };
         match session.window.admit(command.cmd_sn, command.immediate) {
             Admission::Run => {}
             Admission::Ignore => return,
@@ -67,7 +68,8 @@ impl Connection {
                     context.counters.read_bytes += u64::from(extent.len_bytes);
                     session.counters.reads += 1;
                     session.counters.read_bytes += u64::from(extent.len_bytes);
-                    Answers { out: &mut self.outbound, session }.read_memory(asked, &extent, pages);
+                    Answers { peer: self.peer, out: &mut self.outbound, session }
+                        .read_memory(asked, &extent, pages);
                 }
                 Some(_) => {
                     let begun = Begun { nexus: Arc::clone(&device.nexus), volume, asked, lun };
@@ -144,7 +146,7 @@ impl Connection {
             begun.nexus.end_write(begun.lun, extent);
             return self.reply_after_data(context, command, begun, Reply::status(Status::TaskSetFull));
         }
-        let Some(session) = self.session.as_ref() else { return };
+        let Some(session) = in_full_feature(&mut self.session) else { return };
         let slot = self.tasks.next_slot();
         let write = match TargetWrite::begin(command, wanted, &session.params, slot) {
             Ok(write) => write,
@@ -215,7 +217,7 @@ impl Connection {
         extent: Extent,
     ) {
         let origin = self.origin(task);
-        let Some(entry) = self.tasks.get_mut(task) else { return };
+        let Some(entry) = self.tasks.known(task) else { return };
         let medium = match context.media.of(entry.volume) {
             Some(VolumeAccess::File(file)) => Executor::File(file),
             Some(VolumeAccess::Managed(volume)) => Executor::Engine(volume),

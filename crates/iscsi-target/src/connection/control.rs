@@ -1,6 +1,6 @@
 //! Full feature phase apart from SCSI commands: pings, text, logout, rejects, and the clock.
 
-use super::{Connection, Phase, inbound::Sink};
+use super::{Connection, Phase, inbound::Sink, session::in_full_feature};
 use crate::{context::WorkerContext, mcs::McsRequestKind, target::IscsiTarget};
 use linerate_io::{Driver, Nanos};
 use linerate_iscsi_proto::{
@@ -67,7 +67,7 @@ impl Connection {
 
     /// Collects the data of a ping or a text request, as much of it as is used.
     fn stage<D: Driver>(&mut self, context: &mut WorkerContext<D>, payload: &[u8]) {
-        let Some(session) = &mut self.session else { return };
+        let Some(session) = in_full_feature(&mut self.session) else { return };
         let room =
             context.limits.text_bytes.max(PING_BYTES_MAX as usize).saturating_sub(session.staged.len());
         context.stage(&mut session.staged, &payload[..payload.len().min(room)]);
@@ -75,7 +75,7 @@ impl Connection {
 
     /// A ping or a text request is here with all its data.
     fn whole_pdu<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
-        let Some(session) = &mut self.session else { return };
+        let Some(session) = in_full_feature(&mut self.session) else { return };
         let data = std::mem::take(&mut session.staged);
         match Request::parse(self.receiver.bhs()) {
             Ok(Request::NopOut(request)) => self.ping(context, &request, &data),
@@ -92,7 +92,7 @@ impl Connection {
         cmd_sn: u32,
         immediate: bool,
     ) -> bool {
-        let Some(session) = &mut self.session else { return false };
+        let Some(session) = in_full_feature(&mut self.session) else { return false };
         match session.window.admit(cmd_sn, immediate) {
             Admission::Run => {
                 if !immediate {
@@ -133,7 +133,7 @@ impl Connection {
         if !self.admit(context, request.cmd_sn, request.immediate) {
             return;
         }
-        let Some(session) = &mut self.session else { return };
+        let Some(session) = in_full_feature(&mut self.session) else { return };
         let own = session.device.as_ref().map(|device| device.target.name.clone());
         let addresses = context.shared.portals().addresses(self.local);
         let shared = &context.shared;
@@ -172,7 +172,7 @@ impl Connection {
         if !self.admit(context, request.cmd_sn, request.immediate) {
             return;
         }
-        let Some(session) = &self.session else { return };
+        let Some(session) = in_full_feature(&mut self.session) else { return };
         let result = match request.reason {
             LogoutReason::CloseSession => LogoutResult::Closed,
             LogoutReason::CloseConnection if request.cid == session.cid => {

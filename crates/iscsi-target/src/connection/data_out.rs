@@ -22,12 +22,13 @@ use linerate_iscsi_proto::{
 use linerate_scsi::{Extent, Input, MediumError};
 
 impl Connection {
-    /// The header of a Data-Out PDU. Data of tasks that are gone (failed or aborted) is taken in and dropped.
+    /// The header of a Data-Out PDU. Data of tasks that are gone (failed or aborted) is received and dropped.
     pub(super) fn data_out<D: Driver>(&mut self, context: &mut WorkerContext<D>, pdu: &DataOut) {
         let named =
             if pdu.ttt == RESERVED_TAG { self.tasks.find(pdu.itt) } else { self.tasks.at(ttt_slot(pdu.ttt)) };
         let live = named.and_then(|task| Some((task, self.tasks.live(task)?)));
         let Some((task, entry)) = live.filter(|(_, entry)| entry.itt == pdu.itt) else { return };
+        // A command that sends no data: its bytes are dropped as well.
         let Some(write) = &mut entry.write else { return };
         match write.accept(pdu) {
             Ok(_) if pdu.data_len == 0 => self.go_on_writing(context, task, false),
@@ -96,7 +97,9 @@ impl Connection {
         data_comes: bool,
     ) {
         let Some(entry) = self.tasks.live(task) else { return };
-        let Some(write) = &mut entry.write else { return };
+        let Some(write) = &mut entry.write else {
+            unreachable!("only a command that receives data goes on writing");
+        };
         if write.is_complete() && !data_comes {
             return self.data_is_complete(context, task);
         }
@@ -120,7 +123,7 @@ impl Connection {
 
     fn data_is_complete<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId) {
         let origin = self.origin(task);
-        let Some(entry) = self.tasks.get_mut(task) else { return };
+        let Some(entry) = self.tasks.known(task) else { return };
         match &mut entry.work {
             TaskWork::MemoryWrite(extent) => {
                 let extent = *extent;
@@ -167,7 +170,7 @@ impl Connection {
                 self.end_task(context, task);
                 self.reply(context, asked, &reply);
             }
-            TaskWork::BufferedRead(_) | TaskWork::Free => {}
+            TaskWork::BufferedRead(_) | TaskWork::Free => unreachable!("a command that receives no data"),
         }
     }
 
@@ -178,7 +181,7 @@ impl Connection {
         task: TaskId,
         extent: &Extent,
     ) {
-        let Some(entry) = self.tasks.get_mut(task) else { return };
+        let Some(entry) = self.tasks.known(task) else { return };
         let (asked, r2ts) = (Asked::from(&*entry), entry.write.as_ref().map_or(0, TargetWrite::r2ts));
         let silent = self.end_write(task);
         if let Some(mut answers) = self.answers() {
@@ -200,7 +203,7 @@ impl Connection {
         let Some(device) = self.session.as_ref().and_then(|session| session.device.as_ref()) else {
             return true;
         };
-        let Some(entry) = self.tasks.get_mut(task) else { return true };
+        let Some(entry) = self.tasks.known(task) else { return true };
         debug_assert!(!entry.is_busy(), "a write is over when nothing of it can land any more");
         if let TaskWork::MemoryWrite(extent) | TaskWork::BufferedWrite(extent) = &entry.work {
             device.nexus.end_write(entry.lun, extent);

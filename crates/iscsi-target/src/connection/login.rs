@@ -146,7 +146,9 @@ impl Connection {
         let Ok(request) = LoginRequest::parse(self.receiver.bhs()) else {
             return self.protocol_error(context, "something else than a login request");
         };
-        let Some(login) = &mut self.login else { return };
+        let Some(login) = &mut self.login else {
+            unreachable!("a connection logs in once");
+        };
         if request.tsih != 0
             && let Some(worker) = context.shared.worker_of(request.tsih)
             && worker != context.index
@@ -187,6 +189,7 @@ impl Connection {
         let mut bhs = [0; BHS_BYTES];
         reply.response.data_len = reply.data.len() as u32;
         reply.response.emit(&mut bhs);
+        tracing::trace!(event = "pdu", peer = %self.peer, "sent {}", reply.response);
         let mut pdu = Vec::with_capacity(BHS_BYTES + reply.data.len() + 3);
         Framer::default().write(&bhs, &reply.data, &mut pdu);
         self.outbound.list.push_bytes(&pdu);

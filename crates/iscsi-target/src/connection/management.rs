@@ -216,7 +216,7 @@ impl Connection {
         guards: impl IntoIterator<Item = &'a CompletionGuard>,
     ) {
         self.retract(context, task);
-        let Some(entry) = self.tasks.get_mut(task) else { return };
+        let Some(entry) = self.tasks.known(task) else { return };
         let (asked, was_live) = (Asked::from(&*entry), !entry.aborted);
         if entry.is_busy() {
             entry.guards.extend(guards.into_iter().cloned());
@@ -245,7 +245,7 @@ impl Connection {
 
     /// Ends a task that has been answered or needs no answer; if something of it is under way, when that is back.
     fn drop_task<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId) {
-        let Some(entry) = self.tasks.get_mut(task) else { return };
+        let Some(entry) = self.tasks.known(task) else { return };
         if entry.is_busy() {
             entry.aborted = true;
             return;

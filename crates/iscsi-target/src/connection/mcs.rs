@@ -70,6 +70,7 @@ impl Connection {
             }
             request => request.cmd_sn().filter(|number| window.is_early(*number)),
         };
+        // It is its turn.
         let Some(cmd_sn) = early else { return false };
         match request {
             Request::ScsiCommand(command) if command.data_len == 0 && command.final_pdu => {
@@ -105,6 +106,7 @@ impl Connection {
         context: &mut WorkerContext<D>,
         kind: McsRequestKind,
     ) -> bool {
+        // A session of one connection has no others.
         let Some(mcs) = self.mcs.and_then(|id| context.mcs_sessions.get_mut(id)) else { return false };
         if mcs.others(self.key.index).next().is_none() {
             return false;

@@ -36,7 +36,7 @@ use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing};
 use linerate_iscsi_proto::{
     frame::{Event, FrameError, Receiver},
     login::LOGIN_DATA_BYTES_MAX,
-    pdu::RejectReason,
+    pdu::{Header, RejectReason},
 };
 use login::{Login, LoginDelay};
 use management::Due;
@@ -267,6 +267,7 @@ impl Connection {
     }
 
     fn parse<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
+        // Nothing has arrived since the last turn.
         let Some((buffer, mut bytes)) = self.inbound.take() else { return };
         while self.may_parse(context) {
             match self.receiver.next(&buffer.as_slice()[bytes.clone()]) {
@@ -302,6 +303,7 @@ impl Connection {
 
     fn header<D: Driver>(&mut self, context: &mut WorkerContext<D>, data_len: u32) {
         context.counters.pdus_received += 1;
+        tracing::trace!(event = "pdu", peer = %self.peer, "received {}", Header(self.receiver.bhs()));
         self.sink = Sink::Discard;
         match self.phase {
             Phase::Login => self.login_header(context, data_len),
@@ -399,8 +401,7 @@ impl Connection {
         if placed > 0 && self.phase != Phase::Closed {
             self.receiver.advance_direct(placed, |crc| context.pool.digest(chunks.segs(), at, placed, crc));
         }
-        let Some(entry) = self.tasks.get_mut(task) else {
-            debug_assert!(false, "a task stays until its receive is over");
+        let Some(entry) = self.tasks.known(task) else {
             return context.pool.give_back(&mut self.share, chunks);
         };
         entry.take_back(chunks);
@@ -428,10 +429,11 @@ impl Connection {
         self.outbound.end_turn(spare, answers);
     }
 
-    /// The answering side of full feature phase.
+    /// The answering side of full feature phase. None once the connection closes: answers are no longer sent then, which is
+    /// an ordinary outcome.
     fn answers(&mut self) -> Option<Answers<'_>> {
         let session = self.session.as_mut().filter(|_| self.phase == Phase::Full)?;
-        Some(Answers { out: &mut self.outbound, session })
+        Some(Answers { peer: self.peer, out: &mut self.outbound, session })
     }
 
     fn digests_data(&self) -> bool {

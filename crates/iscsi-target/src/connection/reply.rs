@@ -9,10 +9,14 @@ use linerate_io::Seg;
 use linerate_iscsi_proto::{
     digest::Crc32c,
     params::DigestKind,
-    pdu::{BHS_BYTES, Bhs, DataIn, DataInStatus, Lun, RESERVED_TAG, Residual, ScsiResponse, StatusNumbers},
+    pdu::{
+        BHS_BYTES, Bhs, DataIn, DataInStatus, Header, Lun, RESERVED_TAG, Residual, ScsiResponse,
+        StatusNumbers,
+    },
     transfer::{DataInPiece, DataInSplit},
 };
 use linerate_scsi::{Extent, Reply, Status};
+use std::net::SocketAddr;
 
 /// The target failed or refused a command for a reason of the transport (fixed format, SPC-4 4.5.3).
 const ABORTED_COMMAND: u8 = 0x0b;
@@ -36,6 +40,7 @@ impl From<&TaskEntry> for Asked {
 
 /// Writes answers of one session into its gathering list.
 pub(super) struct Answers<'a> {
+    pub(super) peer: SocketAddr,
     pub(super) out: &'a mut Outbound,
     pub(super) session: &'a mut Session,
 }
@@ -47,10 +52,13 @@ impl Answers<'_> {
         if self.session.framer.header_digest == DigestKind::None
             && let Ok(bhs) = <&mut Bhs>::try_from(self.out.list.push_with(BHS_BYTES))
         {
-            return emit(bhs);
+            emit(bhs);
+            tracing::trace!(event = "pdu", peer = %self.peer, "sent {}", Header(bhs));
+            return;
         }
         let mut bhs = [0; BHS_BYTES];
         emit(&mut bhs);
+        tracing::trace!(event = "pdu", peer = %self.peer, "sent {}", Header(&bhs));
         self.out.list.push_bytes(&self.session.framer.header(&bhs));
     }
 

@@ -45,6 +45,13 @@ pub(super) struct Device {
     pub(super) target: Arc<IscsiTarget>,
 }
 
+/// The session of a connection in full feature phase. None is a fault of this program: PDUs of this phase are parsed only
+/// while there is a session. It fails in tests, and drops the PDU elsewhere.
+pub(super) fn in_full_feature(session: &mut Option<Box<Session>>) -> Option<&mut Session> {
+    debug_assert!(session.is_some(), "full feature phase has a session");
+    session.as_deref_mut()
+}
+
 impl Session {
     pub(super) fn new(
         established: &Established,
@@ -80,6 +87,7 @@ impl Session {
 
     /// Tells the units that writes which will never finish are over.
     pub(super) fn end(&self, tasks: &mut Tasks) {
+        // A discovery session has no device.
         let Some(device) = &self.device else { return };
         for entry in tasks.entries_mut().filter(|entry| !entry.is_busy()) {
             if let TaskWork::MemoryWrite(extent) | TaskWork::BufferedWrite(extent) = &entry.work {

@@ -5,6 +5,7 @@ use super::{
     inbound::Sink,
     management::Due,
     reply::Asked,
+    session::in_full_feature,
     tasks::{Buffers, TaskId, TaskWork},
 };
 use crate::{
@@ -39,7 +40,9 @@ impl Connection {
     ) {
         loop {
             let Some(entry) = self.tasks.live(task) else { return };
-            let TaskWork::Steps(steps) = &mut entry.work else { return };
+            let TaskWork::Steps(steps) = &mut entry.work else {
+                unreachable!("only a command of several steps is driven");
+            };
             match steps.task.next(input) {
                 TaskStep::DataOut { len_bytes } => {
                     if let Some(command) = command.take() {
@@ -87,7 +90,7 @@ impl Connection {
         command: &ScsiCommand,
         wanted: u32,
     ) {
-        let Some(session) = self.session.as_ref() else { return };
+        let Some(session) = in_full_feature(&mut self.session) else { return };
         let wanted = wanted.min(command.expected_len);
         let Some(charge) = context.pool.charge(&mut self.share, wanted) else {
             return self.refuse_data(context, task, command);
@@ -161,7 +164,9 @@ impl Connection {
     /// Tries a task again that waited for other commands or for I/O buffers.
     pub(crate) fn resume_task<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId) {
         let Some(entry) = self.tasks.live(task) else { return };
-        let TaskWork::Steps(steps) = &mut entry.work else { return };
+        let TaskWork::Steps(steps) = &mut entry.work else {
+            unreachable!("only a command of several steps waits to be resumed");
+        };
         match steps.operation.take() {
             None => self.drive(context, task, Input::Resume, None),
             Some((volume, op)) => match self.start_operation(context, task, volume, op) {
@@ -222,7 +227,7 @@ impl Connection {
             _ => {}
         }
         let origin = self.origin(task);
-        let Some(entry) = self.tasks.get_mut(task) else {
+        let Some(entry) = self.tasks.known(task) else {
             context.pool.give_back(&mut self.share, chunks);
             return Started::InFlight;
         };
@@ -251,8 +256,7 @@ impl Connection {
     ) {
         self.operations -= 1;
         let wanted = chunks.len_bytes();
-        let Some(entry) = self.tasks.get_mut(task) else {
-            debug_assert!(false, "a task stays until its operation is over");
+        let Some(entry) = self.tasks.known(task) else {
             return context.pool.give_back(&mut self.share, chunks);
         };
         entry.take_back(chunks);
@@ -310,7 +314,7 @@ impl Connection {
         error: Option<MediumError>,
     ) {
         let silent = self.end_write(task);
-        let Some(entry) = self.tasks.get_mut(task) else { return };
+        let Some(entry) = self.tasks.known(task) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
         if let Some(error) = error.filter(|_| !silent) {
             let session = self.session.as_ref();
@@ -346,7 +350,7 @@ impl Connection {
         error: MediumError,
     ) {
         let silent = self.end_write(task);
-        let Some(entry) = self.tasks.get_mut(task) else { return };
+        let Some(entry) = self.tasks.known(task) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
         self.end_task(context, task);
         let Some(mut answers) = self.answers() else { return };

@@ -201,13 +201,21 @@ impl Tasks {
         TaskId { slot, serial }
     }
 
-    /// A task in progress, aborted or not.
+    /// A task that must be in progress, aborted or not: the caller has just started it, or waits for something of it, which
+    /// keeps its slot. None is a fault of this program: it fails in tests, and drops the event elsewhere.
+    pub(super) fn known(&mut self, id: TaskId) -> Option<&mut TaskEntry> {
+        let entry = self.get_mut(id);
+        debug_assert!(entry.is_some(), "the slot of a task was freed too early");
+        entry
+    }
+
+    /// A task in progress, aborted or not; none if it is over.
     pub(super) fn get_mut(&mut self, id: TaskId) -> Option<&mut TaskEntry> {
         let entry = self.entries.get_mut(id.slot as usize)?;
         (entry.serial == id.serial && !entry.is_free()).then_some(entry)
     }
 
-    /// A task that has not been aborted.
+    /// A task in progress that has not been aborted. None is an ordinary outcome wherever the task had to wait.
     pub(super) fn live(&mut self, id: TaskId) -> Option<&mut TaskEntry> {
         self.get_mut(id).filter(|entry| !entry.aborted)
     }
@@ -235,7 +243,7 @@ impl Tasks {
 
     /// Frees a slot; memory goes back. After a burst that needed many slots, the last one frees them all.
     pub(super) fn remove(&mut self, id: TaskId, pool: &mut ChunkPool, share: &mut Share) {
-        let Some(entry) = self.get_mut(id) else { return };
+        let Some(entry) = self.known(id) else { return };
         debug_assert!(!entry.is_busy(), "something of the task is still under way");
         if let Buffers::Task(chunks) = std::mem::replace(&mut entry.buffers, Buffers::NONE) {
             pool.give_back(share, chunks);
@@ -284,7 +292,7 @@ impl Tasks {
     pub(super) fn clear(&mut self, pool: &mut ChunkPool, share: &mut Share) -> u64 {
         let mut ended = 0;
         for id in self.ids() {
-            let Some(entry) = self.get_mut(id) else { continue };
+            let Some(entry) = self.known(id) else { continue };
             if entry.is_busy() {
                 entry.aborted = true;
             } else {

@@ -271,8 +271,9 @@ impl EngineState {
         Ok(Reply::from_iter([("size_bytes".to_owned(), size_bytes.into())]))
     }
 
-    /// Tells initiators what size a volume has now, if that is news.
+    /// Reports the new size of a volume to initiators, if it changed.
     pub(super) fn announce_size(&self, name: &str) -> Result<(), StorageError> {
+        // Not exported.
         let Some(shown) = self.find(name) else { return Ok(()) };
         let blocks = self.controller.volume(name)?.size_bytes() / u64::from(shown.unit.config().block_bytes);
         if blocks == shown.unit.capacity_blocks() {
@@ -306,6 +307,7 @@ impl EngineState {
 
     /// Takes out what is no volume of its own: what a partner wrote through.
     pub(super) async fn take_down(&self, target: &Arc<IscsiTarget>, lun: u16, number: u32) {
+        // Already taken out.
         let Some(unit) = target.inventory.retire(lun) else { return };
         let shown = ExportedUnit { target: Arc::clone(target), lun, unit, number };
         let is_idle = self.drain(&shown).await;

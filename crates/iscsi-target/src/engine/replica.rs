@@ -81,6 +81,7 @@ impl EngineState {
             Command::Resize { volume, .. } | Command::Restore { volume, .. } => (volume, false),
             _ => return Ok(()),
         };
+        // An array without partners.
         let Some(service) = self.replication.get() else { return Ok(()) };
         match service.group_of(volume) {
             Some(group) if deletes => Err(StorageError::Refused(format!(
@@ -182,6 +183,7 @@ impl Surroundings for Around {
     fn withdraw(&self, group: &str) -> LocalBoxFuture<'static, ()> {
         let (state, gates) = (self.state.upgrade(), self.shown.borrow_mut().remove(group));
         async move {
+            // The engine ends.
             let Some(state) = state else { return };
             for ShownGate { target, lun, number } in gates.into_iter().flatten() {
                 if let Some(exports) = state.exports.get() {
@@ -196,6 +198,7 @@ impl Surroundings for Around {
     fn admit(&self, volumes: &[String], hosts: bool) -> LocalBoxFuture<'static, ()> {
         let (state, volumes) = (self.state.upgrade(), volumes.to_vec());
         async move {
+            // The engine ends.
             let Some(state) = state else { return };
             state.bar(&volumes, !hosts);
             if hosts {

@@ -85,7 +85,7 @@ impl EngineState {
     fn serve(self: &Rc<Self>, request: OperationRequest) {
         let due = serve::Due::new(&self.outbox, &request);
         let entry = self.volumes.borrow().get(request.volume as usize).cloned().flatten();
-        // Without a volume, `due` says so when it is dropped.
+        // Without a volume, `due` answers with an error when it is dropped.
         let Some(entry) = entry else { return };
         if let Some(name) = self.is_barred(&entry.volume) {
             return due.give(Err(OperationError::Disk(DiskError::Protected(name))));
@@ -174,6 +174,7 @@ impl EngineState {
 
     /// The volume's name, if hosts are kept out of it.
     fn is_barred(&self, volume: &Served) -> Option<String> {
+        // Only volumes of pools are replicated, and only those are barred.
         let Served::Thin(volume) = volume else { return None };
         self.barred.borrow().get(volume.name()).cloned()
     }

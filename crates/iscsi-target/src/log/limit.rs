@@ -31,8 +31,11 @@ struct Count {
 pub(super) struct Limiter(HashMap<Key, Count>);
 
 impl Limiter {
-    /// Whether an event is written; else it is counted.
+    /// Whether an event is written; else it is counted. Traces are always written.
     pub(super) fn admits(&mut self, event: &LogEvent) -> bool {
+        if event.level == Level::Trace {
+            return true;
+        }
         let by_peer = event.peer.as_deref().map(|peer| (event.event.clone(), Some(address(peer))));
         let is_told_apart = |key: &Key| self.0.len() < COUNTS_MAX || self.0.contains_key(key);
         by_peer.filter(is_told_apart).is_none_or(|key| self.count(key, PER_PEER, event))

@@ -33,8 +33,10 @@ pub enum Level {
     Warning,
     /// What an owner may want to know.
     Info,
-    /// Everything.
+    /// Details of what peers do.
     Debug,
+    /// Every PDU. These events are not limited in number.
+    Trace,
 }
 
 /// Something that happened.

@@ -1,4 +1,4 @@
-//! Takes events from `tracing`.
+//! Collects events from `tracing`.
 
 use super::{Level, LogEvent, Shared};
 use linerate_io::system;
@@ -33,7 +33,7 @@ impl Subscriber {
     }
 }
 
-/// From now on events of this level and above are taken.
+/// Collects events of this level and above from now on.
 pub(super) fn set_level(level: Level) {
     LEVEL.store(level as u8, Relaxed);
     tracing::callsite::rebuild_interest_cache();
@@ -44,7 +44,8 @@ fn level_of(level: tracing::Level) -> Level {
         tracing::Level::ERROR => Level::Error,
         tracing::Level::WARN => Level::Warning,
         tracing::Level::INFO => Level::Info,
-        _ => Level::Debug,
+        tracing::Level::DEBUG => Level::Debug,
+        tracing::Level::TRACE => Level::Trace,
     }
 }
 
@@ -54,7 +55,13 @@ impl tracing::Subscriber for Subscriber {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        let filters = [LevelFilter::ERROR, LevelFilter::WARN, LevelFilter::INFO, LevelFilter::DEBUG];
+        let filters = [
+            LevelFilter::ERROR,
+            LevelFilter::WARN,
+            LevelFilter::INFO,
+            LevelFilter::DEBUG,
+            LevelFilter::TRACE,
+        ];
         filters.get(usize::from(LEVEL.load(Relaxed))).copied()
     }
 

@@ -107,7 +107,9 @@ impl InFlightCommands {
     pub(super) fn done(&mut self, slot: u32, result: Result<(), LinkError>) {
         self.free.push(slot);
         let number = self.used[slot as usize];
-        let Some(open) = self.requests[number].as_mut() else { return };
+        let Some(open) = self.requests[number].as_mut() else {
+            unreachable!("a request stays until its last command is over");
+        };
         open.commands -= 1;
         if let Err(error) = result {
             open.error.get_or_insert(error);
@@ -120,7 +122,7 @@ impl InFlightCommands {
 
     fn finish(&mut self, number: usize, result: Result<(), LinkError>) {
         if let Some(open) = self.requests[number].take() {
-            // Whoever asked may have given up.
+            // The caller may have stopped waiting.
             let _ = open.request.reply.send(result);
         }
     }

@@ -79,7 +79,10 @@ impl<D: Driver> Worker<D> {
 
     /// Brings a connection to the worker that serves the session it wants to join.
     pub(super) fn hand_over(&mut self, index: u32, to: usize) {
-        let Some(slot) = self.slots.get_mut(index as usize) else { return };
+        let Some(slot) = self.slots.get_mut(index as usize) else {
+            unreachable!("slots are never removed");
+        };
+        // Closed in the turn in which it asked to move.
         let Some(connection) = &mut slot.connection else { return };
         let Ok(socket) = self.context.driver.release(connection.stream()) else {
             return self.act_on(index, Connection::close);

@@ -45,7 +45,7 @@ def serve(
         typer.Option("--log-format", help="How events are written to standard error."),
     ] = "text",
     log_level: Annotated[
-        Literal["error", "warning", "info", "debug"],
+        Literal["error", "warning", "info", "debug", "trace"],
         typer.Option("--log-level", help="The least important events that are written."),
     ] = "info",
     create: Annotated[
