@@ -74,9 +74,9 @@ pub enum Event {
     /// Payload. The last event of a data segment has `complete` set and may be empty; only then has the data digest
     /// been checked.
     Data {
-        /// Where the payload lies in the input of this call.
+        /// The payload's range in the input of this call.
         payload: Range<usize>,
-        /// Where its first byte lies in the data segment.
+        /// Offset of its first byte in the data segment.
         offset: u32,
         /// The data segment has ended and its digest is right: the PDU is complete.
         complete: bool,

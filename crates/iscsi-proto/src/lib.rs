@@ -10,7 +10,7 @@
 //! 5. [`window`] and [`transfer`]: numbering of commands and statuses, bookkeeping of data sequences, for full feature
 //!    phase. Nothing allocates here, and one PDU costs tens of nanoseconds.
 //!
-//! Only error recovery level 0 is spoken: whatever goes wrong on a connection ends it, and the initiator logs in again.
+//! Only error recovery level 0 is supported: any error on a connection ends it, and the initiator logs in again.
 //! `docs/supported-rfc7143.md` says clause by clause what is supported.
 
 pub mod chap;

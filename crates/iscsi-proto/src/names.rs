@@ -101,7 +101,7 @@ fn check_hex(rest: &str, lengths: &[usize]) -> Result<(), NameError> {
     if valid { Ok(()) } else { Err(NameError::Hex) }
 }
 
-/// Why a string is not an iSCSI name: the fault of whoever wrote it (the user's configuration, or the peer).
+/// Why a string is not an iSCSI name: the fault of its author (the user's configuration, or the peer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Longer than 223 bytes.

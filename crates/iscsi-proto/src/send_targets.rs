@@ -33,7 +33,7 @@ pub struct TargetAddress {
 pub const DEFAULT_PORT: u16 = 3260;
 
 impl TargetAddress {
-    /// Parses `host[:port][,tag]`, where an IPv6 address stands in brackets (RFC 7143 section 13.8).
+    /// Parses `host[:port][,tag]`, with an IPv6 address in brackets (RFC 7143 section 13.8).
     pub fn parse(text: &str) -> Option<Self> {
         let (place, tag) = match text.split_once(',') {
             Some((place, tag)) => (place, Some(u16::try_from(number(tag)?).ok()?)),

@@ -49,7 +49,7 @@ impl CommandWindow {
         self.max_cmd_sn
     }
 
-    /// Judges a command's number. Immediate commands are run whatever their number is and do not move the window.
+    /// Judges a command's number. Immediate commands run with any number and do not move the window.
     pub fn admit(&mut self, cmd_sn: u32, immediate: bool) -> Admission {
         if immediate {
             return Admission::Run;
@@ -83,7 +83,7 @@ impl CommandWindow {
 
 /// Target side of one connection: the session's window of commands, and the numbering of the connection's statuses.
 ///
-/// Where a session has several connections, whoever serves it lends the one [`CommandWindow`] to the connection that is
+/// If a session has several connections, its worker lends the one [`CommandWindow`] to the connection that is
 /// acting ([`TargetWindow::lend`]) and takes it back afterwards ([`TargetWindow::commands`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetWindow {

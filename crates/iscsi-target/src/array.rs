@@ -439,7 +439,7 @@ pub enum ArrayError {
     /// A portal follows an interface that there is not.
     #[error("this host has no interface \"{0}\"; change `interface`")]
     NoInterface(String),
-    /// Portals follow an interface, but nobody can tell how it changes.
+    /// Portals follow an interface, but its changes cannot be watched.
     #[error("cannot watch the host's interfaces ({0}); give portals an `address` instead of an `interface`")]
     Watch(#[source] io::Error),
     /// A portal group has the tag 0.

@@ -57,7 +57,7 @@ fn units_of(targets: &[Arc<IscsiTarget>], entry: &AluaChange) -> Result<Vec<Arc<
     }
 }
 
-/// What each group ends up in, so that nobody is told of what lasted for no time.
+/// The last state of each group: states in between are not reported.
 fn last_of_each(states: &[(u16, AccessState)]) -> Vec<(u16, AccessState)> {
     let mut last: Vec<(u16, AccessState)> = Vec::new();
     for (tag, state) in states {

@@ -60,7 +60,7 @@ impl MemoryVolume {
         }
     }
 
-    /// Where a range of the volume lies, in order.
+    /// The memory of a range of the volume, in order.
     pub(crate) fn parts(&self, mut offset: u64, mut len: u64) -> impl Iterator<Item = Part<'_>> {
         std::iter::from_fn(move || {
             if len == 0 {

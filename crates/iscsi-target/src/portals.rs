@@ -82,7 +82,7 @@ pub(crate) fn can_serve(address: IpAddr) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct PortalTable {
     listening: Vec<(SocketAddr, u16)>,
-    /// Interface and address; empty where nobody watches.
+    /// Interface and address; empty if they are not watched.
     host: BTreeSet<(String, IpAddr)>,
     /// Addresses that the host had and has no more.
     lost: BTreeSet<IpAddr>,
@@ -146,7 +146,7 @@ impl PortalTable {
     }
 
     /// A wildcard portal is reachable at the address that the peer has found already, and at every other one that the
-    /// host has. Whoever found the loopback address needs no other.
+    /// host has. An initiator that reached the loopback address needs no other.
     fn behind_wildcard(&self, portal: SocketAddr, found: IpAddr, mut see: impl FnMut(SocketAddr)) {
         let same_family = |address: &IpAddr| address.is_ipv4() == portal.is_ipv4();
         if same_family(&found) {

@@ -42,7 +42,7 @@ pub(crate) struct Arrival<S> {
     pub(crate) ticket: Ticket,
     /// Tag of the portal group that it came through.
     pub(crate) group: u16,
-    /// What it has sent and nobody has acted on.
+    /// Messages that it sent and that were not handled yet.
     pub(crate) received: Vec<u8>,
 }
 
@@ -430,7 +430,7 @@ impl<S> SharedState<S> {
 }
 
 impl Sessions {
-    /// A session ends; its connections are closed by whoever serves them.
+    /// A session ends; the workers that serve its connections close them.
     fn fade(&mut self, session: Session) {
         if let Some(nexus) = &session.nexus {
             nexus.logout();

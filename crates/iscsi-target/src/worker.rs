@@ -220,7 +220,7 @@ impl<D: Driver> Worker<D> {
         self.context.shared.stats()
     }
 
-    /// The driver, for whoever simulates it.
+    /// The driver, for simulations.
     pub fn driver(&mut self) -> &mut D {
         &mut self.context.driver
     }

@@ -1,4 +1,4 @@
-//! Sessions with both digests: whatever is moved, in whichever way, arrives whole and is checked on both sides.
+//! Sessions with both digests: data of every kind of transfer arrive whole and are checked on both sides.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -50,7 +50,7 @@ fn data_makes_the_round_trip_under_both_digests() {
     });
 }
 
-/// Without a data digest, payload is received straight into its place; the header digest stands in between.
+/// Without a data digest, payload is received straight into its place, after the header digest.
 #[test]
 fn large_data_goes_straight_to_its_place_with_and_without_header_digest() {
     every_volume(|array, what| {

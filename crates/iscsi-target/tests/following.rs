@@ -107,7 +107,7 @@ fn an_interface_portal_serves_addresses_that_come_and_ends_sessions_of_those_tha
     namespace.within(|| Client::login("10.77.0.2:3260".parse().unwrap(), 2, "")).clear_attention();
     namespace.ip("link del p0");
     listens_on(&array, &["127.0.0.1:3260"]);
-    wait_for(&array, "nobody is left", |stats| stats.sessions == 0);
+    wait_for(&array, "no session is left", |stats| stats.sessions == 0);
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn a_change_that_is_wrong_anywhere_changes_nothing() {
     ] {
         assert_eq!(change(&array, &format!(r#"{{"alua": [{good}, {bad}]}}"#)), Err(error));
     }
-    assert_eq!(ask(&mut client, &READY, 0), Ok(Vec::new()), "nobody was told of anything");
+    assert_eq!(ask(&mut client, &READY, 0), Ok(Vec::new()), "no attention was raised");
     assert_eq!(states(&mut client), [(1, 0), (7, 0)]);
 }
 

@@ -136,7 +136,7 @@ fn volumes_follow_over_iscsi_there_and_back() {
     let replica = there.manage(json!({"verb": "resize", "volume": "v0", "size_bytes": 4096}));
     assert!(replica.unwrap_err().to_string().contains("is a replica"));
     there.ask("replica_promote", json!({"group": "g", "force": true})).unwrap();
-    assert!(late.write(65536, &[2; 4096]).is_err(), "a late write meets nobody");
+    assert!(late.write(65536, &[2; 4096]).is_err(), "the partner is gone");
     assert!(there.sender(access, secret).is_err(), "the target of a transfer that is over is gone");
 
     // Hosts find the promoted volumes as they were at the second point.

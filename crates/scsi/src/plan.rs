@@ -19,7 +19,7 @@ pub enum Plan {
     /// Send these bytes of the medium, then GOOD.
     Read(Extent),
     /// Receive these bytes into the medium, then GOOD. [`Nexus::end_write`](crate::Nexus::end_write) must
-    /// follow exactly once, whatever becomes of the command: until then the blocks are closed to COMPARE AND
+    /// follow exactly once, also if the command fails: until then the blocks are closed to COMPARE AND
     /// WRITE.
     Write(Extent),
     /// The answer is ready.

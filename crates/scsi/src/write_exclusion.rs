@@ -60,7 +60,7 @@ impl Mask {
     }
 }
 
-/// The index of the one stripe that a range lies in, which is nearly always so.
+/// The index of the stripe of a range in one stripe, which is the usual case.
 fn only_stripe(offset_bytes: u64, len_bytes: u32) -> Option<usize> {
     let first = offset_bytes >> STRIPE_SHIFT;
     let last = (offset_bytes + u64::from(len_bytes.max(1) - 1)) >> STRIPE_SHIFT;
@@ -106,7 +106,7 @@ impl Stripes {
         mask.indices().for_each(|index| self.leave_one(index));
     }
 
-    /// Whether nobody is inside of any.
+    /// Whether no write and no section is inside of any.
     pub(crate) fn are_empty(&self) -> bool {
         self.0.iter().all(|stripe| stripe.0.load(Ordering::Acquire) == 0)
     }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn threads_never_meet_inside_a_section() {
         let stripes = Stripes::default();
-        // Two halves of a value that only agree when nobody is in the middle of a change.
+        // Two halves of a value that agree except while a section changes them.
         let (left, right) = (AtomicU32::new(0), AtomicU32::new(0));
         let mask = Mask::of(0, 4096);
         std::thread::scope(|scope| {

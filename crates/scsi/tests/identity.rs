@@ -23,7 +23,7 @@ fn standard_inquiry_is_complete_and_consistent() {
     assert!(versions.contains(&0x04C0), "SBC-3");
 }
 
-/// Pitfall: short allocation lengths wrote past buffers elsewhere. Whatever the length, the answer is a
+/// Pitfall: short allocation lengths wrote past buffers elsewhere. At any length, the answer is a
 /// prefix.
 #[test]
 fn every_allocation_length_gets_a_prefix_of_the_same_answer() {

@@ -11,7 +11,7 @@ use support::{Lab, Session, caw, cdb_10, cdb_16, config};
 const MODEL_BLOCKS: u64 = 600;
 const MODEL_BLOCK: usize = 4096;
 
-/// One byte stands for a whole block.
+/// One byte represents a whole block.
 type Model = BTreeMap<u64, u8>;
 
 #[derive(Clone, Debug)]

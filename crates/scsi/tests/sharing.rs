@@ -157,7 +157,7 @@ fn reserve_in_shows_keys_holder_and_full_status() {
     assert!(second[28..].starts_with(b"iqn.2026-11.test:b,i,0x800000000001\0"));
 }
 
-/// Pitfall: PREEMPT told nobody.
+/// Pitfall: PREEMPT raised no unit attention.
 #[test]
 fn preempt_tells_the_victim_and_abort_ends_its_tasks() {
     let lab = Lab::new();

@@ -22,7 +22,7 @@ pub struct Conditions {
     pub refuse_percent: u32,
     /// Mean life of a connection before it is lost; 0 = never lost.
     pub life_ns: Nanos,
-    /// How many of the lost connections go silently: bytes vanish and nobody is told.
+    /// Share of the lost connections that are lost silently: bytes vanish and no end gets an error.
     pub silent_percent: u32,
     /// Longest time of most operations on a file; one in twenty takes up to ten times as long.
     pub file_ns: Nanos,

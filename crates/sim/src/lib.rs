@@ -10,7 +10,7 @@
 //! One seed decides everything, so that a failure is replayed by its seed: [`for_each_seed`] prints it.
 //!
 //! - `world.rs`: clock, event queue, and the way of bytes from one end of a connection to the other;
-//! - `wires.rs`: what lies between clients and one address of a server, for faults of one path of several;
+//! - `wires.rs`: the network between clients and one address of a server, for faults of one path of several;
 //! - `files.rs`: files in memory whose operations take their time;
 //! - `driver.rs`: the driver trait on top of it;
 //! - `conditions.rs`, `rng.rs`, `seeds.rs`: what may happen, chance, replay.

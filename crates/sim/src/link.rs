@@ -1,4 +1,4 @@
-//! One TCP connection: two ends, and what lies between them.
+//! One TCP connection: two ends, and the network between them.
 
 use linerate_io::{Buffer, Handle, Nanos, Outgoing, Region, Seg};
 use std::collections::VecDeque;

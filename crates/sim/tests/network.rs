@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 const BYTES: u64 = 10_000;
 
-/// A host that sends a region's bytes to whoever connects, or collects what it gets.
+/// A host that sends a region's bytes to each client, or collects the bytes that it gets.
 struct Host {
     driver: SimDriver,
     stream: Option<Handle>,
@@ -146,7 +146,7 @@ fn closing_hands_buffers_back_and_tells_the_other_end() {
     assert_eq!((accepted.len(), network.connections()), (1, 1));
     accepted.clear();
     assert!(network.advance(), "the close travels");
-    assert_eq!(network.connections(), 0, "the socket that nobody took is closed too");
+    assert_eq!(network.connections(), 0, "the socket that was not accepted is closed too");
 }
 
 #[test]

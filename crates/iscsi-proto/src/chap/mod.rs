@@ -95,7 +95,7 @@ impl Algorithm {
         }
     }
 
-    /// True if `response` answers the challenge; takes the same time whatever the difference.
+    /// True if `response` answers the challenge; takes the same time for every difference.
     pub fn verify(self, identifier: u8, secret: &Secret, challenge: &[u8], response: &[u8]) -> bool {
         self.respond(identifier, secret, challenge).ct_eq(response).into()
     }

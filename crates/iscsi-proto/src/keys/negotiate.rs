@@ -146,7 +146,7 @@ impl Negotiation {
         self.awaited != 0
     }
 
-    /// The result. Keys that nobody mentioned have their defaults.
+    /// The result. Keys that neither side sent have their defaults.
     pub fn params(&self) -> SessionParams {
         let mut params = self.params;
         // Each side's pair obeys this rule, but a default may stand against a smaller negotiated value.
@@ -227,7 +227,7 @@ impl Negotiation {
             Kind::Boolean { or, ours, set } => {
                 let result = boolean(value).ok_or(bad)?;
                 let ours = ours(&self.offer);
-                // OR with our Yes is Yes, AND with our No is No, whatever the peer wanted.
+                // OR with our Yes is Yes, AND with our No is No, for any value of the peer.
                 if ours == or && result != or {
                     return Err(bad);
                 }

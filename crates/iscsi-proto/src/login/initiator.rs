@@ -105,7 +105,7 @@ impl InitiatorLogin {
         }
     }
 
-    /// Where the login stands.
+    /// The state of the login.
     pub fn state(&self) -> InitiatorState {
         self.state
     }

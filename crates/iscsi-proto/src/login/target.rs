@@ -148,7 +148,7 @@ impl TargetLogin {
         }
     }
 
-    /// Where the login stands.
+    /// The state of the login.
     pub fn state(&self) -> TargetState {
         self.state
     }

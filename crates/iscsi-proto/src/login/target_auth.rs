@@ -116,7 +116,7 @@ impl TargetAuth {
         let response = value(pairs, "CHAP_R").ok_or(LoginRefusal::Missing("CHAP_R"))?;
         let failed = LoginRefusal::Authentication("the user name or the secret is wrong");
         let response = chap::decode(response).map_err(|_| failed.clone())?;
-        // Both are computed whatever the other says, so that time does not tell which one was wrong.
+        // Both are always computed, so that the time does not show which one was wrong.
         let known = name == config.initiator().name;
         let right = algorithm.verify(self.identifier, &config.initiator().secret, &self.challenge, &response);
         if !known || !right {

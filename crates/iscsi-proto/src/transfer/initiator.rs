@@ -173,7 +173,7 @@ impl InitiatorRead {
         if pdu.data_len > room {
             return Err(DataInError::TooLong { sent: pdu.data_len, room });
         }
-        // A sequence longer than MaxBurstLength is let pass: tgt sends such, and it harms nobody.
+        // A sequence longer than MaxBurstLength is accepted: tgt sends such sequences, and they do no harm.
         self.data_sn = self.data_sn.wrapping_add(1);
         self.received += pdu.data_len;
         Ok(pdu.status.map_or(ReadEnd::Open, ReadEnd::Status))

@@ -1,5 +1,5 @@
-//! Volume operations that are under way. Each owns the I/O buffers that it works on until it is over, whatever becomes of
-//! the command, the connection or the session meanwhile.
+//! Volume operations that are under way. Each owns the I/O buffers that it works on until it is over, also if the command,
+//! the connection or the session ends before.
 
 use crate::{
     buffers::pool::Chunks,

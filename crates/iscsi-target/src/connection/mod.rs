@@ -60,7 +60,7 @@ enum Phase {
     Closed,
 }
 
-/// What a connection lies between, and the tag of its portal group.
+/// Both ends of a connection, and the tag of its portal group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Endpoints {
     pub(crate) peer: SocketAddr,

@@ -96,7 +96,7 @@ impl Outbound {
         let list = std::mem::replace(&mut self.list, next);
         let chunks = std::mem::take(&mut self.chunks);
         self.sending = Some(Sending { since: context.now, chunks, copied_bytes: list.copied_bytes() });
-        // Whoever has the answer finds it counted.
+        // Counted before it is sent: an initiator that has the answer finds it in the counters.
         context.publish();
         context.driver.send(stream, list);
         true

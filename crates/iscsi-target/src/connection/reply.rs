@@ -1,4 +1,4 @@
-//! Answers as PDUs: headers straight into the gathering list, payload by reference where it lies.
+//! Answers as PDUs: headers are written into the gathering list, payload is referenced in place.
 
 use super::{outbound::Outbound, session::Session, tasks::TaskEntry};
 use crate::{

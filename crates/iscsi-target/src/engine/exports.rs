@@ -32,7 +32,7 @@ pub(crate) struct Exports {
     pub(crate) transfers: Arc<Transfers>,
 }
 
-/// How a volume is shown that the configuration does not name, or no longer is. Lies in its pool.
+/// The export of a volume that the configuration does not name, or its deletion. It is stored in the volume's pool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ExportRecord {
     /// The configuration names it, and it was deleted all the same.
@@ -244,7 +244,7 @@ impl EngineState {
         let states: Vec<_> = exports.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
         unit.set_access(&states);
         self.controller.keep(Kept::Export, &pool, name, record.bytes()).await?;
-        // Nobody else can have taken the LUN: commands are carried out on this thread, and it was free before.
+        // The LUN is still free: it was free before, and commands run on this thread only.
         target.inventory.add(config.lun, unit).map_err(|error| refused(&error))?;
         Ok(config.lun)
     }
@@ -261,7 +261,7 @@ impl EngineState {
         if let Some(shown) = &shown
             && blocks < shown.unit.capacity_blocks()
         {
-            // Nobody begins anything in what goes away, before it goes away.
+            // No new operation begins on the volume before it is removed.
             let _ = shown.unit.resize(blocks);
             self.drain(shown).await;
         }

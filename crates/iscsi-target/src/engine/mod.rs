@@ -92,7 +92,7 @@ struct Inbox {
 #[derive(Default)]
 struct EngineQueue {
     list: Vec<EngineRequest>,
-    /// Nobody reads any more.
+    /// The reader is gone.
     closed: bool,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Engine {
 pub(crate) struct EngineHandle(Arc<Inbox>);
 
 impl Inbox {
-    /// Leaves a letter, or gives it back if nobody reads any more.
+    /// Posts a request; returns it if the reader is gone.
     fn post(&self, request: EngineRequest) -> Result<(), EngineRequest> {
         {
             let mut requests = lock(&self.requests);
@@ -126,7 +126,7 @@ impl Inbox {
 }
 
 impl EngineHandle {
-    /// Hands requests over; those that nobody will answer come back.
+    /// Passes requests on; those that will not be answered come back.
     pub(crate) fn send(&self, requests: Vec<OperationRequest>) -> Vec<OperationRequest> {
         match self.0.post(EngineRequest::Io(requests)) {
             Err(EngineRequest::Io(requests)) => requests,

@@ -44,7 +44,7 @@ pub(crate) struct FinishedOperation {
     pub(crate) outcome: OperationResult,
 }
 
-/// What became of an operation on a volume, whoever did it.
+/// The result of an operation on a volume, from any executor.
 #[derive(Debug)]
 pub(crate) struct OperationResult(pub(crate) Result<OperationOutput, OperationError>);
 

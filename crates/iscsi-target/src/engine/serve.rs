@@ -43,7 +43,7 @@ impl Drop for Outbox {
     }
 }
 
-/// An answer that is due. If nobody gives it, because the engine ends, the worker is told so.
+/// An answer that is due. If it is dropped unanswered, because the engine ends, the worker gets an error.
 pub(super) struct Due {
     outbox: Rc<Outbox>,
     worker: usize,

@@ -62,7 +62,7 @@ impl EngineState {
                 let _ = self.exports.set(exports);
                 self.watch_space();
             }
-            // Whoever asked and did not wait for the answer does not need it.
+            // The caller may have stopped waiting.
             EngineRequest::Records(reply) => drop(reply.send(self.records())),
             EngineRequest::Open(config, reply) => {
                 let state = Rc::clone(self);
@@ -196,7 +196,7 @@ impl EngineState {
         entry.map_or(0, |entry| Rc::strong_count(&entry.kept) - 1)
     }
 
-    /// Nobody reaches the volume of this number any more.
+    /// Removes the volume of this number: no operation reaches it any more.
     pub(super) fn remove(&self, number: u32) {
         if let Some(entry) = self.volumes.borrow_mut().get_mut(number as usize) {
             *entry = None;

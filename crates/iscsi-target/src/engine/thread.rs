@@ -36,7 +36,7 @@ pub(super) fn spawn(
     Ok(thread)
 }
 
-/// Closes the inbox however the thread ends, so that nobody waits for an answer.
+/// Closes the inbox however the thread ends, so that no caller waits for an answer.
 struct Closes(Arc<Inbox>);
 
 impl Drop for Closes {

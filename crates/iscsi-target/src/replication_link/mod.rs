@@ -29,7 +29,7 @@ pub(crate) const USER: &str = "source";
 /// See [`USER`].
 pub(crate) const TARGET_USER: &str = "copy";
 
-/// Wakes whoever waits for results.
+/// Wakes the waiting callers.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// What a courier is to do.

@@ -31,7 +31,7 @@ pub(super) fn run(route: &LinkRoute, inbox: &Inbox, wake: &Wake) {
 /// Serves until the link is closed or broken; why it ended.
 fn serve<D: Driver>(mut driver: D, route: &LinkRoute, inbox: &Inbox, wake: &Wake) -> LinkError {
     let waker = driver.waker();
-    // Nobody else sets it.
+    // Only this place sets it.
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
     let mut sender = match ReplicationSender::new(&mut driver, route) {
         Ok(sender) => sender,

@@ -10,7 +10,7 @@ use std::{
 
 /// Bytes of a basic header segment.
 pub(crate) const BHS: usize = 48;
-/// The tag that stands for no tag.
+/// The reserved tag: no tag.
 pub(crate) const NO_TAG: u32 = 0xffff_ffff;
 
 /// Opcodes of requests, and of responses.

@@ -71,7 +71,7 @@ pub(crate) struct Changes {
     pub(crate) aborted: Vec<PortPair>,
 }
 
-/// Registrations of one unit, more than any cluster has, so that nobody can fill our memory.
+/// Registrations of one unit, more than any cluster has. The limit keeps initiators from filling the memory.
 const MAX_REGISTRANTS: usize = 1024;
 
 #[derive(Debug, Default)]

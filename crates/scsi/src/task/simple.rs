@@ -23,7 +23,7 @@ fn range_to_end(itl: &Itl, cdb: &[u8; 16]) -> Result<(u64, u64), Sense> {
 }
 
 /// PRE-FETCH (10), (16): the host's page cache is the only cache, and it fetches for itself. GOOD, not
-/// CONDITION MET, because nobody promises that the blocks stay.
+/// CONDITION MET: the blocks may leave the cache again.
 pub(crate) fn prefetch(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
     range_to_end(itl, request.cdb)?;
     Ok(Plan::Reply(Reply::good()))

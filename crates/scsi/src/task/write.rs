@@ -1,4 +1,4 @@
-//! WRITE off the hot path: whatever is unusual about it, and writes that must wait for a read-modify-write section.
+//! WRITE off the fast path: the unusual ones, and those that wait for a read-modify-write section.
 
 use super::{Entry, Event, Steps, out_of_turn, plan};
 use crate::refusal::Refusal;

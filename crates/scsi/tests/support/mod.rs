@@ -246,7 +246,7 @@ impl Session {
         outcome(reply, in_bytes, out.len() as u32, moved_in)
     }
 
-    /// Runs a task to its reply. A wait that nobody can end is a failure.
+    /// Runs a task to its reply. A wait without an end is a failure.
     fn drive(&self, task: &mut Task, out: &[u8]) -> Reply {
         let mut input = Input::Start;
         loop {
