@@ -1,7 +1,7 @@
 //! The network between clients and one address of a server, and its faults: silence in one direction or both,
 //! resets, a server that dies without a word.
 //!
-//! Silence is what TCP makes of a pulled cable: no data arrive, no end gets an error, and the sent data are sent again until it
+//! A pulled cable is silence for TCP: no data arrive, no end gets an error, and sent data are sent again until it
 //! gets through. So what a sender has handed over before the silence, even one that has closed since, arrives long after:
 //! that is the old write that must not undo a newer one.
 
