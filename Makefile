@@ -1,7 +1,7 @@
 # One verb each; every verb first sets up what it needs, and does nothing that is done already.
 # Needed beforehand: Python >= 3.11 with venv, cargo, make, and a C linker. Root is not needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test test-rust test-python lint bench fuzz fuzz-smoke sim mutants docs pins clean
+.PHONY: help demo dev wheel test test-all test-rust test-python lint bench fuzz fuzz-smoke sim mutants docs pins clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -9,12 +9,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+STEP := @packaging/step
 
 RUST_FILES := $(shell find crates -name '*.rs' -not -path 'crates/sim/*' -not -path '*/tests/*') \
               $(wildcard crates/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 SECONDS ?= 60
 SEED ?=
 RUNS ?= 10000
+QUICK_RUNS := 20
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +26,13 @@ demo: $(VENV)/.core ## a virtual SAN, default against jumbo and tuned settings, 
 
 dev: $(VENV)/.core $(VENV)/.dev ## the tool (.venv/bin/linerate) and everything that tests and lints need
 
-test: test-rust test-python ## every test: Rust, then Python (which ends with the summary)
+test: ## the quick tests, under 8 minutes: Rust with few seeds, then Python without those marked long
+	@LINERATE_SIM_RUNS=$(QUICK_RUNS) $(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory test-python
+
+test-all: ## every test
+	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory test-python ARGS="--all $(ARGS)"
 
 test-rust:
 	@echo "== cargo test"
@@ -72,8 +80,13 @@ sim: ## initiator, array and its disks under a virtual clock, RUNS seeds of each
 mutants: dev ## take each guard of the array away once: some seed of its models must fail (an hour; ARGS=WORD for some)
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-docs: dev ## write the tables of settings in docs from the catalogue
+docs: dev ## write the tables of settings and the man page from the catalogue and the help texts
 	$(BIN)/python -m tests.settings.tables
+	$(BIN)/python -m tests.cli.manpage
+
+wheel: $(VENV)/.run ## one wheel in dist/: pip install dist/linerate_san-*.whl
+	$(STEP) "building a wheel (Rust, 1 to 3 minutes)" $(BIN)/maturin build --release --locked --out dist
+	@ls dist/*.whl
 
 PIN := uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
        --no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build
@@ -83,25 +96,25 @@ pins: ## pin the Python dependencies anew (needs uv); add ARGS=--upgrade for new
 	$(PIN) --group develop -o requirements/dev.txt $(ARGS)
 
 clean: ## remove everything that was built; run directories stay
-	rm -rf $(VENV) target python/linerate/_core*.so
+	rm -rf $(VENV) target dist python/linerate/_core*.so
 
 # ---- stamps: a second call starts at once ----
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	 || { echo "Linerate needs Python 3.11 or later; $(PYTHON) is older. Try: make PYTHON=python3.12" >&2; exit 1; }
-	@$(PYTHON) -m venv $(VENV) \
+	@packaging/step "making $(VENV)" $(PYTHON) -m venv $(VENV) \
 	 || { rm -rf $(VENV); echo "no venv module: install python3-venv (Debian) and call make again" >&2; exit 1; }
 
 $(VENV)/.run: requirements/run.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -r $<
+	$(STEP) "installing Python packages into $(VENV)" $(BIN)/python -m pip install -r $<
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt | $(VENV)/.run
-	$(BIN)/python -m pip install --quiet -r $<
+	$(STEP) "installing the packages for tests and lints" $(BIN)/python -m pip install -r $<
 	@touch $@
 
 $(VENV)/.core: $(RUST_FILES) $(VENV)/.run
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.90 or later (rustup.rs)" >&2; exit 1; }
-	$(BIN)/maturin develop --release --locked --quiet
+	$(STEP) "building the data plane (Rust, 1 to 3 minutes the first time)" $(BIN)/maturin develop --release --locked
 	@touch $@

@@ -1,7 +1,8 @@
-"""Runs the tests: those that mostly wait several at a time, then one by one those that measure time and rates.
+"""Runs the tests: most of them several at a time, then one by one those that measure time and rates.
 
-A few tests that failed are tried once more, one by one; the summary names them, whatever comes of it.
-`python -m tests [WORDS]`; words go to pytest. Exit code: pytest's, of the part that failed.
+`python -m tests [--all] [WORDS]`: without `--all` the tests marked `long` are left out; WORDS go to pytest.
+A few tests that failed are tried once more, one by one. The summary at the end names every test that needed a second try.
+Exit code: pytest's, of the part that failed.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import re
 import subprocess
 import sys
 
-TOGETHER = ("-m", "not alone", "-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile")
-ALONE = ("-m", "alone")
+from tests.support.patience import SECOND_TRY
+
+TOGETHER = ("not alone", ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile"))
+ALONE = ("alone", ())
 # The machine may have been busy with other things, but not in the way of many tests.
 TRIED_AGAIN_MOST = 3
 FAILED = 1
@@ -23,40 +26,48 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def run(words: list[str]) -> tuple[int, list[str]]:
-    """Runs pytest; gives its exit code and what its summary says."""
+    """Runs pytest; gives its exit code, and the lines of failures, of second tries and of the result."""
     colour = "--color=yes" if sys.stdout.isatty() else "--color=no"
     command = [sys.executable, "-m", "pytest", colour, *words]
-    said: list[str] = []
+    kept: list[str] = []
     last = ""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
             last = COLOUR.sub("", line)
-            if last.startswith(("FAILED ", "ERROR ")):
-                said.append(last)
-    return process.returncode, [*said, last]
+            if last.startswith(("FAILED ", "ERROR ", SECOND_TRY)):
+                kept.append(last)
+    return process.returncode, [*kept, last]
 
 
-def run_patiently(part: tuple[str, ...], words: list[str]) -> tuple[int, list[str]]:
-    """Runs a part, and once more and one by one what failed of it, if that is little."""
-    code, said = run([*part, *words])
-    failures = len(said) - 1
-    if code != FAILED or not 0 < failures <= TRIED_AGAIN_MOST:
-        return code, said
-    print(f"\n== {failures} failed, and once more")
-    _, marks, *_ = part
-    again, said_again = run(["-m", marks, *words, "--last-failed", "--last-failed-no-failures", "none"])
-    mended = again == 0 and f" {failures} passed" in said_again[-1]
-    return 0 if mended else code, [*said, "once more, one by one:\n", *said_again]
+def run_patiently(marks: str, options: tuple[str, ...], words: list[str]) -> tuple[int, list[str]]:
+    """Runs a part; if few of its tests failed, runs these once more, one by one."""
+    code, lines = run(["-m", marks, *options, *words])
+    failed = [line for line in lines[:-1] if not line.startswith(SECOND_TRY)]
+    if code != FAILED or not 0 < len(failed) <= TRIED_AGAIN_MOST:
+        return code, lines
+    print(f"\n== {len(failed)} failed, and once more")
+    again, lines_again = run(["-m", marks, *words, "--last-failed", "--last-failed-no-failures", "none"])
+    mended = again == 0 and f" {len(failed)} passed" in lines_again[-1]
+    tries = [
+        f"{SECOND_TRY} {line.split()[1]}: failed among other tests, run again alone\n" for line in failed
+    ]
+    return 0 if mended else code, [*lines, *tries, *lines_again]
 
 
 def main(words: list[str]) -> int:
-    """Both parts, whatever comes of the first, and the summaries of both at the end."""
-    parts = [run_patiently(part, words) for part in (TOGETHER, ALONE)]
+    """Both parts, also if the first fails, and the summaries of both at the end."""
+    everything = "--all" in words
+    words = [word for word in words if word != "--all"]
+    parts = []
+    for marks, options in (TOGETHER, ALONE):
+        parts.append(run_patiently(marks if everything else f"{marks} and not long", options, words))
     print("\n== several at a time, and one by one")
-    for _, said in parts:
-        print("".join(said), end="")
+    for _, lines in parts:
+        print("".join(lines), end="")
+    tries = sum(line.startswith(SECOND_TRY) for _, lines in parts for line in lines)
+    print(f"== tests that needed a second try: {tries}")
     codes = [code for code, _ in parts if code != NOTHING_COLLECTED]
     return max(codes, default=NOTHING_COLLECTED)
 

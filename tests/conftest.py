@@ -1,8 +1,12 @@
-"""Every test starts from the signals of a terminal, wherever the tests themselves are started."""
+"""Every test starts from the signals of a terminal; the summary names tests that needed a second try."""
 
 from __future__ import annotations
 
 import signal
+
+import pytest
+
+from tests.support import patience
 
 
 def _heed_what_the_caller_ignores() -> None:
@@ -14,3 +18,9 @@ def _heed_what_the_caller_ignores() -> None:
 
 
 _heed_what_the_caller_ignores()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Names the tests that needed more than one attempt, with the count."""
+    for line in patience.summary():
+        terminalreporter.write_line(line)

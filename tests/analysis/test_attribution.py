@@ -8,7 +8,7 @@ import pytest
 from linerate.analysis import summarise
 from linerate.analysis.verdict import Observation, attribute, figures_of
 
-from tests.samples.synthetic import Load, make_run
+from tests.support.samples.synthetic import Load, make_run
 
 IDLE = {
     "iops": 20_000.0,

@@ -13,8 +13,8 @@ from linerate.analysis.rules import RUN_RULES, STEP_RULES
 from linerate.results import Finding, RunDirectory, RunWriter, TimedEvent, WorkloadSource, files
 from linerate.results.manifest import FactValue
 
-from tests.samples.path_run import PathLoad, Way, make_path_run
-from tests.samples.synthetic import (
+from tests.support.samples.path_run import PathLoad, Way, make_path_run
+from tests.support.samples.synthetic import (
     CPUS,
     ENVIRONMENT,
     Clock,
@@ -171,7 +171,7 @@ def test_a_ramp_asks_for_more_warmup(tmp_path: Path) -> None:
 def ramp(load: Load, length: int) -> list[Any]:
     import random
 
-    from tests.samples.synthetic import intervals_of
+    from tests.support.samples.synthetic import intervals_of
 
     parts = [
         replace(load, intervals=1, warmup=0, iops=load.iops * (n + 1) / length, points=5)

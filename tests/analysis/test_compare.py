@@ -13,7 +13,7 @@ from linerate.analysis import compare_runs
 from linerate.analysis.compare import METRICS, compare_values
 from linerate.results import RunDirectory
 
-from tests.samples.synthetic import ENVIRONMENT, Load, make_run
+from tests.support.samples.synthetic import ENVIRONMENT, Load, make_run
 
 LOAD = Load(intervals=10, warmup=0, volumes=2, points=20)
 RATE = METRICS[0][0]

@@ -8,7 +8,7 @@ import pytest
 from linerate.analysis.paths import fault_outcomes
 from linerate.results import TimedEvent
 
-from tests.samples.path_run import PathLoad, Way, make_path_run
+from tests.support.samples.path_run import PathLoad, Way, make_path_run
 
 WAYS = [Way("h1.p0-a1.p0", [50]), Way("h1.p1-a1.p1", [50])]
 

@@ -17,7 +17,7 @@ from linerate.results import (
     WorkloadSource,
 )
 
-from tests.samples.hdr import PlainHistogram
+from tests.support.samples.hdr import PlainHistogram
 
 INTERVAL_S = 0.5
 

@@ -9,8 +9,8 @@ import pytest
 from linerate.analysis.paths import PathLayout, explain, layout_of, merged_layout, over_time
 from linerate.analysis.paths.layout import ports_of
 
-from tests.samples.path_run import MIB, PathLoad, Way, make_path_run
-from tests.samples.synthetic import make_run
+from tests.support.samples.path_run import MIB, PathLoad, Way, make_path_run
+from tests.support.samples.synthetic import make_run
 
 CONTROL = PathLoad([Way("h1.p0-a1.p0", [220], service_ms=36.0)])
 PARTIAL = PathLoad(

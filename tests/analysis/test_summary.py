@@ -20,8 +20,8 @@ from linerate.results import (
 )
 from linerate.results.histogram import decode
 
-from tests.samples.hdr import PlainHistogram
-from tests.samples.synthetic import TSC_HZ, Clock, Load, make_run, spec_of
+from tests.support.samples.hdr import PlainHistogram
+from tests.support.samples.synthetic import TSC_HZ, Clock, Load, make_run, spec_of
 
 
 def histogram_of(*values_ns: int, count: int = 1) -> PlainHistogram:

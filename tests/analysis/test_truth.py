@@ -17,7 +17,7 @@ from linerate.analysis.verdict import ALPHA, MARGIN, judge
 from linerate.analysis.verdict.decide import Measured, decide, measure
 from scipy import stats
 
-from tests.samples.noisy_studies import Noise, Studies, make_studies
+from tests.support.samples.noisy_studies import Noise, Studies, make_studies
 
 STUDIES = 1_000
 LOW, HIGH = math.log(1 - MARGIN), math.log(1 + MARGIN)

@@ -10,8 +10,8 @@ import pytest
 from linerate.array.control import ControlClient, find
 from linerate.array.control.report import ArrayReport
 
-from tests.array.serving import fine, serving
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
+from tests.support.serving import fine, serving
 
 IQN = "iqn.2026-11.lab.linerate:served"
 ARRAY = f"""\

@@ -16,8 +16,8 @@ from linerate.array.control.report import ReplicationReport
 from linerate.errors import UserError
 
 from tests.array.killed.host import BLOCK_BYTES, Host
-from tests.array.serving import fine, free_ports, serving
 from tests.cli.conftest import linerate
+from tests.support.serving import fine, free_ports, serving
 
 TIMEOUT_S = 60.0
 

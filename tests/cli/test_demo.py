@@ -14,7 +14,7 @@ import pytest
 from linerate.study import StudyDirectory
 
 from tests.cli.conftest import COMMAND, environment
-from tests.need import missing
+from tests.support.need import missing
 
 TIMEOUT_S = 200.0
 GONE_S = 10.0

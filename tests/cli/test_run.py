@@ -17,7 +17,7 @@ from linerate.cli.view.events import LINES, IntervalMeasured, RunEnded, RunStart
 from linerate.results import RunDirectory
 
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
-from tests.loop import block_device
+from tests.support.loop import block_device
 
 WORKLOAD = """\
 name = "mixed"

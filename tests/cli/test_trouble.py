@@ -15,8 +15,8 @@ from linerate.array import ArrayConfig, Chap, EmbeddedArray, TargetConfig, Volum
 from linerate.results import RunDirectory
 from pydantic import SecretStr
 
-from tests import need
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Done, environment, linerate
+from tests.support import need
 
 WORKLOAD = """\
 warm_up = "0s"

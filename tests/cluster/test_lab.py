@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.need import missing
-from tests.patience import a_busy_machine_may_spoil
+from tests.support.need import missing
+from tests.support.patience import a_busy_machine_may_spoil
 
 PROGRAM = Path(__file__).with_name("two_namespaces.py")
 LINE_BYTES_PER_S = 100e6 / 8

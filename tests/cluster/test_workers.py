@@ -19,7 +19,7 @@ from linerate.run import Execution, RunEvent, carry_out
 from linerate.volumes import Consent, RefusedError, clear
 from linerate.workload.toml_file import parse_toml
 
-from tests.cleared import Loads, cleared
+from tests.support.cleared import Loads, cleared
 
 # Dask leaves some closing to the garbage collector.
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.timeout(240)]

@@ -11,8 +11,8 @@ import pytest
 from linerate.array import ArrayConfig, Chap, EmbeddedArray, TargetConfig, VolumeConfig
 from linerate.array.storage import DiskConfig, Pool, RaidSet, Storage
 
-from tests import need
 from tests.conformance.suite import PROGRAM, known_failures, known_skip, listed_names, listed_tests, run_test
+from tests.support import need
 
 IQN = "iqn.2026-11.lab.linerate:conformance"
 SECRET = "a-secret-of-the-suite"
@@ -64,7 +64,7 @@ class Bench:
 )
 def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """An array with a volume of the kind, behind two portals, so that the suite has a second path to it."""
-    need.tool(PROGRAM, "libiscsi-bin")
+    need.tool(PROGRAM)
     kind, layout = request.param
     sector_bytes, physical_sector_bytes = LAYOUTS[layout]
     folder: Path = tmp_path_factory.mktemp("conformance")
@@ -125,6 +125,6 @@ def test_libiscsi(bench: Bench, test: str) -> None:
 
 def test_listed_names_exist() -> None:
     """A renamed or removed test must not linger in the list."""
-    need.tool(PROGRAM, "libiscsi-bin")
+    need.tool(PROGRAM)
     names = set(listed_tests()) | {test.partition(".")[0] + "." for test in listed_tests()}
     assert not listed_names() - names

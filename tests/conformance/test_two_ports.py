@@ -17,8 +17,8 @@ from linerate.array import (
     VolumeConfig,
 )
 
-from tests import need
 from tests.conformance.suite import PROGRAM, known_failures, known_skip, listed_tests, run_test
+from tests.support import need
 
 IQN = "iqn.2026-11.lab.linerate:two-ports"
 SIZE_BYTES = 64 << 20
@@ -31,7 +31,7 @@ PERF_S = 2
 @pytest.fixture(scope="module")
 def array() -> Iterator[EmbeddedArray]:
     """Two portals, each in a group of its own: two target ports, so two nexuses whatever the initiators' names."""
-    need.tool(PROGRAM, "libiscsi-bin")
+    need.tool(PROGRAM)
     portals = ("127.0.0.1:0", Portal(address="127.0.0.1:0", group=2))
     target = TargetConfig(name=IQN, volumes=(VolumeConfig(lun=0, name="vol1", size_bytes=SIZE_BYTES),))
     with EmbeddedArray(ArrayConfig(portals=portals, targets=(target,))) as array:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests import need
 from tests.fabric.scenarios import SCENARIOS
+from tests.support import need
 
 ROOT = Path(__file__).resolve().parents[2]
 # Only a process without threads may enter a user namespace, so it comes first; the network of this machine stays alone.
@@ -38,7 +38,7 @@ def _namespaces() -> None:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_scenario(name: str) -> None:
-    need.tool("ip", "iproute2")
+    need.tool("ip")
     command = [sys.executable, "-c", PLAY, name]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert run.returncode == 0, run.stderr

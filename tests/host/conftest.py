@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from linerate.host import HostTarget
 
-from tests import need
+from tests.support import need
 
 _BUILD = """
 set -e
@@ -46,15 +46,15 @@ class Namespace:
 
     def run(self, *command: str) -> str:
         """What a command prints inside."""
-        nsenter = [need.tool("nsenter", "util-linux"), "--target", str(self.pid), "--net"]
+        nsenter = [need.tool("nsenter"), "--target", str(self.pid), "--net"]
         enter = [*nsenter, "--user", "--preserve-credentials"] if self.rootless else nsenter
         return subprocess.run([*enter, *command], check=True, capture_output=True, text=True).stdout
 
     def python(self, program: Path, *arguments: str, before: str = ":") -> subprocess.Popen[str]:
         """A Python program that may enter the namespace; `before` runs first, in a mount namespace of its own."""
-        nsenter = [need.tool("nsenter", "util-linux"), "--target", str(self.pid)]
+        nsenter = [need.tool("nsenter"), "--target", str(self.pid)]
         enter = [*nsenter, "--user", "--preserve-credentials"] if self.rootless else []
-        mounts = [need.tool("unshare", "util-linux"), "--mount", "sh", "-ec", f'{before}; exec "$@"', "sh"]
+        mounts = [need.tool("unshare"), "--mount", "sh", "-ec", f'{before}; exec "$@"', "sh"]
         command = [*enter, *mounts, sys.executable, str(program), str(self.target.namespace), *arguments]
         return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -74,11 +74,11 @@ def make_namespace() -> Iterator[Callable[[bool], Namespace]]:
     children: list[subprocess.Popen[str]] = []
 
     def make(rootless: bool) -> Namespace:
-        unshare = [need.tool("unshare", "util-linux"), "--net"]
+        unshare = [need.tool("unshare"), "--net"]
         if rootless:
             unshare += ["--user", "--map-root-user"]
         shell = [shutil.which("sh") or "/bin/sh", "-c", _BUILD]
-        need.tool("ip", "iproute2")
+        need.tool("ip")
         child = subprocess.Popen(
             [*unshare, *shell],
             text=True,

@@ -28,8 +28,8 @@ from linerate.host.linux.adapter import LinkNumber
 from linerate.host.linux.kernel import Kernel
 from linerate.setting import Value
 
-from tests import need
 from tests.host.conftest import Namespace, may_make_namespaces
+from tests.support import need
 
 
 def _set(namespace: Namespace, *words: str) -> None:
@@ -46,7 +46,7 @@ def test_what_was_applied_inside_a_lab_that_is_gone_is_named_and_dropped(
 ) -> None:
     if not may_make_namespaces():
         pytest.skip("needs root; test_rootless runs it inside a user namespace")
-    unshare = [need.tool("unshare", "util-linux"), "--net"]
+    unshare = [need.tool("unshare"), "--net"]
     there = [sys.executable, "-m", "linerate.cli", "host", "apply", "mtu=9000", "-d", "lo"]
     done = subprocess.run([*unshare, *there], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -82,7 +82,7 @@ def test_a_namespace_that_may_not_be_entered_keeps_its_entries(
     )
     program = tmp_path / "change.py"
     program.write_text(script)
-    net = need.tool("nsenter", "util-linux")
+    net = need.tool("nsenter")
     enter = [net, "--target", str(theirs.pid), "--net", "--user", "--preserve-credentials"]
     subprocess.run([*enter, sys.executable, str(program), "-", str(path)], check=True)
     if may_make_namespaces():
@@ -236,7 +236,7 @@ def test_a_spoilt_journal_does_not_hold_the_others_up(
 
 def test_of_commands_that_run_at_once_no_change_is_lost(namespace: Namespace) -> None:
     """Each is made under the lock and is in the journal, or was refused and changed nothing."""
-    enter = [need.tool("nsenter", "util-linux"), "--target", str(namespace.pid), "--net"]
+    enter = [need.tool("nsenter"), "--target", str(namespace.pid), "--net"]
     asked = [f"mtu={mtu}" for mtu in (2000, 3000, 4000)] + ["ecn=on", "selective_ack=off"]
     command = [*enter, sys.executable, "-m", "linerate.cli", "host", "apply", "-d", "p0"]
     running = [subprocess.Popen([*command, one], stderr=subprocess.PIPE, text=True) for one in asked]

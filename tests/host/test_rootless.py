@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import need
 from tests.host.conftest import may_make_namespaces
+from tests.support import need
 
 
 def test_everything_inside_a_user_namespace(tmp_path: Path) -> None:

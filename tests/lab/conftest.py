@@ -14,7 +14,7 @@ from linerate.errors import LinerateError
 from linerate.lab import Lab, may_build
 from linerate.lab.cpu_idle import kept_awake
 
-from tests import need
+from tests.support import need
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "linerate.cli", "lab")
@@ -81,7 +81,7 @@ def as_user(command: tuple[str, ...]) -> tuple[str, ...]:
     """
     if not may_build():
         return command
-    setpriv = need.tool("setpriv", "util-linux")
+    setpriv = need.tool("setpriv")
     return (setpriv, "--no-new-privs", "--bounding-set=-all,+setfcap", *command)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.conftest import TIMEOUT_S, unique, with_rights
 from tests.lab.fabrics import RATE_BITS_PER_S
-from tests.patience import a_busy_machine_may_spoil
+from tests.support.patience import a_busy_machine_may_spoil
 
 pytestmark = pytest.mark.usefixtures("awake")
 

@@ -13,9 +13,9 @@ from linerate.lab import Lab
 from linerate.lab.lan import LanTraffic, between
 from linerate.san import LanStream
 
-from tests import need
 from tests.lab.conftest import TIMEOUT_S, run, unique, with_rights
-from tests.patience import a_busy_machine_may_spoil
+from tests.support import need
+from tests.support.patience import a_busy_machine_may_spoil
 
 pytestmark = pytest.mark.usefixtures("awake")
 
@@ -38,7 +38,7 @@ def measured(rights: str, tool: str) -> dict[str, Any]:
 @a_busy_machine_may_spoil
 def test_a_stream_fills_its_line_and_another_keeps_its_rate(tool: str, rights: str) -> None:
     if tool == "iperf3":
-        need.tool("iperf3", "iperf3")
+        need.tool("iperf3")
     found = measured(rights, tool)
     passed = {
         name: value / found["passed"][f"{name.rpartition('.')[0]}.clock_s"]

@@ -10,8 +10,8 @@ from linerate.errors import HostError, UserError
 from linerate.lab import Lab, utilisation
 
 from tests.lab.conftest import message
-from tests.lab.traffic import BURST, MIB, SEND, address_of, python, transfer_s
-from tests.patience import a_busy_machine_may_spoil
+from tests.support.patience import a_busy_machine_may_spoil
+from tests.support.traffic import BURST, MIB, SEND, address_of, python, transfer_s
 
 BURN = """
 import time

@@ -17,9 +17,9 @@ from linerate.errors import HostError, LinerateError, UserError
 from linerate.lab import Lab, Running, protocol
 from linerate.lab import lab as lab_module
 
-from tests import need
 from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, as_user, message, run, unique
 from tests.lab.trace import outer_interfaces
+from tests.support import need
 
 
 def _up(tmp_path: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -12,8 +12,8 @@ import pytest
 from linerate.lab import Lab
 
 from tests.lab.conftest import run, unique
-from tests.lab.traffic import python
-from tests.patience import a_busy_machine_may_spoil
+from tests.support.patience import a_busy_machine_may_spoil
+from tests.support.traffic import python
 
 SHARED = """
 fabric = "{fabric}"

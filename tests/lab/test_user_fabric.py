@@ -16,8 +16,8 @@ from linerate.lab import Lab
 
 from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, as_user, end, hold, message, run, unique
 from tests.lab.trace import Trace
-from tests.lab.traffic import BURST, MIB, address_of, python, transfer_s
-from tests.patience import a_busy_machine_may_spoil
+from tests.support.patience import a_busy_machine_may_spoil
+from tests.support.traffic import BURST, MIB, address_of, python, transfer_s
 
 PING = """
 import json, socket, sys, time

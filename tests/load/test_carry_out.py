@@ -11,7 +11,7 @@ from linerate.run import Execution, LocalLoad, carry_out
 from linerate.volumes import Cleared, Consent
 from linerate.workload.toml_file import parse_toml
 
-from tests.cleared import Loads
+from tests.support.cleared import Loads
 
 WORKLOAD = """\
 name = "idle"

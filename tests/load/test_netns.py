@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests import need
+from tests.support import need
 
 TIMEOUT_S = 60.0
 
@@ -17,8 +17,8 @@ TIMEOUT_S = 60.0
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
     """What `two_hosts` found."""
-    for tool, package in (("ip", "iproute2"), ("nsenter", "util-linux")):
-        need.tool(tool, package)
+    for tool in ("ip", "nsenter"):
+        need.tool(tool)
     command = [*need.unshare("--net"), sys.executable, "-m", "tests.load.two_hosts"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from linerate.lab import Lab
 
-from tests.lab.traffic import address_of, python
+from tests.support.traffic import address_of, python
 
 ARRIVE_S = 0.4
 """A datagram that has not come by then has been lost."""

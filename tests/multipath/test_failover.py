@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests import need
 from tests.lab.conftest import unique, with_rights
-from tests.patience import a_busy_machine_may_spoil
+from tests.support import need
+from tests.support.patience import a_busy_machine_may_spoil
 
 FAILOVER_S = 1.5
 """From the fault to the first displaced I/O that completes elsewhere, with default settings."""

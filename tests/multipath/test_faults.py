@@ -16,8 +16,8 @@ from linerate.lab.faults import FaultPlayer
 from linerate.san import Fault, parse_fault
 
 from tests.lab.conftest import COMMAND, TIMEOUT_S, message, run, unique, with_rights
-from tests.lab.traffic import python
 from tests.multipath.agents import AGAIN_S, Agents, agents_in
+from tests.support.traffic import python
 
 TWO_CONTROLLERS = """
 fabric = "{fabric}"

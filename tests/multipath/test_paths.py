@@ -11,7 +11,7 @@ from linerate.lab import Lab
 from linerate.san import layout
 
 from tests.lab.conftest import message, run, unique
-from tests.lab.traffic import python
+from tests.support.traffic import python
 
 # The array answers what is no iSCSI by hanging up.
 KNOCK = """

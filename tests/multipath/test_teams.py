@@ -9,8 +9,8 @@ from linerate.lab import Lab
 from linerate.san import parse_fault
 
 from tests.lab.conftest import run, unique
-from tests.lab.traffic import python
 from tests.multipath.test_paths import KNOCK
+from tests.support.traffic import python
 
 LEAST_BYTES = 2000
 """More than neighbours tell each other, less than a connection brings."""

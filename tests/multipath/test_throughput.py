@@ -16,7 +16,7 @@ from linerate.results import RunDirectory
 from linerate.san.reader import TOPOLOGIES
 
 from tests.lab.conftest import run, unique
-from tests.patience import a_busy_machine_may_spoil
+from tests.support.patience import a_busy_machine_may_spoil
 
 EQUAL = ["10.231.1.1 -> 10.231.1.101", "10.231.1.2 -> 10.231.1.102"]
 FAST = "10.231.1.1 -> 10.231.1.101"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 
-from tests import need
-from tests.loop import block_device
+from tests.support import need
+from tests.support.loop import block_device
 
 VOLUME_BYTES = 64 << 20
 TGT_IQN = "iqn.2026-11.lab.linerate:tgt"
@@ -53,7 +53,7 @@ class Tgt:
 
     def admin(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Runs tgtadm on this daemon."""
-        command = [need.tool("tgtadm", "tgt"), "--lld", "iscsi", *words]
+        command = [need.tool("tgtadm"), "--lld", "iscsi", *words]
         return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
 
 
@@ -69,7 +69,7 @@ def tgt(tmp_path: Path) -> Iterator[Tgt]:
     port = _free_port()
     environment = os.environ | {"TGT_IPC_SOCKET": str(tmp_path / "tgt.socket")}
     daemon = subprocess.Popen(
-        [need.tool("tgtd", "tgt"), "--foreground", "--iscsi", f"portal=127.0.0.1:{port}"],
+        [need.tool("tgtd"), "--foreground", "--iscsi", f"portal=127.0.0.1:{port}"],
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

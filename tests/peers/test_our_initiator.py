@@ -13,9 +13,9 @@ import pytest
 from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 from linerate.results import RunDirectory
 
-from tests import need
 from tests.cli.conftest import Done, linerate
 from tests.peers.conftest import TGT_IQN, VOLUME_BYTES, Tgt
+from tests.support import need
 
 TIMEOUT_S = 60.0
 BLOCK_BYTES = 512
@@ -38,7 +38,7 @@ run = [{ name = "mixed", streams = "mixed" }]
 
 
 def _qemu_img(*words: str) -> str:
-    command = [need.tool("qemu-img", "qemu-utils"), *words]
+    command = [need.tool("qemu-img"), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout

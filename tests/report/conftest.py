@@ -1,5 +1,5 @@
 """Fixtures."""
 
-from tests.samples.plugin import histogram_decoder
+from tests.support.samples.plugin import histogram_decoder
 
 __all__ = ["histogram_decoder"]

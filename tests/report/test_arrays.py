@@ -13,9 +13,9 @@ from linerate.report.study import render_study
 from linerate.report.study.disks import disks_table
 
 from tests.report.test_page import assert_self_contained, report_of
-from tests.samples.array_run import Disks, make_array_run
-from tests.samples.path_run import PathLoad, Way, make_path_run
-from tests.samples.study_page import sample_page
+from tests.support.samples.array_run import Disks, make_array_run
+from tests.support.samples.path_run import PathLoad, Way, make_path_run
+from tests.support.samples.study_page import sample_page
 
 EVIL = '"><script>alert(1)</script>'
 

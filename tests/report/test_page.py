@@ -21,8 +21,8 @@ from linerate.results.sample import OPS
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
-from tests.samples.hdr import PlainHistogram
-from tests.samples.synthetic import Load, make_run
+from tests.support.samples.hdr import PlainHistogram
+from tests.support.samples.synthetic import Load, make_run
 
 LOAD = Load(intervals=8, warmup=2, volumes=3, points=40)
 OPEN = replace(LOAD, spec={"arrival": {"kind": "open", "process": "poisson", "rate_iops": 40_000.0}})

@@ -19,9 +19,9 @@ from linerate.results import TimedEvent
 from linerate.study import StudyDirectory
 
 from tests.report.test_page import Page, assert_self_contained, report_of
-from tests.samples.path_run import PathLoad, Way, make_path_run
-from tests.samples.study_directory import make_study_directory
-from tests.samples.study_page import sample_page
+from tests.support.samples.path_run import PathLoad, Way, make_path_run
+from tests.support.samples.study_directory import make_study_directory
+from tests.support.samples.study_page import sample_page
 
 SIZE_MAX = 1_500_000
 EVIL = '"><script>alert(1)</script>'

@@ -17,7 +17,7 @@ from linerate.results import RunDirectory
 from linerate.study import Case, StudyDirectory
 
 from tests.report.test_page import Page, assert_self_contained
-from tests.samples.study_directory import BASE, REFUSED, make_study_directory, sample_study
+from tests.support.samples.study_directory import BASE, REFUSED, make_study_directory, sample_study
 
 BLOCKS = 5
 

@@ -12,7 +12,7 @@ from linerate.report.study import StudyPage, bars, build, render_study, words
 from linerate.report.study.drift import drift_chart
 
 from tests.report.test_page import Page, assert_self_contained
-from tests.samples.study_page import BLOCKS, CASES, WORKLOADS, sample_page
+from tests.support.samples.study_page import BLOCKS, CASES, WORKLOADS, sample_page
 
 SIZE_MAX = 1_500_000
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(2)>'

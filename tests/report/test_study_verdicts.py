@@ -10,7 +10,7 @@ from linerate.analysis.verdict import Effect
 from linerate.report.study import closing_lines, verdict_lines, verdict_object, verdict_table, words
 from rich.console import Console
 
-from tests.samples.study_page import CASES, WORKLOADS, sample_page
+from tests.support.samples.study_page import CASES, WORKLOADS, sample_page
 
 
 def printed(width: int) -> list[str]:

@@ -13,7 +13,7 @@ from linerate.report.figures import mib_s, ms, percent, rate, significant, size
 from linerate.results import Finding, Validity
 from rich.console import Console
 
-from tests.samples.synthetic import Load, make_run
+from tests.support.samples.synthetic import Load, make_run
 
 LOAD = Load(intervals=5, warmup=1, volumes=2, points=40)
 

@@ -13,7 +13,7 @@ from linerate.report.vdbench.flatfile import COLUMNS
 from linerate.results import RunDirectory, RunWriter, WorkloadSource
 
 from tests.report import vdbench_parser as parser
-from tests.samples.synthetic import WORKLOAD, Load, intervals_of, make_run, spec_of
+from tests.support.samples.synthetic import WORKLOAD, Load, intervals_of, make_run, spec_of
 
 MIXED = Load(name="rd1", intervals=8, warmup=2, volumes=3, points=40, spec={"arrival": {"kind": "closed"}})
 READS = replace(MIXED, name="rd2", read_percent=100, warmup=0, iops=4000, size_bytes=262144)

@@ -9,7 +9,7 @@ from linerate.analysis import check_run, summarise
 from linerate.report import write_report, write_vdbench_output
 from linerate.results import RunDirectory
 
-SAMPLE = Path(__file__).parents[1] / "samples" / "run-v1"
+SAMPLE = Path(__file__).parents[1] / "support" / "samples" / "run-v1"
 IOS = [503234, 50173, 43955]
 P99_MS = [2.656255, 2.684927, 2.504703]
 

@@ -11,8 +11,8 @@ from linerate.results import hlog
 from linerate.results.hlog import Tag
 from linerate.results.sample import LatencySample
 
-from tests.samples.hdr import PlainHistogram, bounds_of, index_of
-from tests.samples.synthetic import START
+from tests.support.samples.hdr import PlainHistogram, bounds_of, index_of
+from tests.support.samples.synthetic import START
 
 names = st.text(max_size=30)
 

@@ -27,7 +27,7 @@ from linerate.results import (
 )
 from linerate.results.manifest import Finding, Validity
 
-from tests.samples.synthetic import Clock, Load, facts_of, intervals_of, make_run, spec_of, write_step
+from tests.support.samples.synthetic import Clock, Load, facts_of, intervals_of, make_run, spec_of, write_step
 
 SOURCE = WorkloadSource(name="demo.parm", format="vdbench", text="sd=sd1,lun=/dev/sdb\n")
 
@@ -144,7 +144,7 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 KILLED = """
 import os, random, sys
 from pathlib import Path
-from tests.samples.synthetic import Clock, Load, intervals_of, facts_of, spec_of
+from tests.support.samples.synthetic import Clock, Load, intervals_of, facts_of, spec_of
 from linerate.results import RunWriter, WorkloadSource
 load = Load(volumes=2, intervals=6, warmup=1)
 writer = RunWriter.create(Path(sys.argv[1]), name="x", workload=WorkloadSource(name="x"), now=Clock())

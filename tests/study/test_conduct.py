@@ -24,7 +24,7 @@ from linerate.study.laboratory import SetUp
 from linerate.study.repeat import missing
 
 from tests.study.conftest import TEXT
-from tests.study.simulated import SimulatedLaboratory
+from tests.support.simulated import SimulatedLaboratory
 
 
 def run(place: Path, laboratory: SimulatedLaboratory) -> StudyDirectory:
@@ -272,7 +272,7 @@ def test_a_study_killed_at_any_moment_resumes_with_the_same_plan_and_loses_one_s
     seed = random.randrange(1 << 32)
     dice = random.Random(seed)
     state = tmp_path / "state.json"
-    command = [sys.executable, "-m", "tests.study.simulated", str(place), str(state)]
+    command = [sys.executable, "-m", "tests.support.simulated", str(place), str(state)]
     kills = 0
     finished = False
     while not finished:

@@ -23,8 +23,8 @@ from linerate.volumes import Cleared, Consent
 from linerate.workload import PlannedRun, RunPlan, RunSpec, StreamSpec, VolumeSpec
 from linerate.workload.plan import PlanStep
 
-from tests.cleared import Loads
-from tests.patience import a_busy_machine_may_spoil
+from tests.support.cleared import Loads
+from tests.support.patience import a_busy_machine_may_spoil
 
 SPEC = RunSpec(
     name="here",

@@ -9,7 +9,7 @@ from linerate.errors import UserError
 from linerate.study import StudyDirectory
 from linerate.study.conduct import conduct
 
-from tests.study.simulated import SimulatedLaboratory
+from tests.support.simulated import SimulatedLaboratory
 
 
 @pytest.fixture

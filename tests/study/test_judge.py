@@ -12,7 +12,7 @@ from linerate.study.conduct import conduct
 from linerate.study.judge import judged, write_verdicts
 
 from tests.study.conftest import TEXT
-from tests.study.simulated import SimulatedLaboratory
+from tests.support.simulated import SimulatedLaboratory
 
 CLAIMED = TEXT.replace("blocks_min = 3", "blocks_min = 5") + (
     '\n[[claim]]\nid = "nic.jumbo.seqread"\ncase = "baseline"\nagainst = "default"\n'

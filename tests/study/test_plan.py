@@ -16,7 +16,7 @@ from linerate.study.conduct import conduct
 from linerate.study.judge import judged
 
 from tests.study.conftest import TEXT
-from tests.study.simulated import SimulatedLaboratory
+from tests.support.simulated import SimulatedLaboratory
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_seed_another(study: Study) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import need
+from tests.support import need
 
 pytestmark = pytest.mark.alone
 STUDY = """\

@@ -15,8 +15,8 @@ from linerate.errors import UserError
 from linerate.volumes import Look, VolumeLock, VolumeState, look_here
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
 
-from tests import need
-from tests.loop import block_device
+from tests.support import need
+from tests.support.loop import block_device
 
 MIB = 1 << 20
 TARGET = "iqn.2026-11.lab.linerate:look"
@@ -43,16 +43,14 @@ def make(path: Path, size_bytes: int = 64 * MIB) -> Path:
 
 def make_ext4(path: Path) -> None:
     """A file system on a file or device."""
-    subprocess.run([need.tool("mkfs.ext4", "e2fsprogs"), "-q", "-F", path], check=True)
+    subprocess.run([need.tool("mkfs.ext4"), "-q", "-F", path], check=True)
 
 
 @contextmanager
 def mounted(device: Path, place: Path) -> Iterator[Path]:
     """A file system that is mounted."""
     place.mkdir(exist_ok=True)
-    done = subprocess.run(
-        [need.tool("mount", "mount"), device, place], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([need.tool("mount"), device, place], capture_output=True, text=True, check=False)
     if done.returncode:
         need.missing(f"no file system can be mounted: {done.stderr.strip()}")
     try:
@@ -112,7 +110,7 @@ def test_a_mounted_device_and_the_image_behind_it(tmp_path: Path) -> None:
 
 
 def test_a_mount_in_another_namespace_is_seen(tmp_path: Path) -> None:
-    unshare = need.tool("unshare", "util-linux")
+    unshare = need.tool("unshare")
     with block_device(tmp_path / "image", 64 * MIB) as device:
         make_ext4(device)
         place = tmp_path / "place"
@@ -129,7 +127,7 @@ def test_a_mount_in_another_namespace_is_seen(tmp_path: Path) -> None:
 def test_a_partition_counts_for_its_disk(tmp_path: Path) -> None:
     image = make(tmp_path / "image", 128 * MIB)
     script = b"label: gpt\nstart=2048, size=100M\n"
-    subprocess.run([need.tool("sfdisk", "fdisk"), "-q", image], input=script, check=True, capture_output=True)
+    subprocess.run([need.tool("sfdisk"), "-q", image], input=script, check=True, capture_output=True)
     with attached(image, "--partscan") as device:
         partition = Path(f"{device}p1")
         if not partition.exists():
@@ -147,7 +145,7 @@ def attached(image: Path, *options: str) -> Iterator[Path]:
     """A loop device over a file that is there."""
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         pytest.skip("only root may attach a loop device, where the kernel has them")
-    losetup = need.tool("losetup", "mount")
+    losetup = need.tool("losetup")
     command = [losetup, "--find", "--show", *options, str(image)]
     device = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     try:
@@ -158,11 +156,9 @@ def attached(image: Path, *options: str) -> Iterator[Path]:
 
 def test_swap_is_in_use(tmp_path: Path) -> None:
     with block_device(tmp_path / "image", 64 * MIB) as device:
-        subprocess.run([need.tool("mkswap", "util-linux"), device], check=True, capture_output=True)
+        subprocess.run([need.tool("mkswap"), device], check=True, capture_output=True)
         assert look(device)[0].words == "swap space"
-        done = subprocess.run(
-            [need.tool("swapon", "mount"), device], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([need.tool("swapon"), device], capture_output=True, text=True, check=False)
         if done.returncode:
             need.missing(f"no swap can be added: {done.stderr.strip()}")
         try:
@@ -173,7 +169,7 @@ def test_swap_is_in_use(tmp_path: Path) -> None:
 
 def test_a_physical_volume_of_lvm(tmp_path: Path) -> None:
     with block_device(tmp_path / "image", 64 * MIB) as device:
-        pvcreate = need.tool("pvcreate", "lvm2")
+        pvcreate = need.tool("pvcreate")
         subprocess.run([pvcreate, "-q", device], check=True, capture_output=True)
         assert look(device)[0].words == "LVM physical volume"
 
@@ -190,7 +186,7 @@ def test_a_device_that_a_program_holds_is_in_use_and_a_held_one_cannot_be_mounte
             VolumeLock([str(device)])
         os.close(descriptor)
         hold = VolumeLock([str(device), str(device)])
-        mount = [need.tool("mount", "mount"), device, tmp_path]
+        mount = [need.tool("mount"), device, tmp_path]
         assert subprocess.run(mount, capture_output=True, check=False).returncode != 0
         hold.release()
         assert look(device)[0].state is VolumeState.SIGNED

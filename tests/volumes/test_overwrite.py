@@ -18,9 +18,9 @@ from linerate.run import Execution, carry_out
 from linerate.volumes import Consent, RefusedError, columns
 from linerate.workload import LunMap, Overrides, load_workload
 
-from tests import need
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Done, environment, linerate
-from tests.loop import block_device
+from tests.support import need
+from tests.support.loop import block_device
 from tests.volumes.test_look import make, make_ext4, mounted
 
 MIB = 1 << 20
@@ -73,7 +73,7 @@ def test_a_mounted_file_system_is_refused_unless_it_is_named(workload: Path, tmp
                 _assert_refused(
                     done, workload, f"v1  {device}  64 MiB  mounted on {place} (ext4)", "--overwrite v1"
                 )
-        check = [need.tool("e2fsck", "e2fsprogs"), "-f", "-n", device]
+        check = [need.tool("e2fsck"), "-f", "-n", device]
         assert subprocess.run(check, capture_output=True, check=False).returncode == 0
         for name in ("v1", str(device)):
             done = _run(workload, device, "null:1g", "--overwrite", name)

@@ -26,7 +26,6 @@ app = typer.Typer(
     name="linerate",
     help="Measures an IP storage network: runs workloads against iSCSI arrays, files and block devices.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

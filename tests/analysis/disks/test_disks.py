@@ -12,7 +12,7 @@ from linerate.analysis.summary import summarise_step
 from linerate.analysis.verdict import Judgement, Observation, attribute, judge, judge_claims, shipped_claims
 from linerate.results import RunWriter, WorkloadSource
 
-from tests.samples.array_run import Disks, make_array_run
+from tests.support.samples.array_run import Disks, make_array_run
 
 MIRRORS = Disks(level="raid10", disk_writes=55, disk_reads=56, read_modify_writes=0, full_stripe_writes=0)
 

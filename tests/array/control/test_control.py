@@ -22,7 +22,7 @@ from linerate.array.control.server import ControlServer
 from linerate.errors import HostError, PeerError, UserError
 
 from tests.array.fake import FILE, IQN, PretendArray, pretend
-from tests.need import tool
+from tests.support.need import tool
 
 Served = tuple[PretendArray, ControlServer]
 

@@ -18,7 +18,7 @@ from linerate.array.control import ControlClient, find, listener
 from linerate.array.control.admission import Admission
 from linerate.array.control.registration import short_address
 
-from tests.array.serving import fine, serving
+from tests.support.serving import fine, serving
 
 ARRAY = """\
 name = "lab"
@@ -194,7 +194,7 @@ subprocess.run(["ip", "link", "set", "end", "up"], check=True)
 subprocess.run(["ip", "address", "add", "192.0.2.1/24", "dev", "nowhere"], check=True)
 subprocess.run(["ip", "link", "set", "nowhere", "up", "arp", "off"], check=True)
 os.environ["XDG_STATE_HOME"] = sys.argv[1]
-from tests.array.serving import fine, serving
+from tests.support.serving import fine, serving
 from pathlib import Path
 from linerate.array.control import ControlClient, find
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.need import missing, tool
+from tests.support.need import missing, tool
 
 MAKE = {"tmpfs": "true", "ext4": "mkfs.ext4 -q -m 0 {image}", "xfs": "mkfs.xfs -q {image}"}
 MOUNT = {"tmpfs": "mount -t tmpfs -o size={size} none {at}"} | dict.fromkeys(

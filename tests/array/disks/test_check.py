@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.array.serving import serving
 from tests.cli.conftest import Done, linerate
+from tests.support.serving import serving
 
 ARRAY = """\
 name = "checked"

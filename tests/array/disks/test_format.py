@@ -10,7 +10,7 @@ import pytest
 from tests.array.disks.arrays import array_text
 from tests.array.disks.reader import UNIT, contents, groups_of, pool
 from tests.array.disks.wire import BLOCK, logged_in
-from tests.array.serving import serving
+from tests.support.serving import serving
 
 IQN = "iqn.2026-11.lab.linerate:format"
 LENGTH = 256 << 10

@@ -15,8 +15,8 @@ from linerate.array.control.report import ArrayReport, FileSystemReport
 from tests.array.disks.arrays import array_text
 from tests.array.disks.small import Small, small_file_system
 from tests.array.disks.wire import BLOCK, Initiator, logged_in
-from tests.array.serving import fine, serve, serving
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment
+from tests.support.serving import fine, serve, serving
 
 IQN = "iqn.2026-11.lab.linerate:full"
 SPACE_ALLOCATION_FAILED = (7, 0x27, 7)

@@ -15,8 +15,8 @@ from linerate.array.record import ArrayRecord, RecordWriter, ServedDisk, load, p
 from linerate.errors import UserError
 
 from tests.array.disks.wire import BLOCK, logged_in
-from tests.array.serving import fine, serving
 from tests.cli.conftest import Done, linerate
+from tests.support.serving import fine, serving
 
 IQN = "iqn.2026-11.lab.linerate:missing"
 ARRAY = f"""\

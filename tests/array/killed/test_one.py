@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.array.serving import free_ports, serve
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
+from tests.support.serving import free_ports, serve
 
 KILLS = int(os.environ.get("LINERATE_KILLS", "4"))
 SECONDS_PER_KILL = 6.0

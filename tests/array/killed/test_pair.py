@@ -19,8 +19,8 @@ from linerate.errors import LinerateError
 
 from tests.array.killed.host import BLOCK_BYTES, Host
 from tests.array.killed.test_one import KILLS
-from tests.array.serving import fine, free_ports, serve
 from tests.cli.conftest import TIMEOUT_S
+from tests.support.serving import fine, free_ports, serve
 
 SECONDS_PER_KILL = 10.0
 RING = 64

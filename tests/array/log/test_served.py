@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from tests.array.log.wire import Wire
-from tests.array.serving import fine
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment
+from tests.support.serving import fine
 
 IQN = "iqn.2026-11.lab.linerate:logged"
 HOST = "iqn.2026-11.lab.linerate:host"

@@ -11,8 +11,8 @@ import pytest
 from linerate.array.systemd import notify, unit_text
 from linerate.errors import UserError
 
-from tests import need
 from tests.cli.conftest import linerate
+from tests.support import need
 
 FILE = """\
 name = "lab 100%"
@@ -59,7 +59,7 @@ def test_a_unit_starts_the_array_restarts_it_and_lets_it_write_its_files_only(tm
 
 
 def test_the_service_manager_understands_the_unit(tmp_path: Path) -> None:
-    analyze = need.tool("systemd-analyze", "systemd")
+    analyze = need.tool("systemd-analyze")
     unit = tmp_path / "linerate-lab.service"
     (tmp_path / "disks of $lab").mkdir()
     unit.write_text("\n".join(_unit(tmp_path)) + "\n", "ascii")

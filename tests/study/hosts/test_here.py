@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import need
+from tests.support import need
 
 STUDY = """\
 title = "Frames of the loopback device"

@@ -24,9 +24,9 @@ from linerate.study.laboratory.remote import RemoteSettings
 from linerate.study.model import RealHost, San
 from linerate.volumes import Cleared, Consent, Look, virtual
 
-from tests.cleared import cleared
-from tests.need import missing
 from tests.study.hosts.test_here import STUDY, WORKLOAD, inside
+from tests.support.cleared import cleared
+from tests.support.need import missing
 
 PROGRAM = Path(__file__).with_name("two_hosts.py")
 

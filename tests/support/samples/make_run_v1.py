@@ -1,4 +1,4 @@
-"""Makes the sample of run format 1: `python -m tests.samples.make_run_v1 DIRECTORY`.
+"""Makes the sample of run format 1: `python -m tests.support.samples.make_run_v1 DIRECTORY`.
 
 The sample is checked in and never made again for format 1; this file says what is in it.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from linerate.analysis import check_run
 from linerate.results import RunDirectory
 
-from tests.samples.synthetic import Load, make_run
+from tests.support.samples.synthetic import Load, make_run
 
 LOADS = [
     Load(name="rd1", intervals=12, warmup=2, volumes=4, points=60),

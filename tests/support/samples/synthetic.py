@@ -27,7 +27,7 @@ from linerate.results.manifest import FactValue, State
 from linerate.results.sample import Op
 from linerate.results.writer import Judge
 
-from tests.samples.hdr import PlainHistogram
+from tests.support.samples.hdr import PlainHistogram
 
 START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 TSC_HZ = 2.9e9

@@ -20,8 +20,8 @@ from linerate.results import (
 )
 from linerate.results.sample import LatencyKind, Op
 
-from tests.samples.hdr import PlainHistogram
-from tests.samples.synthetic import Clock
+from tests.support.samples.hdr import PlainHistogram
+from tests.support.samples.synthetic import Clock
 
 MIB = 1 << 20
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from linerate.results import histogram
 
-from tests.samples.hdr import PlainHistogram
+from tests.support.samples.hdr import PlainHistogram
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,6 +1,6 @@
 """A laboratory that exists on paper: figures known in advance, with noise from a seed, and faults on request.
 
-Run as a program it conducts the study of a directory, so that a test can kill it: `python -m tests.study.simulated DIR
+Run as a program it conducts the study of a directory, so that a test can kill it: `python -m tests.support.simulated DIR
 STATE`. STATE is the file in which it keeps its settings, as a real host would keep them across such a death.
 """
 

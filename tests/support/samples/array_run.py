@@ -9,7 +9,7 @@ from pathlib import Path
 from linerate.results import ArrayRow, CounterRow, IntervalSample, RunDirectory, RunWriter, WorkloadSource
 from linerate.results.sample import Op
 
-from tests.samples.synthetic import Clock
+from tests.support.samples.synthetic import Clock
 
 KIB, GIB = 1 << 10, 1 << 30
 WARMUP = 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import need
+from tests.support import need
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def block_device(backing: Path, size_bytes: int) -> Iterator[Path]:
         pytest.skip("only root may attach a loop device")
     if not Path("/dev/loop-control").exists():
         pytest.skip("this kernel has no loop devices")
-    losetup = need.tool("losetup", "mount")
+    losetup = need.tool("losetup")
     with backing.open("wb") as file:
         file.truncate(size_bytes)
     attached = subprocess.run(
