@@ -1,7 +1,7 @@
 """Runs the tests: most of them several at a time, then one by one those that measure time and rates.
 
 `python -m tests [--all] [WORDS]`: without `--all` the tests marked `long` are left out; WORDS go to pytest.
-A few tests that failed are tried once more, one by one. The summary at the end names every test that needed a second try.
+A few tests that failed are tried once more, one by one. The summary names every test that needed a second try.
 Exit code: pytest's, of the part that failed.
 """
 

@@ -1,6 +1,6 @@
 """Tools and rights that a test cannot do without: a missing one skips the test, and fails it where it must be there.
 
-`.ci/run` installs every package of `PACKAGES` and sets LINERATE_CI=1; there a skip would hide a test that could have run.
+`.ci/run` installs all of `PACKAGES` and sets LINERATE_CI=1; there a skip would hide a test that could have run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tests of time and rates that another program on the machine may spoil: they get a second and a third attempt.
 
-An attempt that failed is reported at the end of the run, with its count (`summary`): a test that often needs a second try
-hides a fault.
+Attempts that failed are counted and reported at the end of the run (`summary`): a test that often needs a second
+try hides a fault.
 """
 
 from __future__ import annotations

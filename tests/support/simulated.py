@@ -1,7 +1,7 @@
 """A laboratory that exists on paper: figures known in advance, with noise from a seed, and faults on request.
 
-Run as a program it conducts the study of a directory, so that a test can kill it: `python -m tests.support.simulated DIR
-STATE`. STATE is the file in which it keeps its settings, as a real host would keep them across such a death.
+`python -m tests.support.simulated DIR STATE` conducts the study of a directory in a process that a test can kill. STATE
+is the file with its settings, which a real host keeps across such a death.
 """
 
 from __future__ import annotations
