@@ -82,7 +82,7 @@ mutants: dev ## take each guard of the array away once: some seed of its models 
 
 docs: dev ## write the tables of settings and the man page from the catalogue and the help texts
 	$(BIN)/python -m tests.settings.tables
-	$(BIN)/python -m tests.cli.manpage
+	$(BIN)/python -m tests.install.manpage
 
 wheel: $(VENV)/.run ## one wheel in dist/: pip install dist/linerate_san-*.whl
 	$(STEP) "building a wheel (Rust, 1 to 3 minutes)" $(BIN)/maturin build --release --locked --out dist

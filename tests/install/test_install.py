@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import manpage
 from tests.cli.conftest import COMMAND
+from tests.install import manpage
 from tests.support import need
 
 ROOT = Path(__file__).parents[2]
