@@ -41,20 +41,21 @@ BANNED_WORDS = (
     r"--index-url|--extra-index-url",
 )
 
-# Crate -> the crates of this workspace that it may depend on. Downwards only; io knows nobody.
+# Crate -> the crates of this workspace that it may depend on. Downwards only; io depends on none of them.
 CRATE_EDGES = {
+    "blame": set(),
     "scsi-proto": set(),
     "scsi": {"scsi-proto"},
     "iscsi-proto": {"scsi-proto"},
     "io": set(),
-    "storage": {"io"},
-    "iscsi-target": {"storage", "iscsi-initiator", "scsi", "iscsi-proto", "io"},
-    "iscsi-initiator": {"scsi-proto", "iscsi-proto", "io"},
-    "load": {"storage", "iscsi-initiator", "io", "iscsi-proto"},
+    "storage": {"blame", "io"},
+    "iscsi-target": {"blame", "storage", "iscsi-initiator", "scsi", "iscsi-proto", "io"},
+    "iscsi-initiator": {"blame", "scsi-proto", "iscsi-proto", "io"},
+    "load": {"blame", "storage", "iscsi-initiator", "io", "iscsi-proto"},
     "sim": {"storage", "io", "iscsi-proto", "scsi", "iscsi-target", "iscsi-initiator", "load", "link"},
     "link": set(),
-    "fabric": {"link", "io"},
-    "py": {"storage", "iscsi-target", "iscsi-initiator", "load", "io", "fabric"},
+    "fabric": {"blame", "link", "io"},
+    "py": {"blame", "storage", "iscsi-target", "iscsi-initiator", "load", "io", "fabric"},
 }
 # For tests only, a crate may also use these.
 CRATE_DEV_EDGES = {

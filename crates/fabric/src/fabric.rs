@@ -6,6 +6,7 @@ use crate::{
     report::FabricStats,
     spec::{ChangeSpec, FabricSpec, SpecError},
 };
+use linerate_blame::Blame;
 use linerate_io::Waker;
 use linerate_link::Nanos;
 use std::{
@@ -105,18 +106,7 @@ impl Drop for Fabric {
     }
 }
 
-/// Whose fault a failure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    /// The specification.
-    User,
-    /// This host: a permission, a missing device, a namespace that is gone.
-    Host,
-    /// The fabric itself.
-    Us,
-}
-
-/// A fabric that could not start, change or go on.
+/// Why a fabric cannot start, change or continue.
 #[derive(Debug, Error)]
 pub enum FabricError {
     /// The specification or the change makes no sense.

@@ -22,7 +22,7 @@ mod plan;
 mod report;
 pub mod spec;
 
-pub use fabric::{Blame, Fabric, FabricError};
+pub use fabric::{Fabric, FabricError};
 pub use plan::{PortSettings, TrunkSettings};
 pub use report::{
     Effort, FabricStats, InterfaceStats, LagStats, NamedPortStats, NamedSwitchStats, NamedTrunkStats,

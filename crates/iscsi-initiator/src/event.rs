@@ -1,6 +1,7 @@
 //! What an [`crate::Initiator`] reports to its caller: I/Os done, read data, and what happened to sessions.
 
 use crate::facts::{DeviceId, PathState, SessionId};
+use linerate_blame::Blame;
 use linerate_io::Nanos;
 use linerate_scsi_proto::sense::SenseCode;
 use linerate_scsi_proto::status::Status;
@@ -80,20 +81,6 @@ pub enum IoError {
 /// The name of a status byte.
 fn status_words(status: u8) -> String {
     Status::from_code(status).map_or_else(|| format!("status {status:#04x}"), |status| status.to_string())
-}
-
-/// Whose fault a failure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Blame {
-    /// The user who wrote the address, the options or the secret.
-    User,
-    /// The target, or the network on the way to it.
-    Peer,
-    /// The machine that this runs on.
-    Host,
-    /// This program.
-    Us,
 }
 
 /// Why a session or device cannot be used.

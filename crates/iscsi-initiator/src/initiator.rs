@@ -1,7 +1,7 @@
 //! The initiator: one thread's sessions and devices, and the order in which they are given completions and time.
 
 use crate::balance::PathCounters;
-use crate::event::{Blame, Failure};
+use crate::event::Failure;
 use crate::event::{IoError, IoSink};
 use crate::facts::{DeviceFacts, DeviceId, DeviceState, SessionFacts, SessionId};
 use crate::options::address::LunAddress;
@@ -12,6 +12,7 @@ use crate::request::{IoRequest, SubmitError};
 use crate::session::{ConnectionCounters, Random, Returned, SessionEvent, State};
 use crate::sessions::Sessions;
 use crate::task::Owner;
+use linerate_blame::Blame;
 use linerate_io::net::{NetEvent, NetWatch};
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo, Wait};
 use std::sync::Arc;

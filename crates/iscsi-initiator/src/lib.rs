@@ -46,9 +46,10 @@ mod task;
 mod tools;
 
 pub use balance::{PathCounters, Policy};
-pub use event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
+pub use event::{Event, EventKind, Failure, IoDone, IoError, IoSink};
 pub use facts::{ConnectionFacts, DeviceFacts, DeviceId, DeviceState, PathState, SessionFacts, SessionId};
 pub use initiator::Initiator;
+pub use linerate_blame::Blame;
 pub use linerate_scsi_proto::sense::{SenseCode, SenseKey};
 pub use open::Sharing;
 pub use options::address::{AddressError, LunAddress, PortalAddress, Url};

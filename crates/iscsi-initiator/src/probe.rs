@@ -1,9 +1,10 @@
 //! The probe of a LUN, command by command, and the check that two sets of replies come from the same disk.
 
-use crate::event::{Blame, IoError};
+use crate::event::IoError;
 use crate::facts::DeviceFacts;
 use crate::probe_command::ProbeCommand;
 use crate::task::{Answer, Footprint, NewTask, Owner, Payload};
+use linerate_blame::Blame;
 use linerate_iscsi_proto::pdu::Lun;
 use linerate_scsi_proto::sense::code;
 

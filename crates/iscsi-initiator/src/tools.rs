@@ -2,7 +2,7 @@
 //!
 //! They own a driver and wait for everything they start. Not for load: [`Initiator`] is.
 
-use crate::event::{Blame, Event, EventKind, Failure, IoDone, IoError, IoSink};
+use crate::event::{Event, EventKind, Failure, IoDone, IoError, IoSink};
 use crate::facts::{DeviceFacts, DeviceId, DeviceState, SessionFacts};
 use crate::initiator::Initiator;
 use crate::open::Sharing;
@@ -11,6 +11,7 @@ use crate::options::credentials::Credentials;
 use crate::options::error::OptionsError;
 use crate::options::session::SessionOptions;
 use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
+use linerate_blame::Blame;
 use linerate_io::{
     Driver, Nanos, OpenDriverError, Preference, Region, RegionId, Seg, open_driver, with_driver,
 };

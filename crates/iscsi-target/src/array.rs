@@ -10,12 +10,13 @@ use crate::{
     target::{IscsiTarget, Opening, TargetError},
     worker::Worker,
 };
+use linerate_blame::Blame;
 use linerate_io::{
     Driver, EpollDriver, OpenDriverError, Wait,
     net::{NetEvent, NetFollower, NetWatch},
     open_driver, system, with_driver,
 };
-use linerate_storage::controller::{self, Command, Reply, StorageError, StorageStatus};
+use linerate_storage::controller::{Command, Reply, StorageError, StorageStatus};
 use std::{
     io,
     net::{IpAddr, SocketAddr, TcpStream},
@@ -499,35 +500,15 @@ pub enum ArrayError {
     WorkerDied,
 }
 
-/// Whose fault an error is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    /// The configuration.
-    User,
-    /// The machine.
-    Host,
-    /// The program.
-    Internal,
-}
-
-impl From<controller::Blame> for Blame {
-    fn from(blame: controller::Blame) -> Self {
-        match blame {
-            controller::Blame::User => Self::User,
-            // An array that starts asks nothing of its partner yet.
-            controller::Blame::Peer | controller::Blame::Host => Self::Host,
-            controller::Blame::Internal => Self::Internal,
-        }
-    }
-}
-
 impl ArrayError {
     /// Whose fault it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::WorkerDied => Blame::Internal,
+            Self::WorkerDied => Blame::Us,
             Self::Host(_) | Self::Watch(_) => Blame::Host,
-            Self::Storage(error) => error.blame().into(),
+            // An array that starts sends nothing to its partner yet: its storage is at fault.
+            Self::Storage(error) if error.blame() == Blame::Peer => Blame::Host,
+            Self::Storage(error) => error.blame(),
             Self::Driver(error) => match error {
                 OpenDriverError::UnknownName(_) => Blame::User,
                 _ => Blame::Host,

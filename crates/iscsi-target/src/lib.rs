@@ -39,7 +39,7 @@ mod target;
 mod volume;
 mod worker;
 
-pub use array::{Array, ArrayError, ArrayReport, Blame};
+pub use array::{Array, ArrayError, ArrayReport};
 pub use change::ChangeError;
 pub use config::{
     AluaChange, AluaState, ArrayChange, ArrayConfig, ArrayLimits, ChapSettings, DriverName, PortalConfig,

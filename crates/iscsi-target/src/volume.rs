@@ -259,7 +259,7 @@ impl VolumeError {
     pub(crate) fn is_hosts_fault(&self) -> bool {
         match &self.reason {
             Reason::Memory(..) => true,
-            Reason::Storage(error) => error.blame() != linerate_storage::controller::Blame::User,
+            Reason::Storage(error) => error.blame() != linerate_blame::Blame::User,
             _ => false,
         }
     }

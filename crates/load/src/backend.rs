@@ -8,7 +8,8 @@ pub(crate) mod file;
 pub(crate) mod iscsi;
 pub(crate) mod null;
 
-use crate::record::{Blame, Op};
+use crate::record::Op;
+use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Seg};
 use linerate_iscsi_initiator::IoError;
 use std::{fmt, io};

@@ -50,9 +50,10 @@ pub use ahead::{MakeScene, Scene, SceneVolume};
 pub use bulk::{BulkError, BulkSink, BulkSinkSpec, BulkSource, BulkSourceSpec};
 pub use ends::{END_BYTES, VolumeEnds, read_ends};
 pub use facts::{Facts, ThreadFacts, VolumeFacts};
+pub use linerate_blame::Blame;
 pub use record::{
-    Blame, Event, Generator, Histogram, HistogramError, HlogWriter, HostUse, Interval, Kind, Latency, Op,
-    Outcome, PathRow, Row, Summary, TcpSums,
+    Event, Generator, Histogram, HistogramError, HlogWriter, HostUse, Interval, Kind, Latency, Op, Outcome,
+    PathRow, Row, Summary, TcpSums,
 };
 pub use run::{Armed, Run, RunError};
 pub use spec::{RunSpec, SpecError};

@@ -10,5 +10,5 @@ pub(crate) mod tally;
 
 pub use histogram::{HISTOGRAM_MAX_NS, Histogram, HistogramError, HlogWriter};
 pub use interval::{
-    Blame, Event, Generator, HostUse, Interval, Kind, Latency, Op, Outcome, PathRow, Row, Summary, TcpSums,
+    Event, Generator, HostUse, Interval, Kind, Latency, Op, Outcome, PathRow, Row, Summary, TcpSums,
 };

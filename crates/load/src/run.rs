@@ -9,7 +9,7 @@ use crate::{
     ahead::Reports,
     facts::{Facts, ThreadFacts},
     record::{
-        Blame, Interval, Outcome, Summary,
+        Interval, Outcome, Summary,
         merge::{Merger, Message},
         tally::Tally,
     },
@@ -20,6 +20,7 @@ use crate::{
         plan::Plan,
     },
 };
+use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, Preference, net::netns, open_driver, system, with_driver};
 use std::{
     io,

@@ -18,13 +18,14 @@ mod volume;
 use crate::{
     backend::{Backend, Done, Failure, Io, Notice, Reports, file::Files, iscsi::Iscsi, null::Null},
     payload::Buffers,
-    record::{Blame, Event, Op},
+    record::{Event, Op},
     run::RunError,
     spec::RunSpec,
     verify::Expected,
 };
 use control::Control;
 use ledger::{Entry, Ledger, error_message};
+use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Wait};
 use plan::Plan;
 use slot::Slot;

@@ -5,8 +5,8 @@ use crate::{
     tools::loaded,
     wait::interruptible,
 };
+use linerate_blame::Blame;
 use linerate_iscsi_target::{ArrayChange, ArrayConfig};
-use linerate_load::Blame;
 use linerate_storage::controller::{Command, Reply, inspect};
 use pyo3::prelude::*;
 use serde_json::Value;

@@ -1,11 +1,12 @@
 //! Failures as classes of `linerate.errors`, by whose fault they are. The message says what went wrong and where; the hint
 //! says what to do about it.
 
+use linerate_blame::Blame;
 use linerate_fabric::FabricError;
 use linerate_iscsi_initiator::ToolError;
 use linerate_iscsi_target::ArrayError;
-use linerate_load::{Blame, BulkError, HistogramError, RunError, SpecError};
-use linerate_storage::controller::{self, StorageError};
+use linerate_load::{BulkError, HistogramError, RunError, SpecError};
+use linerate_storage::controller::StorageError;
 use pyo3::prelude::*;
 
 mod classes {
@@ -43,18 +44,16 @@ const WRONG_CREDENTIALS: &str = "correct user and secret: in the URL (iscsi://us
 pub(crate) fn run_error(error: &RunError) -> PyErr {
     let hint = match error.blame() {
         _ if matches!(error, RunError::Miscompare { .. }) => {
-            "see whether anyone else writes to this volume while it is verified; if nobody does, suspect the storage"
+            "see whether another host writes to this volume while it is verified; if none does, suspect the storage"
         }
         _ if matches!(error, RunError::Credentials { .. }) => WRONG_CREDENTIALS,
         _ if matches!(error, RunError::Spec(SpecError::Value { key, .. }) if key == "cpus") => {
             "name CPUs that this process may use (`taskset -p $$` shows them), or leave --cpus out"
         }
         Blame::User => {
-            "correct the workload file or the target; `linerate discover` shows what an array offers, and to whom"
+            "correct the workload file or the target; `linerate discover` shows the targets and LUNs of an array"
         }
-        Blame::Peer => {
-            "see whether the array is up and reachable, and what its log says; `linerate discover` tries it"
-        }
+        Blame::Peer => "see whether the array is up and reachable, and its log; `linerate discover` tries it",
         Blame::Host => "see `linerate run --help` for the driver, CPU and file options",
         Blame::Us => "please report this with the run directory",
     };
@@ -69,58 +68,50 @@ pub(crate) fn bulk_error(error: &BulkError) -> PyErr {
     let hint = match error.blame() {
         Blame::User => "correct the addresses, the namespaces or the rate of the LAN stream",
         Blame::Peer => "see whether the stream's sink is up, and whether the network leads there",
-        Blame::Host => "this host cannot carry the stream as it is",
+        Blame::Host => "the host does not allow the stream: see the message",
         Blame::Us => "please report this",
     };
     blamed(error.blame(), error.to_string(), hint)
 }
 
 pub(crate) fn array_error(error: &ArrayError) -> PyErr {
-    let (blame, hint) = match error.blame() {
-        linerate_iscsi_target::Blame::User => (Blame::User, "correct the array file"),
-        linerate_iscsi_target::Blame::Host => {
-            (Blame::Host, "the array cannot be served on this host as it is")
-        }
-        linerate_iscsi_target::Blame::Internal => (Blame::Us, "please report this"),
+    let hint = match error.blame() {
+        Blame::User => "correct the array file",
+        Blame::Host | Blame::Peer => "the host does not allow it: see the message",
+        Blame::Us => "please report this",
     };
-    blamed(blame, error.to_string(), hint)
+    blamed(error.blame(), error.to_string(), hint)
 }
 
 pub(crate) fn storage_error(error: &StorageError) -> PyErr {
-    let (blame, hint) = match error.blame() {
-        controller::Blame::User => (Blame::User, "`linerate array show` tells what there is, and how it is"),
-        controller::Blame::Peer => {
-            (Blame::Peer, "see how the partner is, and the network to it; then try again")
-        }
-        controller::Blame::Host => (Blame::Host, "see which disks have failed: `linerate array show`"),
-        controller::Blame::Internal => (Blame::Us, "please report this"),
+    let hint = match error.blame() {
+        Blame::User => "`linerate array show` lists what exists, with its state",
+        Blame::Peer => "see the partner's state and the network to it; then try again",
+        Blame::Host => "see which disks have failed: `linerate array show`",
+        Blame::Us => "please report this",
     };
-    blamed(blame, error.to_string(), hint)
+    blamed(error.blame(), error.to_string(), hint)
 }
 
 pub(crate) fn fabric_error(error: &FabricError) -> PyErr {
-    let (blame, hint) = match error.blame() {
-        linerate_fabric::Blame::User => (Blame::User, "correct the topology or the change"),
-        linerate_fabric::Blame::Host => (
-            Blame::Host,
-            "TAP interfaces need /dev/net/tun and CAP_NET_ADMIN in their namespace; `linerate lab probe` looks for both",
-        ),
-        linerate_fabric::Blame::Us => (Blame::Us, "please report this with the log"),
+    let hint = match error.blame() {
+        Blame::User => "correct the topology or the change",
+        Blame::Host => {
+            "TAP interfaces need /dev/net/tun and CAP_NET_ADMIN in their namespace; `linerate lab probe` looks for both"
+        }
+        // A fabric has no peer.
+        Blame::Us | Blame::Peer => "please report this with the log",
     };
-    blamed(blame, error.to_string(), hint)
+    blamed(error.blame(), error.to_string(), hint)
 }
 
 pub(crate) fn tool_error(error: &ToolError) -> PyErr {
     let (blame, hint) = match error.blame() {
         _ if error.is_wrong_credentials() => (Blame::User, WRONG_CREDENTIALS),
-        linerate_iscsi_initiator::Blame::User => {
-            (Blame::User, "correct the address, the secret or the options")
-        }
-        linerate_iscsi_initiator::Blame::Peer => {
-            (Blame::Peer, "see the array's log, and the network on the way to it")
-        }
-        linerate_iscsi_initiator::Blame::Host => (Blame::Host, "this host cannot ask as it is"),
-        linerate_iscsi_initiator::Blame::Us => (Blame::Us, "please report this"),
+        Blame::User => (Blame::User, "correct the address, the secret or the options"),
+        Blame::Peer => (Blame::Peer, "see the array's log, and the network on the way to it"),
+        Blame::Host => (Blame::Host, "this host does not allow it: see the message"),
+        Blame::Us => (Blame::Us, "please report this"),
     };
     blamed(blame, error.to_string(), hint)
 }

@@ -5,8 +5,8 @@ use crate::{
     tools::loaded,
     wait::interruptible,
 };
+use linerate_blame::Blame;
 use linerate_fabric::{ChangeSpec, FabricError, FabricSpec, FabricStats};
-use linerate_load::Blame;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,7 @@
 //! What an interval measured, as columns: one list per counter, one object per distribution, nothing per I/O.
 
 use crate::histogram::Histogram;
-use linerate_load::{Blame, Kind, Op, PathRow, Row};
+use linerate_load::{Kind, Op, PathRow, Row};
 use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
@@ -66,15 +66,6 @@ fn kind_word(kind: Kind) -> &'static str {
     match kind {
         Kind::Service => "service",
         Kind::Response => "response",
-    }
-}
-
-fn blame_word(blame: Blame) -> &'static str {
-    match blame {
-        Blame::User => "user",
-        Blame::Peer => "peer",
-        Blame::Us => "us",
-        Blame::Host => "host",
     }
 }
 
@@ -181,7 +172,7 @@ impl Interval {
             told.set_item("volume", &event.volume)?;
             told.set_item("path", &event.path)?;
             told.set_item("message", &event.message)?;
-            told.set_item("blame", blame_word(event.blame))?;
+            told.set_item("blame", event.blame.word())?;
             Ok(told)
         };
         self.measured.events.iter().map(convert).collect()

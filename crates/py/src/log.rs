@@ -1,8 +1,8 @@
 //! What the arrays of this process report, for a log.
 
 use crate::errors::{blamed, refused_json};
+use linerate_blame::Blame;
 use linerate_iscsi_target::log::{self, Level, LogEvent};
-use linerate_load::Blame;
 use pyo3::prelude::*;
 use serde_json::Value;
 use std::time::Duration;

@@ -6,7 +6,8 @@ use crate::{
     tools::{loaded, loads},
     wait::{in_slices, interruptible},
 };
-use linerate_load::{Blame, Outcome, RunSpec};
+use linerate_blame::Blame;
+use linerate_load::{Outcome, RunSpec};
 use pyo3::prelude::*;
 use std::{
     sync::{Arc, Mutex, PoisonError},

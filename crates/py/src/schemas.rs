@@ -3,10 +3,11 @@
 //! The Rust types are the truth. `tests/tidy/test_seam.py` holds the models of Python against these schemas.
 
 use crate::errors::blamed;
+use linerate_blame::Blame;
 use linerate_fabric::{ChangeSpec, FabricSpec};
 use linerate_iscsi_initiator::SessionOptions;
 use linerate_iscsi_target::{ArrayChange, ArrayConfig};
-use linerate_load::{Blame, RunSpec};
+use linerate_load::RunSpec;
 use linerate_storage::{
     controller::Command,
     disk::modelled::drives::DRIVES,

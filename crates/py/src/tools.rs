@@ -4,9 +4,10 @@ use crate::{
     errors::{blamed, refused_json, run_error, tool_error},
     wait::interruptible,
 };
+use linerate_blame::Blame;
 use linerate_io::{AnyDriver, Preference, open_driver, system};
 use linerate_iscsi_initiator::{Credentials, SessionOptions};
-use linerate_load::{Blame, RunSpec, VolumeEnds};
+use linerate_load::{RunSpec, VolumeEnds};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict},

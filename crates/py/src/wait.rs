@@ -1,7 +1,7 @@
 //! Waiting without holding the interpreter, and with an ear for Ctrl-C.
 
 use crate::errors::blamed;
-use linerate_load::Blame;
+use linerate_blame::Blame;
 use pyo3::prelude::*;
 use std::{sync::mpsc, thread, time::Duration};
 

@@ -3,12 +3,13 @@
 use super::path::{Connected, Hold, Phase};
 use super::state::PathInput;
 use super::{Multipath, PathContext};
-use crate::event::{Blame, EventKind, IoError, IoSink};
+use crate::event::{EventKind, IoError, IoSink};
 use crate::facts::{DeviceFacts, DeviceState, PathState};
 use crate::probe::{self, Problem, probe_task};
 use crate::probe_command::ProbeCommand;
 use crate::session::{LossReason, SessionEvent};
 use crate::task::{Answer, Owner};
+use linerate_blame::Blame;
 use linerate_io::Nanos;
 use linerate_scsi_proto::alua::{self, AccessState, PortGroup};
 

@@ -3,11 +3,12 @@
 use super::path::{Phase, Reinstatement};
 use super::state::PathInput;
 use super::{Multipath, Path, PathContext};
-use crate::event::{Blame, EventKind, Failure, IoError, IoSink};
+use crate::event::{EventKind, Failure, IoError, IoSink};
 use crate::facts::{DeviceState, PathState, SessionId};
 use crate::probe::Problem;
 use crate::session::{Loss, LossReason, Via};
 use crate::sessions::Sessions;
+use linerate_blame::Blame;
 
 impl Multipath {
     /// A path's connection is lost.

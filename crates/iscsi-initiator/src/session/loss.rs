@@ -1,7 +1,8 @@
 //! Why a connection is lost, and whose fault that is.
 
-use crate::event::{Blame, Failure};
+use crate::event::Failure;
 use crate::options::address::{AddressError, PortalAddress};
+use linerate_blame::Blame;
 use linerate_iscsi_proto::frame::FrameError;
 use linerate_iscsi_proto::login::LoginFailure;
 use linerate_iscsi_proto::pdu::{LoginStatus, PduError};

@@ -4,10 +4,9 @@ use super::{
     Inbox, LinkOperation, LinkRequest, LinkRoute, Wake, closed,
     inflight::{InFlightCommands, LinkCommand, LinkCommandKind, SLOT_BYTES},
 };
+use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, RegionId, Wait, open_driver, with_driver};
-use linerate_iscsi_initiator::{
-    Blame, DeviceId, DeviceState, Initiator, IoDone, IoError, IoOp, IoRequest, Sharing,
-};
+use linerate_iscsi_initiator::{DeviceId, DeviceState, Initiator, IoDone, IoError, IoOp, IoRequest, Sharing};
 use linerate_storage::replica::LinkError;
 
 /// A logout may take so long.

@@ -1,10 +1,11 @@
 //! The scene of an array file: its disks, RAID sets and pools, made by the array's own controller.
 
 use super::scene::{MakeScene, Scene, SceneVolume};
-use crate::{record::Blame, run::RunError, spec::SpecError};
+use crate::{run::RunError, spec::SpecError};
+use linerate_blame::Blame;
 use linerate_storage::{
     Runtime,
-    controller::{self, Controller, DiskKind, StorageConfig, StorageError},
+    controller::{Controller, DiskKind, StorageConfig, StorageError},
 };
 use serde::Deserialize;
 use std::rc::Rc;
@@ -67,7 +68,7 @@ async fn made(runtime: Runtime, storage: StorageConfig, parts: Vec<VolumePart>) 
     for part in parts {
         let disk = opened(&controller, &part).await.map_err(|error| RunError::Volume {
             volume: part.name.clone(),
-            blame: blame(&error),
+            blame: error.blame(),
             message: error.to_string(),
         })?;
         let block_bytes = part.sector_bytes.max(disk.block_bytes());
@@ -89,18 +90,9 @@ async fn opened(
 
 fn run_error(error: &StorageError) -> RunError {
     match error.blame() {
-        controller::Blame::User => SpecError::value("storage", error.to_string()).into(),
+        Blame::User => SpecError::value("storage", error.to_string()).into(),
         // A run in modelled time has no partner.
-        controller::Blame::Peer | controller::Blame::Host => RunError::Host(error.to_string()),
-        controller::Blame::Internal => RunError::Internal(error.to_string()),
-    }
-}
-
-fn blame(error: &StorageError) -> Blame {
-    match error.blame() {
-        controller::Blame::User => Blame::User,
-        controller::Blame::Peer => Blame::Peer,
-        controller::Blame::Host => Blame::Host,
-        controller::Blame::Internal => Blame::Us,
+        Blame::Peer | Blame::Host => RunError::Host(error.to_string()),
+        Blame::Us => RunError::Internal(error.to_string()),
     }
 }

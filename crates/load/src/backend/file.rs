@@ -1,10 +1,8 @@
 //! Files and block devices, through the driver's own file operations (`O_DIRECT` unless the volume says otherwise).
 
 use super::{Backend, Done, Failure, Io, OpenError, Opened, Reports};
-use crate::{
-    record::{Blame, Op},
-    spec::VolumeSpec,
-};
+use crate::{record::Op, spec::VolumeSpec};
+use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos};
 use std::{
     fs, io,

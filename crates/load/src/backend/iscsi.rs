@@ -3,11 +3,12 @@
 use super::{Backend, Done, Failure, Io, Notice, OpenError, Opened, Reports};
 use crate::{
     record::{
-        Blame, Op, PathRow,
+        Op, PathRow,
         tally::{Network, TcpTally},
     },
     spec::{SessionUse, VolumeSpec},
 };
+use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo, net::NetWatch};
 use linerate_iscsi_initiator::{
     Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoOp, IoRequest, IoSink,
@@ -77,7 +78,7 @@ impl Iscsi {
     pub(crate) fn opened<D: Driver>(&self, driver: &D, unit: u32) -> Result<Opened, OpenError> {
         let device = self.devices[unit as usize];
         if let DeviceState::Failed(failure) = self.initiator.state(device) {
-            let error = OpenError::new(blame(failure.blame), failure.message.clone());
+            let error = OpenError::new(failure.blame, failure.message.clone());
             return Err(OpenError { wrong_credentials: failure.wrong_credentials, ..error });
         }
         let facts = self.initiator.facts(device);
@@ -263,15 +264,6 @@ fn credentials(spec: &VolumeSpec) -> Credentials {
     }
 }
 
-fn blame(blame: linerate_iscsi_initiator::Blame) -> Blame {
-    match blame {
-        linerate_iscsi_initiator::Blame::User => Blame::User,
-        linerate_iscsi_initiator::Blame::Peer => Blame::Peer,
-        linerate_iscsi_initiator::Blame::Host => Blame::Host,
-        linerate_iscsi_initiator::Blame::Us => Blame::Us,
-    }
-}
-
 impl<D: Driver> Backend<D> for Iscsi {
     fn submit(&mut self, _: &mut D, io: &Io, reports: &mut Reports) {
         let op = match io.op {
@@ -332,7 +324,7 @@ impl IoSink for Reports {
         let (kind, message, fatal) = match event.kind {
             EventKind::DeviceReady => return,
             EventKind::DeviceFailed(failure) => {
-                whose = blame(failure.blame);
+                whose = failure.blame;
                 ("volume_failed", failure.message, true)
             }
             EventKind::Redirected { to } => {
@@ -345,7 +337,7 @@ impl IoSink for Reports {
                 false,
             ),
             EventKind::SessionFailed(failure) => {
-                whose = blame(failure.blame);
+                whose = failure.blame;
                 ("session_failed", failure.message, true)
             }
             EventKind::AsyncMessage(what) => ("async_message", what.to_owned(), false),

@@ -10,7 +10,7 @@ mod mover;
 mod sink;
 mod source;
 
-use crate::record::Blame;
+use linerate_blame::Blame;
 use linerate_io::{EpollDriver, SocketOptions};
 use mover::Mover;
 use serde::{Deserialize, Serialize};

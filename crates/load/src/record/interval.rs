@@ -2,6 +2,7 @@
 
 use super::Histogram;
 use crate::run::RunError;
+use linerate_blame::Blame;
 use serde::Serialize;
 
 /// Direction of an I/O.
@@ -144,20 +145,6 @@ pub struct Generator {
     pub late_arrivals: u64,
     /// Most arrivals due and not yet started at any moment.
     pub backlog_max: u64,
-}
-
-/// Whose fault something was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Blame {
-    /// The order was wrong.
-    User,
-    /// The other side (target, disk).
-    Peer,
-    /// A defect of this program.
-    Us,
-    /// The machine the load runs on.
-    Host,
 }
 
 /// Something worth telling that happened during a run.

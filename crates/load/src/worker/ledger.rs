@@ -7,11 +7,12 @@ use super::{
 use crate::{
     backend::Failure,
     record::{
-        Blame, Event, Op,
+        Event, Op,
         merge::{Batch, Message},
         tally::{Coarse, Needs, Network, Tally, side},
     },
 };
+use linerate_blame::Blame;
 use linerate_io::{Nanos, system};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 

@@ -13,7 +13,6 @@ use crate::{
     facts::VolumeFacts,
     payload::{Buffers, Payload},
     record::{
-        Blame,
         merge::Message,
         tally::{Needs, Tally},
     },
@@ -21,6 +20,7 @@ use crate::{
     spec::{RunSpec, ShareMode, StreamSpec, VerifyMode, VolumeSpec},
     stream::{Sequence, arrival::Arrivals, share::Turns},
 };
+use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos};
 use std::{
     collections::{BTreeMap, BinaryHeap},

@@ -49,7 +49,7 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Blame;
+    use linerate_blame::Blame;
 
     fn event(volume: &str) -> Event {
         let (kind, message) = ("async_message".into(), "vendor specific event".into());

@@ -1,16 +1,11 @@
-//! Why an array's storage cannot be opened, or does not do what it is asked.
+//! Why an array's storage cannot be opened, or refuses a command.
 
-use crate::{
-    amount::size_text,
-    disk::DiskError,
-    pool::PoolError,
-    raid::RaidError,
-    replica::{self, ReplicaError},
-};
+use crate::{amount::size_text, disk::DiskError, pool::PoolError, raid::RaidError, replica::ReplicaError};
+use linerate_blame::Blame;
 use std::io;
 use thiserror::Error;
 
-/// What a name in a configuration or a command stands for.
+/// The kind of thing that a name in a configuration or a command refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noun {
     /// A disk.
@@ -40,20 +35,8 @@ impl std::fmt::Display for Noun {
     }
 }
 
-/// Whose fault an error is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    /// The configuration or the command.
-    User,
-    /// The other array, or the network on the way to it.
-    Peer,
-    /// The machine, or the storage below.
-    Host,
-    /// The program.
-    Internal,
-}
-
-/// Storage cannot be opened, or a command is not carried out. If nothing else is said, nothing has changed.
+/// Why an array's storage cannot be opened, or refuses a command. A refused command changes nothing, unless the variant says
+/// so.
 #[derive(Debug, Error)]
 pub enum StorageError {
     /// A name that nothing has.
@@ -280,12 +263,8 @@ impl StorageError {
             | Self::Host(_) => Blame::Host,
             Self::Raid { error: RaidError::Disk(error), .. }
             | Self::Pool { error: PoolError::Disk(error), .. } => of_disk(error),
-            Self::Replica(error) => match error.blame() {
-                replica::Blame::User => Blame::User,
-                replica::Blame::Peer => Blame::Peer,
-                replica::Blame::Host => Blame::Host,
-            },
-            Self::Gone => Blame::Internal,
+            Self::Replica(error) => error.blame(),
+            Self::Gone => Blame::Us,
             _ => Blame::User,
         }
     }
@@ -294,7 +273,7 @@ impl StorageError {
 fn of_disk(error: &DiskError) -> Blame {
     match error {
         DiskError::Full(_) | DiskError::Protected(_) => Blame::User,
-        DiskError::OutOfRange { .. } => Blame::Internal,
+        DiskError::OutOfRange { .. } => Blame::Us,
         _ => Blame::Host,
     }
 }

@@ -23,7 +23,7 @@ mod volumes;
 pub use assembly::{Finding, Severity};
 pub use command::{Command, Export, Reply};
 pub use config::{DiskKind, DiskSpec, PoolSpec, RaidSetSpec, Served, ServedSet, StorageConfig};
-pub use error::{Blame, Noun, StorageError};
+pub use error::{Noun, StorageError};
 pub use inspect::{Inspection, inspect};
 pub use status::{DiskState, DiskStatus, FileSystemStatus, PoolVolume, RaidSetStatus, StorageStatus};
 pub use volumes::Kept;

@@ -2,6 +2,7 @@
 
 use super::{LinkError, StoreError};
 use crate::disk::DiskError;
+use linerate_blame::Blame;
 use thiserror::Error;
 
 /// Why a step of replication failed. None of them leaves anything half done that the next attempt does not mend.
@@ -148,17 +149,6 @@ impl From<DiskError> for ReplicaError {
     fn from(error: DiskError) -> Self {
         Self::Store(error.into())
     }
-}
-
-/// Whose fault an error is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    /// Whoever asked.
-    User,
-    /// The other array, or the network in between.
-    Peer,
-    /// This array's disks.
-    Host,
 }
 
 impl ReplicaError {

@@ -55,7 +55,7 @@ mod state;
 mod store;
 
 pub use copy::{CopyOptions, Progress};
-pub use error::{Blame, ReplicaError};
+pub use error::ReplicaError;
 pub use gate::Gate;
 pub use group::Group;
 pub use link::{Link, LinkError, Sending};
