@@ -1,11 +1,11 @@
 //! A worker: one thread, one driver, its share of the volumes, and the loop in which every I/O of the run is made.
 //!
-//! A volume belongs to one worker with all its slots, so nothing on the path of an I/O is shared between threads. One
-//! turn of the loop: read the clock; count what has completed; let every free slot start its next I/O; send everything in
-//! one go; wait. An interval's end, the end of the run and due arrivals are only times to wait for.
+//! A volume belongs to one worker with all its slots, so threads share nothing on the path of an I/O. One turn of the loop:
+//! read the clock, count completions, start the next I/O of every free slot, submit all of them at once, wait. The end of
+//! an interval, the end of the run and due arrivals are times to wait for.
 //!
-//! Service time runs from the moment an I/O is handed to its backend (its own reading of the clock) to the moment its
-//! completion is seen (one reading per turn, right after the wait). Response time starts at the intended start instead.
+//! Service time: from submission to the backend (one reading of the clock per I/O) to the turn that sees the completion (one
+//! reading per turn, right after the wait). Response time starts at the intended start instead.
 
 pub(crate) mod control;
 pub(crate) mod ledger;

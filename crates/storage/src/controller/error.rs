@@ -35,7 +35,7 @@ impl std::fmt::Display for Noun {
     }
 }
 
-/// Why an array's storage cannot be opened, or refuses a command. A refused command changes nothing, unless the variant says
+/// Why an array's storage cannot be opened, or refuses a command. A refused command changes nothing unless the variant says
 /// so.
 #[derive(Debug, Error)]
 pub enum StorageError {
