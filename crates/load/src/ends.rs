@@ -1,9 +1,9 @@
-//! What the two ends of a run's LUNs hold: partition tables and file systems lie there. Nothing is written.
+//! The first and last bytes of a run's network volumes, where partition tables and file systems are. It only reads.
 //!
-//! LUNs are opened as the run would open them: same sessions, paths, secrets and time limits.
+//! Volumes are opened as the run opens them: same sessions, paths, secrets and time limits.
 
 use crate::{
-    backend::{Backend, Done, Io, OpenError, Opened, Reports, iscsi::Iscsi},
+    backend::{self, BackendKind, Backends, Done, Io, Opened, Opening, Reports},
     record::Op,
     run::RunError,
     spec::{DriverChoice, RunSpec, VolumeSpec},
@@ -14,7 +14,7 @@ use linerate_io::{
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc, thread};
 
-/// How much of each end is read: a VMFS volume says what it is just behind the first MiB.
+/// How much of each end is read: the signature of a VMFS volume is just behind the first MiB.
 pub const END_BYTES: u64 = 2 << 20;
 /// The longest single read.
 const PIECE_BYTES: u64 = 256 << 10;
@@ -22,30 +22,30 @@ const PIECE_BYTES: u64 = 256 << 10;
 const READ_NS: Nanos = 30_000_000_000;
 const CLOSE_NS: Nanos = 1_000_000_000;
 
-/// A LUN and what its ends hold.
+/// A volume and the bytes at its ends.
 #[derive(Clone, Debug)]
 pub struct VolumeEnds {
-    /// The volume's place in the specification.
+    /// The volume's index in the specification.
     pub volume: u32,
-    /// Size of the LUN.
+    /// Size of the volume.
     pub capacity_bytes: u64,
     /// Size of its blocks.
     pub block_bytes: u32,
-    /// What it says it is: vendor, product, serial and more.
+    /// What it reports about itself: vendor, product, serial and more.
     pub session: serde_json::Value,
     /// Its first 2 MiB, or all of it.
     pub first: Vec<u8>,
     /// Its last 2 MiB, or all of it.
     pub last: Vec<u8>,
-    /// Why a part could not be read; zeros stand for it.
+    /// Why a part could not be read; it is zeros then.
     pub failure: Option<String>,
 }
 
-/// Reads the ends of every iSCSI volume of a specification. Fails as the run would if a LUN cannot be opened.
+/// Reads the ends of every network volume of a specification. Fails as the run does if a volume cannot be opened.
 pub fn read_ends(spec: &RunSpec) -> Result<Vec<VolumeEnds>, RunError> {
     spec.validate()?;
     let mut by_netns: BTreeMap<Option<&str>, Vec<u32>> = BTreeMap::new();
-    for (index, volume) in spec.volumes.iter().enumerate().filter(|(_, one)| one.url.starts_with("iscsi:")) {
+    for (index, volume) in spec.volumes.iter().enumerate().filter(|(_, one)| backend::is_remote(&one.url)) {
         by_netns.entry(volume.netns.as_deref()).or_default().push(index as u32);
     }
     let mut all = Vec::new();
@@ -72,17 +72,18 @@ fn read_in(netns: Option<&str>, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<V
     })
 }
 
-/// One read of a piece; its place in the list is its slot.
+/// One read of a piece; its index in the list is its slot.
 struct Piece {
-    unit: u32,
-    /// On the LUN.
+    /// Index of the volume in the list of opened ones.
+    volume: usize,
+    /// On the volume.
     offset: u64,
     seg: Seg,
 }
 
 struct Reading<D: Driver> {
     driver: D,
-    iscsi: Iscsi,
+    backends: Backends,
     region: Arc<Region>,
     region_id: RegionId,
     reports: Reports,
@@ -91,66 +92,74 @@ struct Reading<D: Driver> {
 impl<D: Driver> Reading<D> {
     fn new(mut driver: D, volumes: usize) -> std::io::Result<Self> {
         let region = Region::anonymous(volumes as u64 * 2 * END_BYTES)?;
-        let mut iscsi = Iscsi::default();
-        let region_id = iscsi.attach(&mut driver, &region);
-        Ok(Self { driver, iscsi, region, region_id, reports: Reports::default() })
+        let mut backends = Backends::default();
+        let region_id = backends.attach(&mut driver, &region);
+        Ok(Self { driver, backends, region, region_id, reports: Reports::default() })
     }
 
     fn read(mut self, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<VolumeEnds>, RunError> {
         let opened = self.open(spec, volumes)?;
-        let pieces: Vec<Piece> = opened.iter().flat_map(|one| pieces(one, self.region_id)).collect();
-        let failures = self.read_pieces(&pieces).map_err(|error| RunError::Host(error.to_string()))?;
-        self.iscsi.close(&mut self.driver, CLOSE_NS);
-        let ends = |(one, &volume): (&Opened, &u32)| {
+        let of = |(at, (_, one)): (usize, &(BackendKind, Opened))| pieces(at, one, self.region_id);
+        let pieces: Vec<Piece> = opened.iter().enumerate().flat_map(of).collect();
+        let failures =
+            self.read_pieces(&opened, &pieces).map_err(|error| RunError::Host(error.to_string()))?;
+        self.backends.close(&mut self.driver, CLOSE_NS);
+        let ends = |(at, (_, one)): (usize, &(BackendKind, Opened))| {
             let part = |from: u64, len: u64| {
                 let mut bytes = vec![0; len as usize];
                 self.region.read(from, &mut bytes);
                 bytes
             };
-            let (len, place) = (END_BYTES.min(one.capacity_bytes), u64::from(one.unit) * 2 * END_BYTES);
+            let (len, place) = (END_BYTES.min(one.capacity_bytes), at as u64 * 2 * END_BYTES);
             VolumeEnds {
-                volume,
+                volume: volumes[at],
                 capacity_bytes: one.capacity_bytes,
                 block_bytes: one.block_bytes,
                 session: one.session.clone(),
                 first: part(place, len),
                 last: part(place + END_BYTES, len),
-                failure: failures.get(&one.unit).cloned(),
+                failure: failures.get(&at).cloned(),
             }
         };
-        Ok(opened.iter().zip(volumes).map(ends).collect())
+        Ok(opened.iter().enumerate().map(ends).collect())
     }
 
-    fn open(&mut self, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<Opened>, RunError> {
+    fn open(&mut self, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<(BackendKind, Opened)>, RunError> {
         let named = |volume: u32| -> &VolumeSpec { &spec.volumes[volume as usize] };
-        for &volume in volumes {
-            let unit = self.iscsi.open(&mut self.driver, named(volume), volume);
-            unit.map_err(|error| failed(named(volume), error))?;
+        let mut started = Vec::new();
+        for &index in volumes {
+            let opening = Opening { spec: named(index), index, writes: false, array_blocks: None };
+            let opened = self.backends.open(&mut self.driver, &opening);
+            started.push(opened.map_err(|error| failed(named(index), error))?);
         }
-        let ready = self.iscsi.wait_ready(&mut self.driver);
-        ready.map_err(|error: OpenError| RunError::Host(error.message))?;
-        let opened = |(unit, &volume): (usize, &u32)| {
-            self.iscsi.opened(&self.driver, unit as u32).map_err(|error| failed(named(volume), error))
+        self.backends.wait_ready(&mut self.driver).map_err(|error| RunError::Host(error.message))?;
+        let finish = |((kind, opened), &volume)| {
+            let opened = self.backends.finish_opening(&self.driver, kind, opened);
+            opened.map(|opened| (kind, opened)).map_err(|error| failed(named(volume), error))
         };
-        volumes.iter().enumerate().map(opened).collect()
+        started.into_iter().zip(volumes).map(finish).collect()
     }
 
-    /// Reads what can be read in time. Gives what failed, by unit.
-    fn read_pieces(&mut self, pieces: &[Piece]) -> std::io::Result<BTreeMap<u32, String>> {
+    /// Reads for at most `READ_NS`. Returns failures, by index of the volume.
+    fn read_pieces(
+        &mut self,
+        opened: &[(BackendKind, Opened)],
+        pieces: &[Piece],
+    ) -> std::io::Result<BTreeMap<usize, String>> {
         let mut left: Vec<bool> = vec![true; pieces.len()];
         let mut failures = BTreeMap::new();
         for (slot, piece) in pieces.iter().enumerate() {
-            let (slot, unit) = (slot as u32, piece.unit);
+            let (kind, volume) = &opened[piece.volume];
             let io = Io {
-                slot,
-                unit,
+                slot: slot as u32,
+                unit: volume.unit,
                 op: Op::Read,
                 offset: piece.offset,
                 data: piece.seg,
                 keep: true,
                 durable: false,
             };
-            self.iscsi.submit(&mut self.driver, &io, &mut self.reports);
+            self.backends.submit(*kind, &mut self.driver, &io, &mut self.reports);
         }
         let until = self.driver.now() + READ_NS;
         while left.contains(&true) && self.driver.now() < until {
@@ -158,47 +167,47 @@ impl<D: Driver> Reading<D> {
             for Done { slot, result } in self.reports.done.drain(..) {
                 left[slot as usize] = false;
                 if let Err(failure) = result {
-                    failures.entry(pieces[slot as usize].unit).or_insert(failure.to_string());
+                    failures.entry(pieces[slot as usize].volume).or_insert(failure.to_string());
                 }
             }
             self.reports.notices.clear();
         }
         for (piece, _) in pieces.iter().zip(left).filter(|(_, left)| *left) {
             let late = format!("no answer within {} s", READ_NS / 1_000_000_000);
-            failures.entry(piece.unit).or_insert(late);
+            failures.entry(piece.volume).or_insert(late);
         }
         Ok(failures)
     }
 
     fn turn(&mut self, until: Nanos) -> std::io::Result<()> {
-        Backend::<D>::flush(&mut self.iscsi, &mut self.driver);
+        self.backends.flush(&mut self.driver);
         if self.reports.done.is_empty() {
-            let due = Backend::<D>::next_deadline(&self.iscsi).unwrap_or(until);
+            let due = self.backends.next_deadline::<D>().unwrap_or(until);
             let mut completions = Vec::new();
             self.driver.poll(Wait::Until(due.min(until)), &mut completions)?;
             for completion in completions {
-                self.iscsi.complete(&mut self.driver, completion, &mut self.reports);
+                self.backends.complete(&mut self.driver, completion, &mut self.reports);
             }
         }
         let now = self.driver.now();
-        self.iscsi.on_time(&mut self.driver, now, &mut self.reports);
+        self.backends.on_time(&mut self.driver, now, &mut self.reports);
         Ok(())
     }
 }
 
-/// The reads of both ends of a LUN, each as long as the LUN takes it.
-fn pieces(one: &Opened, region: RegionId) -> Vec<Piece> {
+/// The reads of both ends of a volume, each as long as the volume takes it.
+fn pieces(at: usize, one: &Opened, region: RegionId) -> Vec<Piece> {
     let len = END_BYTES.min(one.capacity_bytes);
     let limit = if one.max_transfer_bytes == 0 { PIECE_BYTES } else { one.max_transfer_bytes };
     let step = PIECE_BYTES.min(limit).max(one.block_bytes.into());
-    let place = u64::from(one.unit) * 2 * END_BYTES;
+    let place = at as u64 * 2 * END_BYTES;
     let mut pieces = Vec::new();
     for (start, to) in [(0, place), (one.capacity_bytes - len, place + END_BYTES)] {
-        let mut at = 0;
-        while at < len {
-            let seg = Seg { region, offset: to + at, len: step.min(len - at) as u32 };
-            pieces.push(Piece { unit: one.unit, offset: start + at, seg });
-            at += step;
+        let mut done = 0;
+        while done < len {
+            let seg = Seg { region, offset: to + done, len: step.min(len - done) as u32 };
+            pieces.push(Piece { volume: at, offset: start + done, seg });
+            done += step;
         }
     }
     pieces

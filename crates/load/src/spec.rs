@@ -4,6 +4,7 @@
 //! Unknown keys are refused. [`RunSpec::validate`] finds every contradiction that can be found without opening a volume.
 
 mod check;
+pub(crate) mod options;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

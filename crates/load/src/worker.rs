@@ -16,7 +16,7 @@ mod told;
 mod volume;
 
 use crate::{
-    backend::{Backend, Done, Failure, Io, Notice, Reports, file::Files, iscsi::Iscsi, null::Null},
+    backend::{BackendKind, Backends, Done, Failure, Io, Notice, Reports},
     payload::Buffers,
     record::{Event, Op},
     run::RunError,
@@ -54,29 +54,6 @@ const GATED_NS: u64 = 200_000;
 /// Turns without a look at the driver, when I/Os complete without it.
 const TURNS_UNPOLLED_MAX: u32 = 64;
 
-/// The three kinds of backend of one worker.
-#[derive(Debug, Default)]
-struct Backends {
-    null: Null,
-    files: Files,
-    iscsi: Iscsi,
-}
-
-impl Backends {
-    fn close<D: Driver>(&mut self, driver: &mut D) {
-        Backend::<D>::close(&mut self.files, driver, CLOSE_NS);
-        self.iscsi.close(driver, CLOSE_NS);
-    }
-}
-
-/// Which of them a volume uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Medium {
-    Null,
-    File,
-    Iscsi,
-}
-
 /// See the module text.
 #[derive(Debug)]
 pub(crate) struct Worker<D: Driver> {
@@ -89,7 +66,8 @@ pub(crate) struct Worker<D: Driver> {
     /// Some lanes stop at their end.
     has_ends: bool,
     backends: Backends,
-    media: Vec<Medium>,
+    /// The backend of each volume.
+    kinds: Vec<BackendKind>,
     volumes: Vec<Volume>,
     lanes: Vec<Lane>,
     slots: Vec<Slot>,
@@ -132,10 +110,10 @@ impl<D: Driver> Worker<D> {
         // A worker that woke late owes the intervals before the last one.
         self.cut_if_due(end);
         self.drain();
-        let network = self.backends.iscsi.network_since_last(&self.driver);
+        let network = self.backends.network_since_last(&self.driver);
         self.ledger.end(end, &network);
         drop(alive);
-        self.backends.close(&mut self.driver);
+        self.backends.close(&mut self.driver, CLOSE_NS);
     }
 
     /// Serves its sessions until the order to start comes; none if nobody will give it any more, or the run is over.
@@ -153,13 +131,13 @@ impl<D: Driver> Worker<D> {
 
     /// Closes what it opened.
     pub(crate) fn close(mut self) {
-        self.backends.close(&mut self.driver);
+        self.backends.close(&mut self.driver, CLOSE_NS);
     }
 
     /// One turn without load, at most until a time: pings of the target are answered, lost sessions log in again.
     fn serve(&mut self, until: Nanos) {
         self.flush();
-        let due = Backend::<D>::next_deadline(&self.backends.iscsi).unwrap_or(Nanos::MAX);
+        let due = self.backends.next_deadline::<D>().unwrap_or(Nanos::MAX);
         self.poll(match due.min(until) {
             Nanos::MAX => Wait::Forever,
             until => Wait::Until(until),
@@ -176,7 +154,7 @@ impl<D: Driver> Worker<D> {
         self.fix_arrivals(start);
         self.ledger.begin(start);
         // Sets the counters' base: logins are not part of the load.
-        self.backends.iscsi.network_since_last(&self.driver);
+        self.backends.network_since_last(&self.driver);
         for index in 0..self.lanes.len() as u32 {
             self.arm_timer(index, start);
         }
@@ -301,11 +279,7 @@ impl<D: Driver> Worker<D> {
             keep: volume.expected.is_some(),
             durable: volume.durable_writes,
         };
-        match self.media[index as usize] {
-            Medium::Null => self.backends.null.submit(&mut self.driver, &io, &mut self.reports),
-            Medium::File => self.backends.files.submit(&mut self.driver, &io, &mut self.reports),
-            Medium::Iscsi => self.backends.iscsi.submit(&mut self.driver, &io, &mut self.reports),
-        }
+        self.backends.submit(self.kinds[index as usize], &mut self.driver, &io, &mut self.reports);
     }
 
     /// Verify mode: whether an I/O touches bytes that a write in flight touches, or writes what is being read.
@@ -325,7 +299,7 @@ impl<D: Driver> Worker<D> {
     }
 
     fn flush(&mut self) {
-        Backend::<D>::flush(&mut self.backends.iscsi, &mut self.driver);
+        self.backends.flush(&mut self.driver);
     }
 
     /// Waits for a completion or the next thing to do.
@@ -344,18 +318,11 @@ impl<D: Driver> Worker<D> {
         if let Some(Reverse((due, _))) = self.timers.peek() {
             until = until.min(*due);
         }
-        until = self.next_deadline().map_or(until, |due| until.min(due));
+        until = self.backends.next_deadline::<D>().map_or(until, |due| until.min(due));
         if gated {
             until = until.min(self.driver.now() + GATED_NS);
         }
         self.poll(Wait::Until(until));
-    }
-
-    /// When a backend wants to be looked at, whatever happens.
-    fn next_deadline(&self) -> Option<Nanos> {
-        let null = Backend::<D>::next_deadline(&self.backends.null);
-        let iscsi = Backend::<D>::next_deadline(&self.backends.iscsi);
-        null.into_iter().chain(iscsi).min()
     }
 
     /// Polls the driver once and hands every completion to its backend.
@@ -366,22 +333,18 @@ impl<D: Driver> Worker<D> {
             return;
         }
         for completion in self.completions.drain(..) {
-            let rest = self.backends.files.complete(&mut self.driver, completion, &mut self.reports);
-            if let Some(completion) = rest {
-                self.backends.iscsi.complete(&mut self.driver, completion, &mut self.reports);
-            }
+            self.backends.complete(&mut self.driver, completion, &mut self.reports);
         }
     }
 
     fn on_time(&mut self, now: Nanos) {
-        Backend::<D>::on_time(&mut self.backends.null, &mut self.driver, now, &mut self.reports);
-        Backend::<D>::on_time(&mut self.backends.iscsi, &mut self.driver, now, &mut self.reports);
+        self.backends.on_time(&mut self.driver, now, &mut self.reports);
     }
 
     fn cut_if_due(&mut self, now: Nanos) {
         if now >= self.ledger.next_cut() {
-            let (iscsi, driver) = (&mut self.backends.iscsi, &self.driver);
-            self.ledger.cut(now, || iscsi.network_since_last(driver));
+            let (backends, driver) = (&mut self.backends, &self.driver);
+            self.ledger.cut(now, || backends.network_since_last(driver));
         }
     }
 
@@ -461,7 +424,7 @@ impl<D: Driver> Worker<D> {
             }
             self.flush();
             let look = until.min(now + DRAIN_STOPPED_NS);
-            self.poll(Wait::Until(self.next_deadline().map_or(look, |due| look.min(due))));
+            self.poll(Wait::Until(self.backends.next_deadline::<D>().map_or(look, |due| look.min(due))));
             now = self.driver.now();
             self.on_time(now);
         }
@@ -546,8 +509,8 @@ impl<D: Driver> Worker<D> {
     /// Passes a backend's notice on; a fatal one ends the run.
     fn tell(&mut self, notice: &Notice) {
         let of_unit = |unit| {
-            let iscsi = |at: &usize| self.media[*at] == Medium::Iscsi && self.volumes[*at].unit == unit;
-            (0..self.volumes.len()).find(iscsi).map(|at| at as u32)
+            let is_it = |at: &usize| self.kinds[*at] == notice.backend && self.volumes[*at].unit == unit;
+            (0..self.volumes.len()).find(is_it).map(|at| at as u32)
         };
         let volume = notice.unit.and_then(of_unit);
         match volume {
@@ -556,7 +519,8 @@ impl<D: Driver> Worker<D> {
             }
             _ => {
                 let told = (notice.message.clone(), notice.blame);
-                self.event_of(volume, notice.unit.zip(notice.path), notice.kind, told, notice.at);
+                let path = notice.unit.zip(notice.path).map(|(unit, path)| (notice.backend, unit, path));
+                self.event_of(volume, path, notice.kind, told, notice.at);
             }
         }
     }
@@ -565,22 +529,24 @@ impl<D: Driver> Worker<D> {
         self.event_of(volume, None, kind, (message, blame), now);
     }
 
-    /// `path` is the backend's volume and the path's place in its list.
+    /// `path` is the backend, its volume and the path's index in the volume's list.
     fn event_of(
         &mut self,
         volume: Option<u32>,
-        path: Option<(u32, usize)>,
+        path: Option<(BackendKind, u32, usize)>,
         kind: &'static str,
         (message, blame): (String, Blame),
         at: Nanos,
     ) {
         let at_s = self.ledger.seconds(at);
-        let (iscsi, spec, volumes) = (&self.backends.iscsi, &self.spec, &self.volumes);
-        self.ledger.event((kind, volume, path.map(|(_, path)| path)), || Event {
+        let (backends, spec, volumes) = (&self.backends, &self.spec, &self.volumes);
+        self.ledger.event((kind, volume, path.map(|(.., path)| path)), || Event {
             at_s,
             kind: kind.into(),
             volume: volume.map(|volume| name_of(spec, &volumes[volume as usize])).unwrap_or_default(),
-            path: path.map(|(unit, path)| iscsi.path_name(unit, path)).unwrap_or_default(),
+            path: path
+                .map(|(kind, unit, path)| backends.path_name::<D>(kind, unit, path))
+                .unwrap_or_default(),
             message,
             blame,
         });

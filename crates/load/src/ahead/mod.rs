@@ -28,9 +28,6 @@ use linerate_io::{Nanos, system};
 use linerate_storage::Executor;
 use std::sync::{Arc, mpsc::Sender};
 
-/// The scheme of an array's volumes in URLs.
-pub(crate) const SCHEME: &str = "array";
-
 /// A specification as it is run ahead: by one worker, on the array's volumes only.
 pub(crate) fn adapted(mut spec: RunSpec) -> Result<RunSpec, SpecError> {
     for volume in &mut spec.volumes {

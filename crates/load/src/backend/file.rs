@@ -1,6 +1,6 @@
 //! Files and block devices, through the driver's own file operations (`O_DIRECT` unless the volume says otherwise).
 
-use super::{Backend, Done, Failure, Io, OpenError, Opened, Reports};
+use super::{Backend, Done, Failure, Io, OpenError, Opened, Opening, Reports};
 use crate::{record::Op, spec::VolumeSpec};
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos};
@@ -9,6 +9,9 @@ use std::{
     os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
 };
+
+/// The scheme of an array's volumes, in virtual time.
+pub(crate) const ARRAY: &str = "array";
 
 const DEV: &str = "/dev";
 /// As many symbolic links as the kernel follows.
@@ -23,8 +26,8 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Opens a volume; for writing only when some stream writes it.
-    pub(crate) fn open<D: Driver>(
+    /// Opens a file or block device; for writing only if some stream writes it.
+    fn open_path<D: Driver>(
         &mut self,
         driver: &mut D,
         path: &Path,
@@ -61,8 +64,8 @@ impl Files {
         })
     }
 
-    /// Opens an array's volume, which a driver in virtual time has as a file.
-    pub(crate) fn open_array<D: Driver>(
+    /// Opens a volume of an array in virtual time: its driver has the volume as a file.
+    fn open_array<D: Driver>(
         &mut self,
         driver: &mut D,
         name: &str,
@@ -85,6 +88,20 @@ impl Files {
 }
 
 impl<D: Driver> Backend<D> for Files {
+    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<Opened, OpenError> {
+        let Opening { spec, writes, array_blocks, .. } = *opening;
+        let user = |problem: &str| OpenError::new(Blame::User, format!("{}: {problem}", spec.url));
+        match spec.url.split_once(':') {
+            Some((ARRAY, name)) => {
+                let blocks = array_blocks.ok_or_else(|| user("such volumes exist in virtual time only"))?;
+                let block_bytes = blocks.get(name).ok_or_else(|| user("the array has no such volume"))?;
+                self.open_array(driver, name, *block_bytes)
+            }
+            Some((_, path)) => self.open_path(driver, Path::new(path), spec, writes),
+            None => unreachable!("a URL without a scheme has no backend"),
+        }
+    }
+
     fn submit(&mut self, driver: &mut D, io: &Io, _: &mut Reports) {
         let file = self.files[io.unit as usize];
         if self.lens.len() <= io.slot as usize {
@@ -99,8 +116,6 @@ impl<D: Driver> Backend<D> for Files {
         }
     }
 
-    fn flush(&mut self, _: &mut D) {}
-
     fn complete(
         &mut self,
         _: &mut D,
@@ -114,12 +129,6 @@ impl<D: Driver> Backend<D> for Files {
             Err(error) => Err(Failure::System(error.kind(), error.raw_os_error())),
         };
         reports.done.push(Done { slot: tag as u32, result });
-        None
-    }
-
-    fn on_time(&mut self, _: &mut D, _: Nanos, _: &mut Reports) {}
-
-    fn next_deadline(&self) -> Option<Nanos> {
         None
     }
 

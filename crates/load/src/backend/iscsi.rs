@@ -1,19 +1,21 @@
 //! LUNs behind the initiator: one [`Initiator`] per worker carries all of its iSCSI volumes.
 
-use super::{Backend, Done, Failure, Io, Notice, OpenError, Opened, Reports};
+use super::{Backend, BackendKind, Done, Failure, Io, Notice, OpenError, Opened, Opening, Reports};
 use crate::{
     record::{
         Op, PathRow,
         tally::{Network, TcpTally},
     },
-    spec::{SessionUse, VolumeSpec},
+    spec::{
+        SessionUse, VolumeSpec,
+        options::{multipath_options, session_options},
+    },
 };
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo, net::NetWatch};
 use linerate_iscsi_initiator::{
     Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoOp, IoRequest, IoSink,
-    LunAddress, MultipathOptions, OptionsError, PathFacts, PathSpec, ReadInto, Secret, SessionFacts,
-    SessionId, SessionOptions, Sharing,
+    LunAddress, PathFacts, ReadInto, Secret, SessionFacts, SessionId, Sharing,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use std::sync::Arc;
 pub(crate) struct Iscsi {
     initiator: Initiator,
     devices: Vec<DeviceId>,
-    /// The initiator hears of links that go down and come up.
+    /// The initiator follows links that go down and come up.
     follows_links: bool,
     /// The volume in the specification, by device.
     volumes: Vec<u32>,
@@ -32,66 +34,6 @@ pub(crate) struct Iscsi {
 }
 
 impl Iscsi {
-    /// Starts to open a LUN, the specification's `volume`; returns its unit. [`Self::wait_ready`] finishes all of them.
-    pub(crate) fn open<D: Driver>(
-        &mut self,
-        driver: &mut D,
-        spec: &VolumeSpec,
-        volume: u32,
-    ) -> Result<u32, OpenError> {
-        let user = |error: &dyn std::fmt::Display| OpenError::new(Blame::User, error.to_string());
-        let (address, in_url) = LunAddress::parse(&spec.url).map_err(|error| user(&error))?;
-        let options = session_options(spec).map_err(|error| user(&error))?;
-        let credentials = if spec.user.is_some() { credentials(spec) } else { in_url };
-        let sharing = match spec.session {
-            SessionUse::Own => Sharing::Own,
-            SessionUse::Shared => Sharing::Shared,
-        };
-        let (paths, multipath) = multipath_options(spec).map_err(|(_, problem)| user(&problem))?;
-        if !self.follows_links && paths.iter().any(|path| path.interface.is_some()) {
-            let watch = NetWatch::open().map_err(|error| {
-                let problem = format!("links cannot be followed: {error}; leave interface out of the paths");
-                OpenError::new(Blame::Host, problem)
-            })?;
-            self.initiator.watch_links(watch);
-            self.follows_links = true;
-        }
-        let device = if paths.is_empty() {
-            self.initiator.open(driver, &address, &options, &credentials, sharing)
-        } else {
-            self.initiator.open_paths(driver, &address, &paths, &multipath, &options, &credentials)
-        };
-        self.devices.push(device.map_err(|error| user(&error))?);
-        self.volumes.push(volume);
-        Ok(self.devices.len() as u32 - 1)
-    }
-
-    /// Waits until every LUN is open or has failed.
-    pub(crate) fn wait_ready<D: Driver>(&mut self, driver: &mut D) -> Result<(), OpenError> {
-        let mut ignored = Vec::new();
-        self.initiator
-            .wait_ready(driver, &mut ignored)
-            .map_err(|error| OpenError::new(Blame::Host, format!("waiting for the network failed: {error}")))
-    }
-
-    /// What a LUN turned out to be.
-    pub(crate) fn opened<D: Driver>(&self, driver: &D, unit: u32) -> Result<Opened, OpenError> {
-        let device = self.devices[unit as usize];
-        if let DeviceState::Failed(failure) = self.initiator.state(device) {
-            let error = OpenError::new(failure.blame, failure.message.clone());
-            return Err(OpenError { wrong_credentials: failure.wrong_credentials, ..error });
-        }
-        let facts = self.initiator.facts(device);
-        Ok(Opened {
-            unit,
-            kind: "iscsi",
-            capacity_bytes: facts.capacity_bytes(),
-            block_bytes: facts.block_bytes,
-            max_transfer_bytes: u64::from(facts.max_transfer_blocks) * u64::from(facts.block_bytes),
-            session: self.session_json(driver, device),
-        })
-    }
-
     /// Makes a region usable in I/Os.
     pub(crate) fn attach<D: Driver>(&mut self, driver: &mut D, region: &Arc<Region>) -> RegionId {
         self.initiator.attach(driver, region)
@@ -153,46 +95,6 @@ impl Iscsi {
         })
     }
 
-    /// The name of a path by its place in the volume's list.
-    pub(crate) fn path_name(&self, unit: u32, path: usize) -> String {
-        let mut paths = self.initiator.path_facts(self.devices[unit as usize]);
-        paths.nth(path).map(|facts| facts.name.to_owned()).unwrap_or_default()
-    }
-
-    /// What the network carried since the last call: over all sessions, and by path.
-    pub(crate) fn network_since_last<D: Driver>(&mut self, driver: &D) -> Network {
-        let mut network = Network::default();
-        let tallies: Vec<TcpTally> =
-            self.initiator.sessions().map(|session| self.tcp_since_last(driver, session)).collect();
-        for tally in &tallies {
-            network.tcp.add(tally);
-        }
-        for (&device, &volume) in self.devices.iter().zip(&self.volumes) {
-            let first = network.paths.len();
-            network.paths.extend(self.initiator.path_facts(device).map(|path| {
-                let tcp = &tallies[path.session.index()];
-                PathRow {
-                    volume,
-                    path: path.name.to_owned(),
-                    state: path.state.word(),
-                    retransmits: tcp.retransmits,
-                    bytes_sent: tcp.bytes_sent,
-                    bytes_received: tcp.bytes_received,
-                    ..PathRow::default()
-                }
-            }));
-            self.initiator.take_path_counters(device, |path, counters| {
-                let row = &mut network.paths[first + path];
-                (row.read_ios, row.write_ios) = (counters.read_ios, counters.write_ios);
-                (row.read_bytes, row.write_bytes) = (counters.read_bytes, counters.write_bytes);
-                row.service_sum_ns = counters.service_sum_ns;
-                row.service_max_ns = counters.service_max_ns;
-                row.displaced = counters.displaced;
-            });
-        }
-        network
-    }
-
     /// TCP counters of a session since the last call; zeros while it has no connection.
     fn tcp_since_last<D: Driver>(&mut self, driver: &D, session: SessionId) -> TcpTally {
         let Some(now) = self.initiator.tcp_info(driver, session) else { return TcpTally::default() };
@@ -227,32 +129,6 @@ fn extend(json: &mut serde_json::Value, more: Option<serde_json::Value>) {
     }
 }
 
-/// The paths of a volume and how they are used; no paths = one, by the URL. An error names the part that is wrong.
-pub(crate) fn multipath_options(
-    spec: &VolumeSpec,
-) -> Result<(Vec<PathSpec>, MultipathOptions), (&'static str, String)> {
-    let path = |table: &crate::spec::PathOptions| {
-        serde_json::from_value(serde_json::Value::Object(table.clone())).map_err(|error| error.to_string())
-    };
-    let paths: Vec<PathSpec> =
-        spec.paths.iter().map(path).collect::<Result<_, _>>().map_err(|error| ("paths", error))?;
-    let options: MultipathOptions = serde_json::from_value(serde_json::Value::Object(spec.multipath.clone()))
-        .map_err(|error| ("multipath", error.to_string()))?;
-    options.check(&paths).map_err(|error| match error {
-        OptionsError::Paths(problem) => ("paths", problem),
-        other => ("multipath", other.to_string()),
-    })?;
-    Ok((paths, options))
-}
-
-/// The session options of a volume.
-pub(crate) fn session_options(spec: &VolumeSpec) -> Result<SessionOptions, String> {
-    let options: SessionOptions = serde_json::from_value(serde_json::Value::Object(spec.iscsi.clone()))
-        .map_err(|error| error.to_string())?;
-    options.check().map_err(|error| error.to_string())?;
-    Ok(options)
-}
-
 fn credentials(spec: &VolumeSpec) -> Credentials {
     let secret =
         |secret: &Option<crate::spec::Secret>| secret.as_ref().map(|text| Secret::new(text.reveal()));
@@ -265,6 +141,105 @@ fn credentials(spec: &VolumeSpec) -> Credentials {
 }
 
 impl<D: Driver> Backend<D> for Iscsi {
+    /// Starts to log in and to probe the LUN.
+    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<Opened, OpenError> {
+        let spec = opening.spec;
+        let user = |error: &dyn std::fmt::Display| OpenError::new(Blame::User, error.to_string());
+        let (address, in_url) = LunAddress::parse(&spec.url).map_err(|error| user(&error))?;
+        let options = session_options(spec).map_err(|error| user(&error))?;
+        let credentials = if spec.user.is_some() { credentials(spec) } else { in_url };
+        let sharing = match spec.session {
+            SessionUse::Own => Sharing::Own,
+            SessionUse::Shared => Sharing::Shared,
+        };
+        let (paths, multipath) = multipath_options(spec).map_err(|(_, problem)| user(&problem))?;
+        if !self.follows_links && paths.iter().any(|path| path.interface.is_some()) {
+            let watch = NetWatch::open().map_err(|error| {
+                let problem = format!("links cannot be followed: {error}; leave interface out of the paths");
+                OpenError::new(Blame::Host, problem)
+            })?;
+            self.initiator.watch_links(watch);
+            self.follows_links = true;
+        }
+        let device = if paths.is_empty() {
+            self.initiator.open(driver, &address, &options, &credentials, sharing)
+        } else {
+            self.initiator.open_paths(driver, &address, &paths, &multipath, &options, &credentials)
+        };
+        self.devices.push(device.map_err(|error| user(&error))?);
+        self.volumes.push(opening.index);
+        Ok(Opened {
+            unit: self.devices.len() as u32 - 1,
+            kind: "iscsi",
+            capacity_bytes: 0,
+            block_bytes: 0,
+            max_transfer_bytes: 0,
+            session: serde_json::Value::Null,
+        })
+    }
+
+    fn wait_ready(&mut self, driver: &mut D) -> Result<(), OpenError> {
+        if self.devices.is_empty() {
+            return Ok(());
+        }
+        let mut ignored = Vec::new();
+        self.initiator
+            .wait_ready(driver, &mut ignored)
+            .map_err(|error| OpenError::new(Blame::Host, format!("waiting for the network failed: {error}")))
+    }
+
+    fn finish_opening(&self, driver: &D, opened: Opened) -> Result<Opened, OpenError> {
+        let device = self.devices[opened.unit as usize];
+        if let DeviceState::Failed(failure) = self.initiator.state(device) {
+            let error = OpenError::new(failure.blame, failure.message.clone());
+            return Err(OpenError { wrong_credentials: failure.wrong_credentials, ..error });
+        }
+        let facts = self.initiator.facts(device);
+        Ok(Opened {
+            capacity_bytes: facts.capacity_bytes(),
+            block_bytes: facts.block_bytes,
+            max_transfer_bytes: u64::from(facts.max_transfer_blocks) * u64::from(facts.block_bytes),
+            session: self.session_json(driver, device),
+            ..opened
+        })
+    }
+
+    fn path_name(&self, unit: u32, path: usize) -> String {
+        let mut paths = self.initiator.path_facts(self.devices[unit as usize]);
+        paths.nth(path).map(|facts| facts.name.to_owned()).unwrap_or_default()
+    }
+
+    fn network_since_last(&mut self, driver: &D, network: &mut Network) {
+        let tallies: Vec<TcpTally> =
+            self.initiator.sessions().map(|session| self.tcp_since_last(driver, session)).collect();
+        for tally in &tallies {
+            network.tcp.add(tally);
+        }
+        for (&device, &volume) in self.devices.iter().zip(&self.volumes) {
+            let first = network.paths.len();
+            network.paths.extend(self.initiator.path_facts(device).map(|path| {
+                let tcp = &tallies[path.session.index()];
+                PathRow {
+                    volume,
+                    path: path.name.to_owned(),
+                    state: path.state.word(),
+                    retransmits: tcp.retransmits,
+                    bytes_sent: tcp.bytes_sent,
+                    bytes_received: tcp.bytes_received,
+                    ..PathRow::default()
+                }
+            }));
+            self.initiator.take_path_counters(device, |path, counters| {
+                let row = &mut network.paths[first + path];
+                (row.read_ios, row.write_ios) = (counters.read_ios, counters.write_ios);
+                (row.read_bytes, row.write_bytes) = (counters.read_bytes, counters.write_bytes);
+                row.service_sum_ns = counters.service_sum_ns;
+                row.service_max_ns = counters.service_max_ns;
+                row.displaced = counters.displaced;
+            });
+        }
+    }
+
     fn submit(&mut self, _: &mut D, io: &Io, reports: &mut Reports) {
         let op = match io.op {
             Op::Read if io.keep => IoOp::Read(ReadInto::Segment(io.data)),
@@ -307,7 +282,7 @@ impl<D: Driver> Backend<D> for Iscsi {
 
     fn close(&mut self, driver: &mut D, timeout_ns: Nanos) {
         if !self.devices.is_empty() {
-            // A driver that cannot wait any more leaves nothing to log out from.
+            // Without a driver that waits there is no logout.
             let _ = self.initiator.close(driver, timeout_ns, &mut Vec::new());
         }
     }
@@ -360,7 +335,7 @@ impl IoSink for Reports {
             }
             EventKind::PathStateChanged { path: changed, state } => {
                 path = Some(changed);
-                ("path_state", format!("the array says: {}", state.word()), false)
+                ("path_state", format!("state reported by the array: {}", state.word()), false)
             }
             EventKind::FailoverDone { path: failed, after_ns, .. } => {
                 path = Some(failed);
@@ -375,6 +350,15 @@ impl IoSink for Reports {
         };
         // The worker opens its LUNs in the order of its units, so a device's index is its unit.
         let unit = event.device.map(|device| device.index() as u32);
-        self.note(Notice { at: event.at, unit, path, kind, message, blame: whose, fatal });
+        self.note(Notice {
+            at: event.at,
+            backend: BackendKind::Iscsi,
+            unit,
+            path,
+            kind,
+            message,
+            blame: whose,
+            fatal,
+        });
     }
 }

@@ -1,10 +1,11 @@
-//! The null backend: every I/O is done at once. It measures the generator itself, the ceiling that other results must
-//! stay well below.
+//! The null backend: every I/O is done at once. It measures the generator itself: other results must be well below this
+//! limit.
 
-use super::{Backend, Done, Io, Opened, Reports};
+use super::{Backend, Done, Io, OpenError, Opened, Opening, Reports};
+use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos};
 
-/// Volumes that are not there. I/Os submitted during `stall` complete at its end, which is how tests see a device hang.
+/// Volumes without a device. For tests, I/Os submitted during `stall` complete at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Null {
     stall: Option<(Nanos, Nanos)>,
@@ -16,21 +17,25 @@ impl Null {
     pub(crate) fn with_stall(stall: Option<(Nanos, Nanos)>) -> Self {
         Self { stall, held: Vec::new() }
     }
+}
 
-    /// A volume of this size.
-    pub(crate) fn open(capacity_bytes: u64) -> Opened {
-        Opened {
+impl<D: Driver> Backend<D> for Null {
+    fn open(&mut self, _: &mut D, opening: &Opening<'_>) -> Result<Opened, OpenError> {
+        let url = &opening.spec.url;
+        let size = url.split_once(':').and_then(|(_, size)| size.parse().ok());
+        let capacity_bytes = size.ok_or_else(|| {
+            OpenError::new(Blame::User, format!("{url}: expected null:SIZE with the size in bytes"))
+        })?;
+        Ok(Opened {
             unit: 0,
             kind: "null",
             capacity_bytes,
             block_bytes: 512,
             max_transfer_bytes: 0,
             session: serde_json::Value::Null,
-        }
+        })
     }
-}
 
-impl<D: Driver> Backend<D> for Null {
     fn submit(&mut self, driver: &mut D, io: &Io, reports: &mut Reports) {
         if let Some((from, to)) = self.stall
             && (from..to).contains(&driver.now())
@@ -40,8 +45,6 @@ impl<D: Driver> Backend<D> for Null {
         }
         reports.done.push(Done { slot: io.slot, result: Ok(()) });
     }
-
-    fn flush(&mut self, _: &mut D) {}
 
     fn complete(
         &mut self,
@@ -61,6 +64,4 @@ impl<D: Driver> Backend<D> for Null {
     fn next_deadline(&self) -> Option<Nanos> {
         if self.held.is_empty() { None } else { self.stall.map(|(_, to)| to) }
     }
-
-    fn close(&mut self, _: &mut D, _: Nanos) {}
 }

@@ -1,10 +1,10 @@
 //! Contradictions in a specification, found before anything is opened.
 
+use super::options::{multipath_options, session_options};
 use super::{
     ArrivalSpec, RangeSpec, RangeUnit, RunSpec, SPEC_VERSION, SessionUse, SizeSpec, StreamSpec, VerifyMode,
     VolumeSpec,
 };
-use crate::backend::iscsi::{multipath_options, session_options};
 use std::collections::HashSet;
 use thiserror::Error;
 

@@ -1,15 +1,14 @@
 //! Opening: from a planned share of the work to a worker that is ready to start.
 
 use super::{
-    Backends, Lane, Medium, Slot, Volume, Worker,
+    Lane, Slot, Volume, Worker,
     control::Control,
     expected,
     ledger::Ledger,
     plan::{LanePlan, Plan},
 };
 use crate::{
-    ahead,
-    backend::{OpenError, Opened, file::Files, null::Null},
+    backend::{self, BackendKind, Backends, OpenError, Opened},
     facts::VolumeFacts,
     payload::{Buffers, Payload},
     record::{
@@ -24,7 +23,6 @@ use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos};
 use std::{
     collections::{BTreeMap, BinaryHeap},
-    path::Path,
     sync::{
         Arc,
         mpsc::{Receiver, SyncSender},
@@ -54,9 +52,9 @@ pub(crate) struct Order {
 impl Order {
     /// Whether any of the worker's volumes is a file or block device.
     pub(crate) fn has_files(&self) -> bool {
-        self.plan
-            .volumes_of(self.index)
-            .any(|volume| self.spec.volumes[volume as usize].url.starts_with("file:"))
+        self.plan.volumes_of(self.index).any(|volume| {
+            backend::kind_of(&self.spec.volumes[volume as usize].url) == Some(BackendKind::File)
+        })
     }
 }
 
@@ -77,7 +75,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>
     let is_ahead = ahead.is_some();
     // Zeros take no memory on the disks of a run in virtual time, and nobody compresses them there.
     let payload = if is_ahead && !own { Payload::Zeros } else { Payload::Random };
-    let attach = |region: &_| backends.iscsi.attach(&mut driver, region);
+    let attach = |region: &_| backends.attach(&mut driver, region);
     let (buffers, places) =
         Buffers::new(attach, &slot_sizes, &ratios, (own, payload), (spec.seed, index as u32)).map_err(
             |error| {
@@ -102,7 +100,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>
         index,
         hooks,
         backends,
-        media: opened.iter().map(|(_, medium, _)| *medium).collect(),
+        kinds: opened.iter().map(|(_, kind, _)| *kind).collect(),
         volumes,
         lanes,
         slots: places.into_iter().map(Slot::free).collect(),
@@ -124,20 +122,24 @@ fn open_volumes<D: Driver>(
     backends: &mut Backends,
     driver: &mut D,
     order: &Order,
-) -> Result<Vec<(u32, Medium, Opened)>, RunError> {
-    let mut all = Vec::new();
+) -> Result<Vec<(u32, BackendKind, Opened)>, RunError> {
+    let volume = |index: u32| &order.spec.volumes[index as usize];
+    let mut started = Vec::new();
     for index in order.plan.volumes_of(order.index) {
-        let (medium, opened) = open_volume(backends, driver, order, index)?;
-        all.push((index, medium, opened));
+        let spec = volume(index);
+        let is_written =
+            |stream: &StreamSpec| stream.read_percent < 100.0 && stream.volumes.contains(&spec.name);
+        let writes = order.spec.streams.iter().any(is_written);
+        let opening = backend::Opening { spec, index, writes, array_blocks: order.ahead.as_ref() };
+        let (kind, opened) = backends.open(driver, &opening).map_err(|error| failed(spec, error))?;
+        started.push((index, kind, opened));
     }
-    if all.iter().any(|(_, medium, _)| *medium == Medium::Iscsi) {
-        backends.iscsi.wait_ready(driver).map_err(|error| RunError::Host(error.message))?;
-    }
-    for (index, _, opened) in all.iter_mut().filter(|(_, medium, _)| *medium == Medium::Iscsi) {
-        let read_back = backends.iscsi.opened(driver, opened.unit);
-        *opened = read_back.map_err(|error| failed(&order.spec.volumes[*index as usize], error))?;
-    }
-    Ok(all)
+    backends.wait_ready(driver).map_err(|error| RunError::Host(error.message))?;
+    let finish = |(index, kind, opened)| {
+        let opened = backends.finish_opening(driver, kind, opened);
+        Ok((index, kind, opened.map_err(|error| failed(volume(index), error))?))
+    };
+    started.into_iter().map(finish).collect()
 }
 
 /// A worker's volumes and lanes while they are put together.
@@ -248,44 +250,8 @@ impl<D: Driver> Worker<D> {
                 .arrival
                 .map(|(process, rate_iops, phase)| Arrivals::of_lane(process, rate_iops, phase, start, name));
         }
-        self.backends.null =
-            Null::with_stall(self.hooks.null_stall.map(|(from, to)| (start + from, start + to)));
+        self.backends.stall_null(self.hooks.null_stall.map(|(from, to)| (start + from, start + to)));
     }
-}
-
-/// Opens one volume, or starts to (iSCSI).
-fn open_volume<D: Driver>(
-    backends: &mut Backends,
-    driver: &mut D,
-    order: &Order,
-    index: u32,
-) -> Result<(Medium, Opened), RunError> {
-    let spec = &order.spec;
-    let volume = &spec.volumes[index as usize];
-    let writes = spec
-        .streams
-        .iter()
-        .any(|stream| stream.read_percent < 100.0 && stream.volumes.contains(&volume.name));
-    let result = match volume.url.split_once(':') {
-        Some(("null", size)) => match size.parse() {
-            Ok(bytes) => Ok((Medium::Null, Null::open(bytes))),
-            Err(_) => Err(user(format!("{}: expected null:SIZE with the size in bytes", volume.url))),
-        },
-        Some(("file", path)) => Files::open(&mut backends.files, driver, Path::new(path), volume, writes)
-            .map(|one| (Medium::File, one)),
-        Some(("iscsi", _)) => backends
-            .iscsi
-            .open(driver, volume, index)
-            .map(|unit| (Medium::Iscsi, Opened { unit, ..Null::open(0) })),
-        Some((ahead::SCHEME, name)) => match order.ahead.as_ref().map(|blocks| blocks.get(name)) {
-            Some(Some(&block_bytes)) => Files::open_array(&mut backends.files, driver, name, block_bytes)
-                .map(|one| (Medium::File, one)),
-            Some(None) => Err(user(format!("{}: the array has no such volume", volume.url))),
-            None => Err(user(format!("{}: such volumes exist in virtual time only", volume.url))),
-        },
-        _ => Err(user(format!("{}: expected iscsi://..., file:/path or null:SIZE", volume.url))),
-    };
-    result.map_err(|error| failed(volume, error))
 }
 
 fn user(message: String) -> OpenError {

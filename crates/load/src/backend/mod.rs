@@ -1,20 +1,28 @@
-//! What I/Os go to. A worker has one backend of each kind, and each serves all of the worker's volumes of its kind: so
-//! iSCSI volumes can share sessions, and one flush per turn carries everything.
+//! The backends of a worker: files, iSCSI LUNs, null volumes. Open this file first; `router.rs` has the table of them.
+//!
+//! A worker has one backend of each kind, and each serves all of the worker's volumes of its kind: so iSCSI volumes can
+//! share sessions, and one flush per turn sends everything.
 //!
 //! The contract: [`Backend::submit`] queues, [`Backend::flush`] sends what is queued, completions of the driver go to
-//! [`Backend::complete`]; each I/O submitted ends in exactly one [`Done`]. Nothing here allocates per I/O.
+//! [`Backend::complete`]; each submitted I/O ends in exactly one [`Done`]. A backend allocates nothing per I/O.
 
-pub(crate) mod file;
-pub(crate) mod iscsi;
-pub(crate) mod null;
+mod file;
+mod iscsi;
+mod null;
+mod router;
 
-use crate::record::Op;
+pub(crate) use router::{BackendKind, Backends, is_remote, kind_of};
+
+use crate::{
+    record::{Op, tally::Network},
+    spec::VolumeSpec,
+};
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Seg};
 use linerate_iscsi_initiator::IoError;
-use std::{fmt, io};
+use std::{collections::BTreeMap, fmt, io};
 
-/// Notices that wait to be told; more than any turn of a worker brings.
+/// Notices that wait to be reported; more than a turn of a worker brings.
 const NOTICES_MAX: usize = 100_000;
 
 /// One I/O for a backend.
@@ -29,7 +37,7 @@ pub(crate) struct Io {
     pub(crate) offset: u64,
     /// The data; its length is the I/O's.
     pub(crate) data: Seg,
-    /// Somebody looks at the data of a read.
+    /// The data of a read are checked.
     pub(crate) keep: bool,
     /// A write is on stable storage when it is done.
     pub(crate) durable: bool,
@@ -45,14 +53,14 @@ pub(crate) struct Done {
 /// Why an I/O failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
-    /// A system call said so.
+    /// A system call failed.
     System(io::ErrorKind, Option<i32>),
     /// Fewer bytes than asked for.
     Short {
         /// Bytes moved.
         moved: u32,
     },
-    /// The initiator said so.
+    /// The initiator reported an error.
     Iscsi(IoError),
 }
 
@@ -88,9 +96,11 @@ impl fmt::Display for Failure {
 pub(crate) struct Notice {
     /// When, on the driver's clock.
     pub(crate) at: Nanos,
+    /// The backend that reports it.
+    pub(crate) backend: BackendKind,
     /// The backend's volume; none = several.
     pub(crate) unit: Option<u32>,
-    /// The place of the path that it is about in the volume's list.
+    /// The path that it concerns, by its index in the volume's list.
     pub(crate) path: Option<usize>,
     /// The event's kind.
     pub(crate) kind: &'static str,
@@ -108,7 +118,7 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// Takes a notice. While nobody looks (before the start, after the end) a target may send many of them.
+    /// Adds a notice. Before the start and after the end they are not read, and a target may send many of them.
     fn note(&mut self, notice: Notice) {
         if notice.fatal || self.notices.len() < NOTICES_MAX {
             self.notices.push(notice);
@@ -116,7 +126,19 @@ impl Reports {
     }
 }
 
-/// What one volume turned out to be.
+/// A volume to open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening<'a> {
+    pub(crate) spec: &'a VolumeSpec,
+    /// Its index in the run's specification.
+    pub(crate) index: u32,
+    /// Some stream writes it.
+    pub(crate) writes: bool,
+    /// In virtual time: block sizes of the array's volumes in bytes, by name.
+    pub(crate) array_blocks: Option<&'a BTreeMap<String, u32>>,
+}
+
+/// A volume that was opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     /// Which of the backend's volumes.
@@ -132,13 +154,26 @@ pub(crate) struct Opened {
 
 /// A kind of volume. See the module text.
 pub(crate) trait Backend<D: Driver> {
+    /// Opens a volume, or starts to.
+    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<Opened, OpenError>;
+
+    /// Waits until every volume is open or has failed. For backends whose [`Self::open`] only starts to.
+    fn wait_ready(&mut self, _: &mut D) -> Result<(), OpenError> {
+        Ok(())
+    }
+
+    /// What a volume is, after [`Self::wait_ready`]. `opened` is what [`Self::open`] returned.
+    fn finish_opening(&self, _: &D, opened: Opened) -> Result<Opened, OpenError> {
+        Ok(opened)
+    }
+
     /// Queues an I/O.
     fn submit(&mut self, driver: &mut D, io: &Io, reports: &mut Reports);
 
     /// Sends what is queued.
-    fn flush(&mut self, driver: &mut D);
+    fn flush(&mut self, _: &mut D) {}
 
-    /// Handles a completion; hands back one that belongs to another backend.
+    /// Handles a completion; returns one that belongs to another backend.
     fn complete(
         &mut self,
         driver: &mut D,
@@ -147,13 +182,23 @@ pub(crate) trait Backend<D: Driver> {
     ) -> Option<Completion<D::Socket>>;
 
     /// Runs what is due.
-    fn on_time(&mut self, driver: &mut D, now: Nanos, reports: &mut Reports);
+    fn on_time(&mut self, _: &mut D, _: Nanos, _: &mut Reports) {}
 
     /// When something is due next.
-    fn next_deadline(&self) -> Option<Nanos>;
+    fn next_deadline(&self) -> Option<Nanos> {
+        None
+    }
 
-    /// Ends everything, in at most `timeout_ns`.
-    fn close(&mut self, driver: &mut D, timeout_ns: Nanos);
+    /// Adds what the network carried since the last call.
+    fn network_since_last(&mut self, _: &D, _: &mut Network) {}
+
+    /// The name of a volume's path by its index; empty if volumes have no paths.
+    fn path_name(&self, _: u32, _: usize) -> String {
+        String::new()
+    }
+
+    /// Closes every volume, in at most `timeout_ns`.
+    fn close(&mut self, _: &mut D, _: Nanos) {}
 }
 
 /// A volume could not be opened.

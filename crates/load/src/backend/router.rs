@@ -1,0 +1,178 @@
+//! The backends of a worker, one row each: which URL scheme opens it, and where its I/Os and completions go.
+//!
+//! A new protocol needs a file with its [`Backend`] and a row in the table below. The rest of the crate names no protocol.
+//! Dispatch is a `match` on one byte: no dynamic call and no allocation per I/O.
+
+use super::{Backend, Io, OpenError, Opened, Opening, Reports, file::Files, iscsi::Iscsi, null::Null};
+use crate::record::tally::Network;
+use linerate_blame::Blame;
+use linerate_io::{Completion, Driver, Nanos, Region, RegionId};
+use std::sync::Arc;
+
+/// Makes the type of kinds, the table of URL schemes and the dispatch from one row per backend:
+/// kind, field and type, then its URL schemes, each with the form of such a URL.
+macro_rules! backends {
+    ($($kind:ident $field:ident: $type:ty { $($scheme:literal: $form:literal),+ })+) => {
+        /// Which backend a volume uses.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum BackendKind {
+            $($kind,)+
+        }
+
+        /// URL schemes, with the form of a URL that users write; empty for those that only this program writes.
+        const SCHEMES: &[(&str, BackendKind, &str)] = &[$($(($scheme, BackendKind::$kind, $form),)+)+];
+
+        /// One backend of each kind.
+        #[derive(Debug, Default)]
+        pub(crate) struct Backends {
+            $($field: $type,)+
+        }
+
+        impl Backends {
+            /// Opens a volume by its URL's scheme, or starts to; [`Self::finish_opening`] does the rest.
+            pub(crate) fn open<D: Driver>(
+                &mut self,
+                driver: &mut D,
+                opening: &Opening<'_>,
+            ) -> Result<(BackendKind, Opened), OpenError> {
+                let kind = kind_of(&opening.spec.url).ok_or_else(|| unknown_scheme(&opening.spec.url))?;
+                let opened = match kind {
+                    $(BackendKind::$kind => self.$field.open(driver, opening),)+
+                };
+                opened.map(|opened| (kind, opened))
+            }
+
+            /// Waits until every volume is open or has failed.
+            pub(crate) fn wait_ready<D: Driver>(&mut self, driver: &mut D) -> Result<(), OpenError> {
+                $(self.$field.wait_ready(driver)?;)+
+                Ok(())
+            }
+
+            /// What a volume is, once [`Self::wait_ready`] has returned.
+            pub(crate) fn finish_opening<D: Driver>(
+                &self,
+                driver: &D,
+                kind: BackendKind,
+                opened: Opened,
+            ) -> Result<Opened, OpenError> {
+                match kind {
+                    $(BackendKind::$kind => self.$field.finish_opening(driver, opened),)+
+                }
+            }
+
+            /// Queues an I/O.
+            #[inline]
+            pub(crate) fn submit<D: Driver>(
+                &mut self,
+                kind: BackendKind,
+                driver: &mut D,
+                io: &Io,
+                reports: &mut Reports,
+            ) {
+                match kind {
+                    $(BackendKind::$kind => self.$field.submit(driver, io, reports),)+
+                }
+            }
+
+            /// Sends what is queued.
+            #[inline]
+            pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D) {
+                $(self.$field.flush(driver);)+
+            }
+
+            /// Handles a completion: the backend whose it is takes it.
+            #[inline]
+            pub(crate) fn complete<D: Driver>(
+                &mut self,
+                driver: &mut D,
+                completion: Completion<D::Socket>,
+                reports: &mut Reports,
+            ) {
+                let rest = Some(completion);
+                $(let rest = rest.and_then(|completion| self.$field.complete(driver, completion, reports));)+
+                // A late completion of a file that was closed belongs to no backend.
+                drop(rest);
+            }
+
+            /// Runs what is due.
+            pub(crate) fn on_time<D: Driver>(&mut self, driver: &mut D, now: Nanos, reports: &mut Reports) {
+                $(self.$field.on_time(driver, now, reports);)+
+            }
+
+            /// When something is due next.
+            pub(crate) fn next_deadline<D: Driver>(&self) -> Option<Nanos> {
+                [$(Backend::<D>::next_deadline(&self.$field),)+].into_iter().flatten().min()
+            }
+
+            /// What the network carried since the last call.
+            pub(crate) fn network_since_last<D: Driver>(&mut self, driver: &D) -> Network {
+                let mut network = Network::default();
+                $(self.$field.network_since_last(driver, &mut network);)+
+                network
+            }
+
+            /// The name of a volume's path by its index.
+            pub(crate) fn path_name<D: Driver>(&self, kind: BackendKind, unit: u32, path: usize) -> String {
+                match kind {
+                    $(BackendKind::$kind => Backend::<D>::path_name(&self.$field, unit, path),)+
+                }
+            }
+
+            /// Closes every volume, in at most `timeout_ns` per backend.
+            pub(crate) fn close<D: Driver>(&mut self, driver: &mut D, timeout_ns: Nanos) {
+                $(self.$field.close(driver, timeout_ns);)+
+            }
+        }
+    };
+}
+
+backends! {
+    File files: Files { "file": "file:/path", "array": "" }
+    Iscsi iscsi: Iscsi { "iscsi": "iscsi://..." }
+    Null null: Null { "null": "null:SIZE" }
+}
+
+impl Backends {
+    /// Makes a region usable in I/Os of every backend. The initiator attaches it to the driver, because it also reads the
+    /// region for data digests.
+    pub(crate) fn attach<D: Driver>(&mut self, driver: &mut D, region: &Arc<Region>) -> RegionId {
+        self.iscsi.attach(driver, region)
+    }
+
+    /// For tests: null volumes hang from one time to another.
+    pub(crate) fn stall_null(&mut self, stall: Option<(Nanos, Nanos)>) {
+        self.null = Null::with_stall(stall);
+    }
+}
+
+/// The backend of a URL; none if its scheme is unknown.
+pub(crate) fn kind_of(url: &str) -> Option<BackendKind> {
+    let (scheme, _) = url.split_once(':')?;
+    SCHEMES.iter().find(|(known, ..)| *known == scheme).map(|(_, kind, _)| *kind)
+}
+
+/// Whether the volume is on another host: its ends can be read only through its backend.
+pub(crate) fn is_remote(url: &str) -> bool {
+    matches!(kind_of(url), Some(BackendKind::Iscsi))
+}
+
+fn unknown_scheme(url: &str) -> OpenError {
+    let forms: Vec<&str> = SCHEMES.iter().map(|(.., form)| *form).filter(|form| !form.is_empty()).collect();
+    OpenError::new(Blame::User, format!("{url}: expected {}", forms.join(" or ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_opened_by_its_scheme() {
+        assert_eq!(kind_of("iscsi://10.0.0.1/iqn.2026-11.lab:a/0"), Some(BackendKind::Iscsi));
+        assert_eq!(kind_of("file:/tmp/a"), Some(BackendKind::File));
+        assert_eq!(kind_of("array:v1"), Some(BackendKind::File));
+        assert_eq!(kind_of("null:4096"), Some(BackendKind::Null));
+        assert_eq!((kind_of("smb://server/share"), kind_of("/dev/sdb")), (None, None));
+        let message = unknown_scheme("smb:x").message;
+        assert_eq!(message, "smb:x: expected file:/path or iscsi://... or null:SIZE");
+    }
+}
