@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, final, type_check_only
 from linerate.errors import LinerateError
 
 __all__ = [
-    "Armed",
+    "PreparedRun",
     "Array",
     "BulkSink",
     "BulkSource",
@@ -195,11 +195,11 @@ class Run:
         """Opens every volume of a RunSpec (version 1) and starts the load."""
 
     @staticmethod
-    def arm(spec_json: str, /) -> Armed:
+    def prepare(spec_json: str, /) -> PreparedRun:
         """Opens every volume of a RunSpec (version 1), so that the load can start at an instant."""
 
     @staticmethod
-    def simulate(spec_json: str, array_json: str, /) -> Run:
+    def in_virtual_time(spec_json: str, array_json: str, /) -> Run:
         """Runs a RunSpec (version 1) in virtual time on the volumes of an array's configuration, `array:NAME` each.
 
         As fast as it can be computed: the clock jumps from event to event. Raises UserError for disks without a model.
@@ -227,7 +227,7 @@ class Run:
         """Waits for the end and gives the summary."""
 
 @final
-class Armed:
+class PreparedRun:
     """A run that is ready to start: its volumes are open."""
 
     def facts(self) -> dict[str, Any]:
@@ -239,7 +239,7 @@ class Armed:
         Raises HostError if the instant is over; the volumes are closed then.
         """
 
-    def disarm(self) -> None:
+    def discard(self) -> None:
         """Closes the volumes again and waits until that is done."""
 
 @final

@@ -1,4 +1,4 @@
-"""The protocol against hosts on paper: what is armed, what a lost host changes."""
+"""The protocol against hosts on paper: what is prepared, what a lost host changes."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_intervals_of_all_hosts_become_one_run() -> None:
     assert bus.listen is None
 
 
-def test_one_host_that_cannot_arm_disarms_the_others() -> None:
+def test_one_host_that_cannot_arm_discards_the_others() -> None:
     one, two = _Host("h1"), _Host("h2", raises={"arm": UserError("no such volume", "look")})
     with pytest.raises(UserError, match="host h2: no such volume"):
         _start(_Bus(), one, two)

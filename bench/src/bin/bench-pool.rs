@@ -123,6 +123,6 @@ async fn measure(runtime: Runtime) -> Result<serde_json::Value, PoolError> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut executor = Executor::new();
     let measuring = measure(executor.runtime());
-    let report = executor.run_ahead(measuring).ok_or("the pool waits for nothing")??;
+    let report = executor.run_in_virtual_time(measuring).ok_or("the pool waits for nothing")??;
     Ok(writeln!(std::io::stdout(), "{report}")?)
 }

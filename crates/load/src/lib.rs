@@ -10,7 +10,7 @@
 //! but a few relaxed counters. A free slot asks for the next I/O: which stream (`stream::share`), how large, read or write,
 //! where (`stream`), and in an open loop when it was meant to start (`stream::arrival`). The slot hands it to a backend
 //! (`backend`: null, file, iSCSI). One flush and one wait per turn of the worker carry everything. A completion is
-//! counted (`worker::ledger`) into arrays of its worker, and the slot is free again. No lock, no allocation, no
+//! counted (`worker::recorder`) into arrays of its worker, and the slot is free again. No lock, no allocation, no
 //! system call of its own: the null backend shows what is left, about a tenth of a microsecond.
 //!
 //! # What the times mean
@@ -30,10 +30,9 @@
 //!
 //! `spec` (the order), `run` (threads, start and end), `worker` (the loop), `stream` (what the next I/O is), `record`
 //! (what is measured), `verify` (checked data), `facts` (what was really used). `bulk` stands beside all of it: TCP streams
-//! that share the network with storage; `ends` looks at what lies on LUNs before anything is written; `ahead` runs
+//! that share the network with storage; `ends` reads the ends of network volumes before a run writes; `virtual_time` runs
 //! the same streams in virtual time, straight on an array's volumes.
 
-mod ahead;
 mod backend;
 pub mod bulk;
 pub mod ends;
@@ -44,9 +43,9 @@ pub mod run;
 pub mod spec;
 mod stream;
 mod verify;
+mod virtual_time;
 mod worker;
 
-pub use ahead::{MakeScene, Scene, SceneVolume};
 pub use bulk::{BulkError, BulkSink, BulkSinkSpec, BulkSource, BulkSourceSpec};
 pub use ends::{END_BYTES, VolumeEnds, read_ends};
 pub use facts::{Facts, ThreadFacts, VolumeFacts};
@@ -55,5 +54,6 @@ pub use record::{
     Event, Generator, Histogram, HistogramError, HlogWriter, HostUse, Interval, Kind, Latency, Op, Outcome,
     PathRow, Row, Summary, TcpSums,
 };
-pub use run::{Armed, Run, RunError};
+pub use run::{PreparedRun, Run, RunError};
 pub use spec::{RunSpec, SpecError};
+pub use virtual_time::{MakeVirtualArray, VirtualArray, VirtualVolume};

@@ -1,12 +1,11 @@
 //! A run: opens the volumes, starts the workers at one instant, merges what they measure, ends them.
 //!
 //! Threads of a run: its workers, and a sampler that sleeps until each interval's end and then reads the host's CPU
-//! times. Whoever calls [`Run::next_interval`] merges. A run in virtual time (`ahead`) has one worker and no sampler.
+//! times. The caller of [`Run::next_interval`] merges. A run in virtual time (`virtual_time`) has one worker and no sampler.
 
-mod ahead;
+mod virtual_time;
 
 use crate::{
-    ahead::Reports,
     facts::{Facts, ThreadFacts},
     record::{
         Interval, Outcome, Summary,
@@ -14,8 +13,9 @@ use crate::{
         tally::Tally,
     },
     spec::{DriverChoice, RunSpec, SpecError},
+    virtual_time::Reports,
     worker::{
-        self, Hooks, Order,
+        self, Hooks, WorkerSetup,
         control::{Control, Schedule, Wake},
         plan::Plan,
     },
@@ -61,9 +61,9 @@ struct Merging {
 }
 
 /// A run whose volumes are open and whose workers wait for the start; meanwhile they answer what the targets ask.
-/// Dropped, it closes the volumes again ([`Self::disarm`] waits for that).
+/// Dropped, it closes the volumes again ([`Self::discard`] waits for that).
 #[derive(Debug)]
-pub struct Armed {
+pub struct PreparedRun {
     facts: Facts,
     control: Arc<Control>,
     plan: Arc<Plan>,
@@ -71,7 +71,7 @@ pub struct Armed {
     sender: SyncSender<Message>,
     messages: Receiver<Message>,
     gone: Receiver<()>,
-    crew: Crew,
+    workers: Workers,
 }
 
 /// A worker that is ready: what it runs on, what it opened.
@@ -88,7 +88,7 @@ impl Run {
     }
 
     pub(crate) fn start_with(spec: RunSpec, hooks: Hooks) -> Result<Self, RunError> {
-        let armed = Armed::with(spec, hooks)?;
+        let armed = PreparedRun::with(spec, hooks)?;
         armed.start_at(system::now_ns() + START_DELAY_NS)
     }
 
@@ -144,7 +144,7 @@ impl Run {
     }
 }
 
-impl Armed {
+impl PreparedRun {
     /// Opens every volume. Returns when all workers are ready.
     pub fn new(spec: RunSpec) -> Result<Self, RunError> {
         Self::with(spec, Hooks::default())
@@ -160,24 +160,24 @@ impl Armed {
         let control = Arc::new(Control::new(&plan, schedule, spec.limits));
         let (sender, messages) = mpsc::sync_channel(WAITING_INTERVALS * (plan.workers + 1));
         let (here, gone) = mpsc::channel();
-        let mut crew = Crew::new(&control, here);
+        let mut workers = Workers::new(&control, here);
         for index in 0..plan.workers {
             let (give_back, returned) = mpsc::channel();
-            crew.recycle.push(give_back);
-            crew.spawn(Order {
+            workers.recycle.push(give_back);
+            workers.spawn(WorkerSetup {
                 spec: Arc::clone(&spec),
                 plan: Arc::clone(&plan),
                 control: Arc::clone(&control),
                 index,
                 hooks,
-                ahead: None,
+                virtual_time: None,
                 sender: sender.clone(),
                 returned,
             })?;
         }
         let tsc_hz = system::tsc_hz().map_or(0.0, |hz| hz as f64);
-        let facts = crew.gather(&spec, &plan, tsc_hz)?;
-        Ok(Self { facts, control, plan, schedule, sender, messages, gone, crew })
+        let facts = workers.gather(&spec, &plan, tsc_hz)?;
+        Ok(Self { facts, control, plan, schedule, sender, messages, gone, workers })
     }
 
     /// What was resolved, negotiated and read back.
@@ -185,16 +185,16 @@ impl Armed {
         &self.facts
     }
 
-    /// Starts the load at an instant of the monotonic clock, which must lie ahead. Returns at once.
+    /// Starts the load at an instant of the monotonic clock, which must be in the future. Returns at once.
     pub fn start_at(self, start: Nanos) -> Result<Run, RunError> {
-        let Self { mut facts, control, plan, schedule, sender, messages, gone, mut crew } = self;
+        let Self { mut facts, control, plan, schedule, sender, messages, gone, mut workers } = self;
         let late = system::now_ns().saturating_sub(start);
         if late > 0 {
             return Err(RunError::Host(format!("the start is over by {} us", late / 1000)));
         }
         let host = system::host_cpu().unwrap_or_default();
         let (alive, ended) = mpsc::channel();
-        for begin in &crew.begin {
+        for begin in &workers.begin {
             begin.send((start, alive.clone())).map_err(|_| {
                 let told = control.failure();
                 control.stop();
@@ -203,11 +203,12 @@ impl Armed {
         }
         control.wake();
         drop(alive);
-        crew.thread("load-cpu", move || sample_host(start, schedule, &ended, &sender))
+        workers
+            .thread("load-cpu", move || sample_host(start, schedule, &ended, &sender))
             .inspect_err(|_| control.stop())?;
-        crew.here = None;
+        workers.here = None;
         facts.started_monotonic_ns = Some(start);
-        let (threads, recycle) = (std::mem::take(&mut crew.threads), std::mem::take(&mut crew.recycle));
+        let (threads, recycle) = (std::mem::take(&mut workers.threads), std::mem::take(&mut workers.recycle));
         let merger = Merger::new(&plan, schedule, recycle, facts.tsc_hz, host);
         Ok(Run {
             facts,
@@ -218,10 +219,10 @@ impl Armed {
     }
 
     /// Closes the volumes and waits until that is done, but not long for a device that hangs.
-    pub fn disarm(self) {
-        let Self { gone, mut crew, .. } = self;
-        crew.here = None;
-        drop(crew);
+    pub fn discard(self) {
+        let Self { gone, mut workers, .. } = self;
+        workers.here = None;
+        drop(workers);
         // Disconnected once the last thread has ended.
         let _ = gone.recv_timeout(JOIN_TIMEOUT);
     }
@@ -255,7 +256,7 @@ impl Merging {
 
 /// The threads of a run while they get ready. Dropped, it sends home those that have not begun.
 #[derive(Debug)]
-struct Crew {
+struct Workers {
     control: Arc<Control>,
     threads: Vec<JoinHandle<()>>,
     ready: Vec<Receiver<Result<Ready, RunError>>>,
@@ -265,14 +266,14 @@ struct Crew {
     here: Option<Sender<()>>,
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     fn drop(&mut self) {
         self.begin.clear();
         self.control.wake();
     }
 }
 
-impl Crew {
+impl Workers {
     fn new(control: &Arc<Control>, here: Sender<()>) -> Self {
         Self {
             control: Arc::clone(control),
@@ -294,7 +295,7 @@ impl Crew {
         Ok(())
     }
 
-    fn spawn(&mut self, order: Order) -> Result<(), RunError> {
+    fn spawn(&mut self, order: WorkerSetup) -> Result<(), RunError> {
         let (tell, ready) = mpsc::channel();
         let (begin, wait) = mpsc::channel();
         self.ready.push(ready);
@@ -323,7 +324,7 @@ impl Crew {
 }
 
 /// A worker's thread: settle, open, tell, wait, run.
-fn work(order: Order, tell: &Sender<Result<Ready, RunError>>, wait: &Receiver<(Nanos, Sender<()>)>) {
+fn work(order: WorkerSetup, tell: &Sender<Result<Ready, RunError>>, wait: &Receiver<(Nanos, Sender<()>)>) {
     if let Err(error) = pin(&order).and_then(|()| enter_netns(&order)) {
         let _ = tell.send(Err(error));
         return;
@@ -349,7 +350,7 @@ fn work(order: Order, tell: &Sender<Result<Ready, RunError>>, wait: &Receiver<(N
 
 fn work_on<D: Driver>(
     driver: D,
-    order: Order,
+    order: WorkerSetup,
     tell: &Sender<Result<Ready, RunError>>,
     wait: &Receiver<(Nanos, Sender<()>)>,
 ) {
@@ -374,7 +375,7 @@ fn work_on<D: Driver>(
     }
 }
 
-fn pin(order: &Order) -> Result<(), RunError> {
+fn pin(order: &WorkerSetup) -> Result<(), RunError> {
     let Some(cpus) = order.spec.cpus.as_ref().filter(|cpus| !cpus.is_empty()) else { return Ok(()) };
     let cpu = cpus[order.index % cpus.len()];
     system::pin_thread(cpu).map_err(|error| {
@@ -383,7 +384,7 @@ fn pin(order: &Order) -> Result<(), RunError> {
 }
 
 /// Whatever the thread opens from now on is in its volumes' namespace.
-fn enter_netns(order: &Order) -> Result<(), RunError> {
+fn enter_netns(order: &WorkerSetup) -> Result<(), RunError> {
     let Some(path) = order.plan.netns_of(order.index, &order.spec) else { return Ok(()) };
     netns::enter(Path::new(path)).map_err(|error| {
         let blame = if error.kind() == io::ErrorKind::PermissionDenied { Blame::Host } else { Blame::User };

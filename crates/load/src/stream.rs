@@ -1,8 +1,8 @@
 //! Streams: what the next I/O is.
 //!
-//! A *lane* is one stream on one volume. It owns a generator of its own ([`rng`]), so its sequence of sizes ([`size`]),
+//! A *flow* is one stream on one volume. It owns a generator of its own ([`rng`]), so its sequence of sizes ([`size`]),
 //! operations and places ([`address`]) is decided by the run's seed and nothing else: not by timing, nor by what other
-//! lanes do. *When* its next I/O starts is a second question: as soon as a slot is free and the shares allow it
+//! flows do. *When* its next I/O starts is a second question: as soon as a slot is free and the shares allow it
 //! ([`share`]), or at intended times fixed in advance ([`arrival`]).
 
 pub(crate) mod address;
@@ -16,7 +16,7 @@ use address::{Address, PlaceError};
 use rng::{Chance, Rng, Use};
 use size::Sizes;
 
-/// One I/O as a lane wants it.
+/// One I/O as a flow wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shot {
     /// Direction.

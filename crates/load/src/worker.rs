@@ -8,11 +8,11 @@
 //! reading per turn, right after the wait). Response time starts at the intended start instead.
 
 pub(crate) mod control;
-pub(crate) mod ledger;
+mod event_limit;
 mod open;
 pub(crate) mod plan;
+pub(crate) mod recorder;
 mod slot;
-mod told;
 mod volume;
 
 use crate::{
@@ -24,10 +24,10 @@ use crate::{
     verify::Expected,
 };
 use control::Control;
-use ledger::{Entry, Ledger, error_message};
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Wait};
 use plan::Plan;
+use recorder::{Entry, Recorder, error_message};
 use slot::Slot;
 use std::{
     cmp::Reverse,
@@ -37,9 +37,9 @@ use std::{
         mpsc::{Receiver, Sender, TryRecvError},
     },
 };
-use volume::{Lane, Pick, Picking, Start, Volume};
+use volume::{Flow, Pick, Picking, Start, Volume};
 
-pub(crate) use open::{Hooks, Order, failed, open};
+pub(crate) use open::{Hooks, WorkerSetup, failed, open};
 
 /// A volume with so many errors and no success between them is dead.
 const ERRORS_IN_A_ROW_MAX: u32 = 50;
@@ -63,19 +63,19 @@ pub(crate) struct Worker<D: Driver> {
     control: Arc<Control>,
     index: usize,
     hooks: Hooks,
-    /// Some lanes stop at their end.
+    /// Some flows stop at their end.
     has_ends: bool,
     backends: Backends,
     /// The backend of each volume.
     kinds: Vec<BackendKind>,
     volumes: Vec<Volume>,
-    lanes: Vec<Lane>,
+    flows: Vec<Flow>,
     slots: Vec<Slot>,
     buffers: Buffers,
-    ledger: Ledger,
+    recorder: Recorder,
     /// Volumes that may have something to start.
     ready: Vec<u32>,
-    /// Next arrivals of open-loop lanes that are not due.
+    /// Next arrivals of open-loop flows that are not due.
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     stream_started: Vec<u64>,
     limit: f64,
@@ -85,8 +85,8 @@ pub(crate) struct Worker<D: Driver> {
     reports: Reports,
     completions: Vec<Completion<D::Socket>>,
     unpolled: u32,
-    /// Bytes read and written that the limits have not been told of.
-    untold: [u64; 2],
+    /// Bytes read and written that the limits do not count yet.
+    unreported: [u64; 2],
 }
 
 impl<D: Driver> Worker<D> {
@@ -111,7 +111,7 @@ impl<D: Driver> Worker<D> {
         self.cut_if_due(end);
         self.drain();
         let network = self.backends.network_since_last(&self.driver);
-        self.ledger.end(end, &network);
+        self.recorder.end(end, &network);
         drop(alive);
         self.backends.close(&mut self.driver, CLOSE_NS);
     }
@@ -152,10 +152,10 @@ impl<D: Driver> Worker<D> {
         }
         self.end = start + self.control.schedule.end();
         self.fix_arrivals(start);
-        self.ledger.begin(start);
+        self.recorder.begin(start);
         // Sets the counters' base: logins are not part of the load.
         self.backends.network_since_last(&self.driver);
-        for index in 0..self.lanes.len() as u32 {
+        for index in 0..self.flows.len() as u32 {
             self.arm_timer(index, start);
         }
         for volume in 0..self.volumes.len() as u32 {
@@ -165,13 +165,13 @@ impl<D: Driver> Worker<D> {
 
     /// Lets every free slot start what it can. Returns whether shares held some back.
     fn start_ios(&mut self, now: Nanos) -> bool {
-        while let Some(&Reverse((due, lane))) = self.timers.peek()
+        while let Some(&Reverse((due, flow))) = self.timers.peek()
             && due <= now
         {
             self.timers.pop();
-            let lane = &mut self.lanes[lane as usize];
-            lane.timed = false;
-            let volume = lane.volume;
+            let flow = &mut self.flows[flow as usize];
+            flow.timed = false;
+            let volume = flow.volume;
             self.list(volume);
         }
         let mut gated = false;
@@ -200,7 +200,7 @@ impl<D: Driver> Worker<D> {
                 stream_started: &mut self.stream_started,
                 limit: &mut self.limit,
             };
-            match self.volumes[index as usize].pick(&mut self.lanes, now, &mut picking) {
+            match self.volumes[index as usize].pick(&mut self.flows, now, &mut picking) {
                 Pick::Start(start) if self.conflicts(index, &start) => {
                     self.volumes[index as usize].parked = Some(start);
                     break;
@@ -220,31 +220,31 @@ impl<D: Driver> Worker<D> {
         gated
     }
 
-    /// Timers, backlog and ends of a volume's lanes, after it started what it could.
+    /// Timers, backlog and ends of a volume's flows, after it started what it could.
     fn after_starts(&mut self, index: u32, now: Nanos) {
         let volume = &self.volumes[index as usize];
-        let (lanes, open) = (volume.lanes.clone(), volume.lanes.start + volume.closed);
-        for lane in open..lanes.end {
-            self.arm_timer(lane, now);
-            self.count_backlog(lane, now);
+        let (flows, open) = (volume.flows.clone(), volume.flows.start + volume.closed);
+        for flow in open..flows.end {
+            self.arm_timer(flow, now);
+            self.count_backlog(flow, now);
         }
         if self.has_ends {
-            lanes.for_each(|lane| self.end_lane_if_done(lane));
+            flows.for_each(|flow| self.end_lane_if_done(flow));
         }
     }
 
     /// Starts one I/O in a free slot.
     fn start(&mut self, index: u32, slot: u32, start: &Start) {
         let volume = &mut self.volumes[index as usize];
-        let lane = &mut self.lanes[start.lane as usize];
+        let flow = &mut self.flows[start.flow as usize];
         let this = &mut self.slots[slot as usize];
         let shot = start.shot;
-        lane.in_flight += 1;
+        flow.in_flight += 1;
         self.in_flight += 1;
         let data = match shot.op {
             Op::Read => self.buffers.read(this.place, shot.len),
             Op::Write => {
-                let data = self.buffers.write(this.place, lane.ratio, shot.len);
+                let data = self.buffers.write(this.place, flow.ratio, shot.len);
                 match &mut volume.expected {
                     Some(expected) => {
                         expected.stamp(self.buffers.region(), data.offset, shot.offset, shot.len);
@@ -256,13 +256,13 @@ impl<D: Driver> Worker<D> {
         };
         let submitted = self.driver.now();
         if let Some(intended) = start.intended {
-            self.ledger.started(submitted.saturating_sub(intended));
+            self.recorder.started(submitted.saturating_sub(intended));
         }
         *this = Slot {
             volume: index,
             place: this.place,
             busy: true,
-            lane: start.lane,
+            flow: start.flow,
             op: shot.op,
             offset: shot.offset,
             len: shot.len,
@@ -314,7 +314,7 @@ impl<D: Driver> Worker<D> {
         if self.spec.wait == crate::spec::WaitMode::Spin {
             return self.poll(Wait::Never);
         }
-        let mut until = self.end.min(self.ledger.next_cut());
+        let mut until = self.end.min(self.recorder.next_cut());
         if let Some(Reverse((due, _))) = self.timers.peek() {
             until = until.min(*due);
         }
@@ -342,9 +342,9 @@ impl<D: Driver> Worker<D> {
     }
 
     fn cut_if_due(&mut self, now: Nanos) {
-        if now >= self.ledger.next_cut() {
+        if now >= self.recorder.next_cut() {
             let (backends, driver) = (&mut self.backends, &self.driver);
-            self.ledger.cut(now, || backends.network_since_last(driver));
+            self.recorder.cut(now, || backends.network_since_last(driver));
         }
     }
 
@@ -360,8 +360,8 @@ impl<D: Driver> Worker<D> {
             self.settle_one(self.reports.done[nth], now);
         }
         self.reports.done.clear();
-        if self.untold != [0; 2] {
-            let [read, written] = std::mem::take(&mut self.untold);
+        if self.unreported != [0; 2] {
+            let [read, written] = std::mem::take(&mut self.unreported);
             self.control.moved(read, written);
         }
     }
@@ -370,9 +370,9 @@ impl<D: Driver> Worker<D> {
         let slot = self.slots[done.slot as usize];
         self.slots[done.slot as usize].busy = false;
         self.in_flight -= 1;
-        let lane = &mut self.lanes[slot.lane as usize];
-        lane.in_flight -= 1;
-        let stream = lane.stream;
+        let flow = &mut self.flows[slot.flow as usize];
+        flow.in_flight -= 1;
+        let stream = flow.stream;
         let volume = &mut self.volumes[slot.volume as usize];
         volume.free.push(done.slot);
         if let Some(expected) = &mut volume.expected {
@@ -394,8 +394,8 @@ impl<D: Driver> Worker<D> {
         match done.result {
             Ok(()) => {
                 self.volumes[slot.volume as usize].errors_in_a_row = 0;
-                self.ledger.record(&Entry {
-                    lane: slot.lane,
+                self.recorder.record(&Entry {
+                    flow: slot.flow,
                     stream,
                     volume: slot.volume,
                     op: slot.op,
@@ -403,8 +403,8 @@ impl<D: Driver> Worker<D> {
                     service_ns: now - slot.submitted,
                     response_ns: slot.intended.map(|intended| now - intended),
                 });
-                if self.control.has_limits() && self.ledger.is_measured() {
-                    self.untold[slot.op as usize] += u64::from(slot.len);
+                if self.control.has_limits() && self.recorder.is_measured() {
+                    self.unreported[slot.op as usize] += u64::from(slot.len);
                 }
             }
             Err(failure) => self.io_failed(&slot, failure, now),
@@ -442,40 +442,40 @@ impl<D: Driver> Worker<D> {
 
 /// The slower things: timers, ends, trouble.
 impl<D: Driver> Worker<D> {
-    /// Sets the timer of an open-loop lane whose next arrival is not due yet.
+    /// Sets the timer of an open-loop flow whose next arrival is not due yet.
     fn arm_timer(&mut self, index: u32, now: Nanos) {
-        let lane = &mut self.lanes[index as usize];
-        if let Some(arrivals) = &lane.arrivals
-            && !lane.timed
-            && !lane.at_end
+        let flow = &mut self.flows[index as usize];
+        if let Some(arrivals) = &flow.arrivals
+            && !flow.timed
+            && !flow.at_end
             && arrivals.next() > now
         {
-            lane.timed = true;
+            flow.timed = true;
             self.timers.push(Reverse((arrivals.next(), index)));
         }
     }
 
     /// Keeps the number of arrivals that are due and not started.
     fn count_backlog(&mut self, index: u32, now: Nanos) {
-        let lane = &mut self.lanes[index as usize];
-        let Some(arrivals) = &mut lane.arrivals else { return };
-        let waiting = if lane.at_end || arrivals.next() > now { 0 } else { arrivals.backlog(now) };
-        self.backlog = self.backlog - lane.backlog + waiting;
-        lane.backlog = waiting;
-        self.ledger.backlog(self.backlog);
+        let flow = &mut self.flows[index as usize];
+        let Some(arrivals) = &mut flow.arrivals else { return };
+        let waiting = if flow.at_end || arrivals.next() > now { 0 } else { arrivals.backlog(now) };
+        self.backlog = self.backlog - flow.backlog + waiting;
+        flow.backlog = waiting;
+        self.recorder.backlog(self.backlog);
     }
 
-    /// A lane that stops at its end is over when its last I/O is.
+    /// A flow that stops at its end is over when its last I/O is.
     fn end_lane_if_done(&mut self, index: u32) {
-        let lane = &mut self.lanes[index as usize];
-        if lane.stops_at_end && lane.at_end && lane.in_flight == 0 {
-            lane.stops_at_end = false;
+        let flow = &mut self.flows[index as usize];
+        if flow.stops_at_end && flow.at_end && flow.in_flight == 0 {
+            flow.stops_at_end = false;
             self.control.reached_end();
         }
     }
 
     fn io_failed(&mut self, slot: &Slot, failure: Failure, now: Nanos) {
-        let told = self.ledger.record_error(slot.lane, slot.op);
+        let is_reported = self.recorder.record_error(slot.flow, slot.op);
         let volume = &mut self.volumes[slot.volume as usize];
         if volume.dead {
             return;
@@ -483,7 +483,7 @@ impl<D: Driver> Worker<D> {
         volume.errors_in_a_row += 1;
         let errors_in_a_row = volume.errors_in_a_row;
         let message = error_message(slot.op, slot.offset, slot.len, failure);
-        if told && !failure.is_final() {
+        if is_reported && !failure.is_final() {
             self.event(Some(slot.volume), "io_error", message.clone(), failure.blame(), now);
         }
         if failure.is_final() || errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
@@ -518,9 +518,9 @@ impl<D: Driver> Worker<D> {
                 self.volume_died(volume, notice.message.clone(), notice.blame, notice.at);
             }
             _ => {
-                let told = (notice.message.clone(), notice.blame);
+                let text = (notice.message.clone(), notice.blame);
                 let path = notice.unit.zip(notice.path).map(|(unit, path)| (notice.backend, unit, path));
-                self.event_of(volume, path, notice.kind, told, notice.at);
+                self.event_of(volume, path, notice.kind, text, notice.at);
             }
         }
     }
@@ -538,9 +538,9 @@ impl<D: Driver> Worker<D> {
         (message, blame): (String, Blame),
         at: Nanos,
     ) {
-        let at_s = self.ledger.seconds(at);
+        let at_s = self.recorder.seconds(at);
         let (backends, spec, volumes) = (&self.backends, &self.spec, &self.volumes);
-        self.ledger.event((kind, volume, path.map(|(.., path)| path)), || Event {
+        self.recorder.event((kind, volume, path.map(|(.., path)| path)), || Event {
             at_s,
             kind: kind.into(),
             volume: volume.map(|volume| name_of(spec, &volumes[volume as usize])).unwrap_or_default(),

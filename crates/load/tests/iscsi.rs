@@ -11,7 +11,7 @@ mod common;
 use common::{ios, run_well, spec, stream};
 use linerate_io::system::now_ns;
 use linerate_iscsi_target::Array;
-use linerate_load::{Armed, Blame, Op, Outcome, Run, RunError};
+use linerate_load::{Blame, Op, Outcome, PreparedRun, Run, RunError};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -171,7 +171,7 @@ fn an_armed_run_answers_its_targets_and_can_be_called_off() {
     for driver in ["epoll", "io_uring"] {
         let mut asked = order();
         asked.driver = serde_json::from_value(json!(driver)).unwrap();
-        let armed = Armed::new(asked).unwrap();
+        let armed = PreparedRun::new(asked).unwrap();
         let logins = array.stats().logins;
         std::thread::sleep(Duration::from_secs(1));
         assert_eq!(array.stats().logins, logins, "{driver}: the session was lost meanwhile");
@@ -181,7 +181,7 @@ fn an_armed_run_answers_its_targets_and_can_be_called_off() {
         assert_eq!(summary.total.events, [], "{driver}");
         assert!(summary.total.ios() > 10, "{driver}");
 
-        Armed::new(order()).unwrap().disarm();
+        PreparedRun::new(order()).unwrap().discard();
         let gone = (0..100).any(|_| {
             std::thread::sleep(Duration::from_millis(5));
             array.stats().sessions == 0

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use linerate_load::{Interval, Outcome, Run, RunSpec, Scene};
+use linerate_load::{Interval, Outcome, Run, RunSpec, VirtualArray};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn spec(read_percent: f64, outstanding: u32, verify: bool) -> RunSpec {
 /// IOPS, and the array's report at the start and at the end.
 fn run(array: &str, spec: RunSpec) -> (f64, Value, Value) {
     let elapsed_s = spec.elapsed_s;
-    let run = Run::ahead(spec, Scene::of_array(array).unwrap()).unwrap();
+    let run = Run::in_virtual_time(spec, VirtualArray::of_array(array).unwrap()).unwrap();
     let report = |index| serde_json::from_str(&run.report(index).unwrap()).unwrap();
     let start = report(None);
     let mut last: Option<Interval> = None;
@@ -100,14 +100,14 @@ fn a_thin_volume_gives_back_what_was_written() {
 
 #[test]
 fn what_takes_no_time_is_refused() {
-    let error = |config: &str| Scene::of_array(config).err().unwrap().to_string();
+    let error = |config: &str| VirtualArray::of_array(config).err().unwrap().to_string();
     let bare = raid("raid0").replace("\"model\":\"sas_10k_2_5\",", "");
     assert!(error(&bare).contains("storage.disks.d0: takes no time"), "{}", error(&bare));
     let memory = array("raid0", &json!({"lun": 0, "name": "v", "kind": "memory", "size_bytes": GIB}));
     assert!(error(&memory).contains("volumes.v.kind"), "{}", error(&memory));
-    let unknown = Run::ahead(
+    let unknown = Run::in_virtual_time(
         spec(0.0, 1, false),
-        Scene::of_array(&raid("raid0").replace("sas_10k_2_5", "ssd")).unwrap(),
+        VirtualArray::of_array(&raid("raid0").replace("sas_10k_2_5", "ssd")).unwrap(),
     );
     let error = unknown.err().unwrap().to_string();
     assert!(error.contains("model"), "{error}");

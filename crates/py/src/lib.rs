@@ -37,7 +37,7 @@ mod _core {
     #[pymodule_export]
     use super::log::Log;
     #[pymodule_export]
-    use super::run::{Armed, Run, Summary};
+    use super::run::{PreparedRun, Run, Summary};
     #[pymodule_export]
     use super::schemas::{limits, raid_level_fault, schemas};
     #[pymodule_export]

@@ -27,8 +27,8 @@ pub(crate) struct Run {
 /// A run that is ready to start: its volumes are open.
 #[pyclass(frozen, module = "linerate._core")]
 #[derive(Debug)]
-pub(crate) struct Armed {
-    run: Mutex<Option<linerate_load::Armed>>,
+pub(crate) struct PreparedRun {
+    run: Mutex<Option<linerate_load::PreparedRun>>,
     names: Arc<Names>,
 }
 
@@ -55,20 +55,21 @@ impl Run {
     /// Opens every volume of a `RunSpec` (version 1), so that the load can start at an instant.
     #[staticmethod]
     #[pyo3(signature = (spec_json, /))]
-    fn arm(py: Python<'_>, spec_json: &str) -> PyResult<Armed> {
+    fn prepare(py: Python<'_>, spec_json: &str) -> PyResult<PreparedRun> {
         let (spec, names) = parsed(spec_json)?;
-        let run =
-            interruptible(py, || linerate_load::Armed::new(spec))?.map_err(|error| run_error(&error))?;
-        Ok(Armed { run: Mutex::new(Some(run)), names })
+        let run = interruptible(py, || linerate_load::PreparedRun::new(spec))?
+            .map_err(|error| run_error(&error))?;
+        Ok(PreparedRun { run: Mutex::new(Some(run)), names })
     }
 
     /// Runs a `RunSpec` (version 1) in virtual time on the volumes of an array's configuration, `array:NAME` each.
     #[staticmethod]
     #[pyo3(signature = (spec_json, array_json, /))]
-    fn simulate(py: Python<'_>, spec_json: &str, array_json: &str) -> PyResult<Self> {
+    fn in_virtual_time(py: Python<'_>, spec_json: &str, array_json: &str) -> PyResult<Self> {
         let (spec, names) = parsed(spec_json)?;
-        let scene = linerate_load::Scene::of_array(array_json).map_err(|error| run_error(&error))?;
-        let run = interruptible(py, || linerate_load::Run::ahead(spec, scene))?
+        let virtual_array =
+            linerate_load::VirtualArray::of_array(array_json).map_err(|error| run_error(&error))?;
+        let run = interruptible(py, || linerate_load::Run::in_virtual_time(spec, virtual_array))?
             .map_err(|error| run_error(&error))?;
         Ok(Self::new(run, names))
     }
@@ -118,7 +119,7 @@ impl Run {
 }
 
 #[pymethods]
-impl Armed {
+impl PreparedRun {
     /// What was negotiated and read back, as `Run.facts`.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,15 +129,15 @@ impl Armed {
     /// Starts the load at an instant of `time.monotonic_ns`, once.
     #[pyo3(signature = (monotonic_ns, /))]
     fn start_at(&self, monotonic_ns: u64) -> PyResult<Run> {
-        let armed = self.run.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(gone)?;
-        let run = armed.start_at(monotonic_ns).map_err(|error| run_error(&error))?;
+        let prepared = self.run.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(gone)?;
+        let run = prepared.start_at(monotonic_ns).map_err(|error| run_error(&error))?;
         Ok(Run::new(run, Arc::clone(&self.names)))
     }
 
     /// Closes the volumes again and waits until that is done.
-    fn disarm(&self, py: Python<'_>) {
+    fn discard(&self, py: Python<'_>) {
         let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
-        py.detach(|| run.map(linerate_load::Armed::disarm));
+        py.detach(|| run.map(linerate_load::PreparedRun::discard));
     }
 }
 
@@ -184,5 +185,5 @@ fn parsed(spec_json: &str) -> PyResult<(RunSpec, Arc<Names>)> {
 }
 
 fn gone() -> PyErr {
-    blamed(Blame::Us, "this run was started or disarmed before", "please report this")
+    blamed(Blame::Us, "this run was started or discarded before", "please report this")
 }

@@ -1,5 +1,5 @@
 //! Tasks and timers of one thread. Time is told, never asked for: by the thread behind a real array, by a test, or by
-//! [`Executor::run_ahead`], which jumps from timer to timer.
+//! [`Executor::run_in_virtual_time`], which jumps from timer to timer.
 
 use futures::{
     FutureExt,
@@ -111,7 +111,10 @@ impl Executor {
     /// Runs `future` to its end in virtual time: whenever all tasks wait, the clock jumps to the next timer.
     ///
     /// Returns None if everything waits and no timer is left: a deadlock.
-    pub fn run_ahead<T: 'static>(&mut self, future: impl Future<Output = T> + 'static) -> Option<T> {
+    pub fn run_in_virtual_time<T: 'static>(
+        &mut self,
+        future: impl Future<Output = T> + 'static,
+    ) -> Option<T> {
         let result = Rc::new(Cell::new(None));
         let into = Rc::clone(&result);
         self.runtime.spawn(async move { into.set(Some(future.await)) });
@@ -238,7 +241,7 @@ mod tests {
             });
         }
         let last = runtime.clone();
-        let end = executor.run_ahead(async move {
+        let end = executor.run_in_virtual_time(async move {
             last.sleep(1_000_000_000).await;
             last.now()
         });
@@ -252,7 +255,7 @@ mod tests {
         let mut sleep = executor.runtime().sleep_until(10);
         let first = Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop()));
         assert!(first.is_pending());
-        assert_eq!(executor.run_ahead(sleep), Some(()));
+        assert_eq!(executor.run_in_virtual_time(sleep), Some(()));
     }
 
     #[test]
@@ -274,7 +277,7 @@ mod tests {
     #[test]
     fn waiting_for_nothing_is_a_deadlock() {
         let mut executor = Executor::new();
-        assert_eq!(executor.run_ahead(futures::future::pending::<()>()), None);
+        assert_eq!(executor.run_in_virtual_time(futures::future::pending::<()>()), None);
     }
 
     #[test]

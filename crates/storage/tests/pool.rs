@@ -23,7 +23,7 @@ fn with_pool<F: Future<Output = ()> + 'static>(
 ) {
     let mut executor = Executor::new();
     let runtime = executor.runtime();
-    let end = executor.run_ahead(async move {
+    let end = executor.run_in_virtual_time(async move {
         let disk: Rc<dyn Disk> = Rc::new(MemoryDisk::new("d0", DISK_BYTES, 512).unwrap());
         let pool = Pool::create(runtime.clone(), config, Rc::clone(&disk)).await.unwrap();
         test(pool, disk, runtime).await;

@@ -24,7 +24,7 @@ fn run<T: 'static, F: Future<Output = T> + 'static>(
     work: impl FnOnce(Runtime) -> F,
 ) -> T {
     let work = work(executor.runtime());
-    executor.run_ahead(work).expect("everything waits for something")
+    executor.run_in_virtual_time(work).expect("everything waits for something")
 }
 
 /// A pool with a snapshot and a setting.

@@ -21,7 +21,7 @@ fn config(level: RaidLevel) -> RaidConfig {
 }
 
 fn run<T: 'static>(executor: &mut Executor, future: impl Future<Output = T> + 'static) -> T {
-    executor.run_ahead(future).expect("everything waits")
+    executor.run_in_virtual_time(future).expect("everything waits")
 }
 
 fn create(executor: &mut Executor, config: &RaidConfig, disks: &[Rc<dyn Disk>]) -> Rc<RaidSet> {

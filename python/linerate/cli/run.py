@@ -17,7 +17,7 @@ from linerate.cli.study.kind import study_file
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
-    from linerate.cli.job.ahead import Ahead
+    from linerate.cli.job.virtual_time import VirtualTime
     from linerate.cli.job.options import Asked, Lenient
     from linerate.run import Loader
     from linerate.workload import RunPlan
@@ -63,7 +63,7 @@ def run(
         return
     _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
-    from linerate.cli.job.ahead import Ahead
+    from linerate.cli.job.virtual_time import VirtualTime
     from linerate.workload import Overrides
 
     lenient: Lenient = False if strict else "auto"
@@ -83,10 +83,10 @@ def run(
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
-    ahead = Ahead.of(virtual_time, hosts)
-    targets = ahead.targets(target or [], map_ or []) if ahead else target or []
+    virtual = VirtualTime.of(virtual_time, hosts)
+    targets = virtual.targets(target or [], map_ or []) if virtual else target or []
     overrides = options.with_targets(asked, overrides, targets, map_ or [], lenient)
-    where = Where(ahead, hosts, hosts_python, hosts_address)
+    where = Where(virtual, hosts, hosts_python, hosts_address)
     if dry_run:
         _show(asked.plan(lenient, overrides), where)
         return
@@ -104,7 +104,7 @@ def _refuse_those_of_studies(quick: bool, blocks: int | None) -> None:
 class Where:
     """Where the load runs: in this process unless something else is asked for."""
 
-    ahead: Ahead | None
+    virtual_time: VirtualTime | None
     hosts: str | None
     python: str
     address: str | None
@@ -114,8 +114,8 @@ class Where:
         """What looks at volumes and starts loads there."""
         from linerate.run import Here
 
-        if self.ahead is not None:
-            yield self.ahead
+        if self.virtual_time is not None:
+            yield self.virtual_time
         elif self.hosts is None:
             yield Here()
         else:
@@ -187,7 +187,7 @@ def _run_plan(
             loader,
             keep.report,
             keep.vdbench_output,
-            where.ahead.watch if where.ahead else None,
+            where.virtual_time.watch if where.virtual_time else None,
         )
         code = execute(job, open_view(json=json))
     if code:

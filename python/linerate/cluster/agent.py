@@ -43,7 +43,7 @@ class LoadAgent:
         self._spool: Path | None = None
         self._writer: RunWriter | None = None
         self._hold = VolumeLock(())
-        self._armed: _core.Armed | None = None
+        self._prepared: _core.PreparedRun | None = None
         self._run: _core.Run | None = None
         self._puller: threading.Thread | None = None
         self._intervals: dict[int, Packed] = {}
@@ -62,7 +62,7 @@ class LoadAgent:
         spec = RunSpec.model_validate_json(spec_json)
         return [look.model_dump(mode="json") for look in look_here(spec, names)]
 
-    def arm(self, run_id: str, spec_json: str, spool: str, free: list[str]) -> dict[str, Any]:
+    def prepare(self, run_id: str, spec_json: str, spool: str, free: list[str]) -> dict[str, Any]:
         """Opens the volumes and gives what was negotiated; announcements carry `run_id`, `spool` names a folder.
 
         Block devices among `free` are held until the load has ended.
@@ -71,8 +71,8 @@ class LoadAgent:
         spec = RunSpec.model_validate_json(spec_json)
         refuse_shared(spec)
         self._hold = VolumeLock(free)
-        self._armed = _core.Run.arm(spec_json)
-        facts = self._armed.facts()
+        self._prepared = _core.Run.prepare(spec_json)
+        facts = self._prepared.facts()
         self._intervals = {}
         self._id = run_id
         self._spool = _spools() / spool / f"{run_id}-{file_name(self._host)}"
@@ -87,10 +87,10 @@ class LoadAgent:
 
     def start_at(self, monotonic_ns: int) -> None:
         """Starts the load at an instant of this host's clock. Raises HostError if it is over."""
-        if self._armed is None:
-            raise InternalError(f"{self._host}: nothing is armed")
-        armed, self._armed = self._armed, None
-        self._run = armed.start_at(monotonic_ns)
+        if self._prepared is None:
+            raise InternalError(f"{self._host}: no run is prepared")
+        prepared, self._prepared = self._prepared, None
+        self._run = prepared.start_at(monotonic_ns)
         self._puller = threading.Thread(target=self._pull, args=(self._run,), name="pull", daemon=True)
         self._puller.start()
 
@@ -99,10 +99,10 @@ class LoadAgent:
         return self._intervals.pop(index)
 
     def stop(self) -> None:
-        """Starts no more I/Os; closes what was only armed."""
-        if self._armed is not None:
-            self._armed.disarm()
-            self._armed = None
+        """Starts no more I/Os; closes a run that was only prepared."""
+        if self._prepared is not None:
+            self._prepared.discard()
+            self._prepared = None
             self._hold.release()
         if self._run is not None:
             self._run.stop()

@@ -97,12 +97,12 @@ class ClusterLoad:
 
         `free` are paths of devices that each host may hold for itself.
 
-        Raises LinerateError when one of them cannot; the others are disarmed then.
+        Raises LinerateError when one of them cannot; the others are discarded then.
         """
         parts, whole = divided
         remotes = {name: remotes[name] for name in parts}
         try:
-            armed = ask_all(
+            prepared = ask_all(
                 remotes,
                 "arm",
                 {name: (run_id, parts[name].seam_json(), spool, list(free)) for name in remotes},
@@ -112,7 +112,7 @@ class ClusterLoad:
                 ROUND_TRIPS_AHEAD * max(offset.round_trip_ns for offset in offsets.values()), _AHEAD_NS_MIN
             )
             hosts = {name: _Host(remotes[name], offsets[name], start_ns / 1e9) for name in remotes}
-            load = cls(whole, _facts(armed, offsets), hosts, start_ns)
+            load = cls(whole, _facts(prepared, offsets), hosts, start_ns)
             load._unsubscribe = announcements(lambda said: load._hear(run_id, said))
             ask_all(remotes, "start_at", {name: (offsets[name].remote(start_ns),) for name in remotes})
         except BaseException:
@@ -270,13 +270,13 @@ def ask_all(
     return answers
 
 
-def _facts(armed: Mapping[str, Mapping[str, Any]], offsets: Mapping[str, Offset]) -> dict[str, Any]:
+def _facts(prepared: Mapping[str, Mapping[str, Any]], offsets: Mapping[str, Offset]) -> dict[str, Any]:
     """As of one host, for who does not know of several; then what each host says for itself."""
-    first = next(iter(armed.values()))
+    first = next(iter(prepared.values()))
     return {
         **first,
-        "workers": sum(facts["workers"] for facts in armed.values()),
-        "volumes": [volume for facts in armed.values() for volume in facts["volumes"]],
+        "workers": sum(facts["workers"] for facts in prepared.values()),
+        "volumes": [volume for facts in prepared.values() for volume in facts["volumes"]],
         "cluster": {
             name: {
                 "clock_offset_ns": offsets[name].offset_ns,
@@ -285,6 +285,6 @@ def _facts(armed: Mapping[str, Mapping[str, Any]], offsets: Mapping[str, Offset]
                 "driver": facts["driver"],
                 "spool": facts["spool"],
             }
-            for name, facts in armed.items()
+            for name, facts in prepared.items()
         },
     }

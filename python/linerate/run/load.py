@@ -133,7 +133,7 @@ class SimulatedLoad(LocalLoad):
     def __init__(self, cleared: Cleared, array_json: str) -> None:
         self._spec = _written_through(cleared.spec, array_json)
         self._hold = VolumeLock(())
-        self._core = _core.Run.simulate(self._spec.seam_json(), array_json)
+        self._core = _core.Run.in_virtual_time(self._spec.seam_json(), array_json)
         self._now_s = 0.0
 
     @property

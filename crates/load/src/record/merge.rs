@@ -68,8 +68,8 @@ struct Sum {
 #[derive(Debug)]
 pub(crate) struct Merger {
     schedule: Schedule,
-    /// (stream, volume) of every lane, by worker.
-    lanes: Vec<Vec<(u32, u32)>>,
+    /// (stream, volume) of every flow, by worker.
+    flows: Vec<Vec<(u32, u32)>>,
     /// Volumes by worker.
     volumes: Vec<Vec<u32>>,
     recycle: Vec<Sender<Box<Tally>>>,
@@ -93,10 +93,10 @@ impl Merger {
         tsc_hz: f64,
         host: HostCpu,
     ) -> Self {
-        let of = |worker| plan.lanes_of(worker).iter().map(|lane| (lane.stream, lane.volume)).collect();
+        let of = |worker| plan.flows_of(worker).iter().map(|flow| (flow.stream, flow.volume)).collect();
         Self {
             schedule,
-            lanes: (0..plan.workers).map(of).collect(),
+            flows: (0..plan.workers).map(of).collect(),
             volumes: (0..plan.workers).map(|worker| plan.volumes_of(worker).collect()).collect(),
             recycle,
             tsc_hz,
@@ -143,7 +143,7 @@ impl Merger {
                 }
             }
             Message::Host { index, cpu, last } => {
-                self.progress[self.lanes.len()] = if last { u32::MAX } else { index + 1 };
+                self.progress[self.flows.len()] = if last { u32::MAX } else { index + 1 };
                 let host = &mut self.open.entry(index).or_default().interval.host;
                 host.host_cpu_user_s += cpu.user_s - self.host.user_s;
                 host.host_cpu_system_s += cpu.system_s - self.host.system_s;
@@ -172,7 +172,7 @@ impl Merger {
         let sum = self.open.entry(batch.index).or_default();
         sum.end = sum.end.max(batch.end);
         let tally = &mut batch.tally;
-        for (&(stream, volume), pair) in self.lanes[worker].iter().zip(&tally.cells) {
+        for (&(stream, volume), pair) in self.flows[worker].iter().zip(&tally.cells) {
             for (op, cell) in OPS.into_iter().zip(pair).filter(|(_, cell)| cell.ios + cell.errors > 0) {
                 sum.cells.entry((stream, volume, op)).or_default().add(cell);
             }

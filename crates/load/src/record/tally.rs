@@ -73,7 +73,7 @@ impl Coarse {
     }
 }
 
-/// Counters of one lane and operation.
+/// Counters of one flow and operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cell {
     pub(crate) ios: u64,
@@ -140,7 +140,7 @@ fn add_row(sum: &mut PathRow, later: &PathRow) {
 /// One interval of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// By lane and operation.
+    /// By flow and operation.
     pub(crate) cells: Box<[[Cell; 2]]>,
     /// By stream and operation; empty for streams that the worker does not serve.
     pub(crate) service: Box<[[Counts; 2]]>,
@@ -161,11 +161,11 @@ pub(crate) struct Needs {
 }
 
 impl Tally {
-    /// For so many lanes and these streams.
-    pub(crate) fn new(lanes: usize, streams: &[Needs]) -> Self {
+    /// For so many flows and these streams.
+    pub(crate) fn new(flows: usize, streams: &[Needs]) -> Self {
         let counts = |wanted: bool| if wanted { [Counts::new(), Counts::new()] } else { Default::default() };
         Self {
-            cells: vec![[Cell::default(); 2]; lanes].into(),
+            cells: vec![[Cell::default(); 2]; flows].into(),
             service: streams.iter().map(|stream| counts(stream.served)).collect(),
             response: streams.iter().map(|stream| counts(stream.served && stream.open_loop)).collect(),
             ..Self::default()

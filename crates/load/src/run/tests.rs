@@ -1,6 +1,6 @@
 //! What a hanging device does to a run: honest response times, and an end in time.
 
-use super::{Armed, Run};
+use super::{PreparedRun, Run};
 use crate::{
     record::{Interval, Kind, Outcome},
     spec::RunSpec,
@@ -75,7 +75,7 @@ fn an_overload_is_counted_and_costs_no_memory() {
 
 #[test]
 fn an_armed_run_starts_at_its_instant() {
-    let armed = Armed::new(spec(0.2, r#"{"kind": "closed"}"#)).unwrap();
+    let armed = PreparedRun::new(spec(0.2, r#"{"kind": "closed"}"#)).unwrap();
     assert_eq!(armed.facts().volumes.len(), 1);
     let start = now_ns() + 100 * MS;
     let run = armed.start_at(start).unwrap();
@@ -86,7 +86,7 @@ fn an_armed_run_starts_at_its_instant() {
 
 #[test]
 fn an_armed_run_refuses_an_instant_that_is_over() {
-    let armed = Armed::new(spec(60.0, r#"{"kind": "closed"}"#)).unwrap();
+    let armed = PreparedRun::new(spec(60.0, r#"{"kind": "closed"}"#)).unwrap();
     let error = armed.start_at(now_ns() - MS).unwrap_err();
     assert!(error.to_string().contains("the start is over"), "{error}");
 }

@@ -41,7 +41,7 @@ impl Arrivals {
     }
 
     /// The same with its generator named.
-    pub(crate) fn of_lane(
+    pub(crate) fn of_flow(
         process: ArrivalProcess,
         rate_iops: f64,
         phase: f64,
@@ -94,7 +94,7 @@ mod tests {
     use crate::spec::ArrivalProcess::{self, Deterministic, Poisson, Uniform};
 
     fn gaps(process: ArrivalProcess, count: usize) -> Vec<f64> {
-        let mut arrivals = Arrivals::of_lane(process, 1000.0, 0.0, 5_000, (9, 0, 0));
+        let mut arrivals = Arrivals::of_flow(process, 1000.0, 0.0, 5_000, (9, 0, 0));
         let times: Vec<u64> = (0..=count).map(|_| arrivals.take()).collect();
         times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect()
     }
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn poisson_counts_are_dispersed_as_their_mean() {
-        let mut arrivals = Arrivals::of_lane(Poisson, 1000.0, 0.0, 0, (11, 0, 0));
+        let mut arrivals = Arrivals::of_flow(Poisson, 1000.0, 0.0, 0, (11, 0, 0));
         let mut counts = vec![0.0; 5000];
         loop {
             let window = (arrivals.take() / 20_000_000) as usize;
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn backlog_counts_what_is_due_and_not_taken() {
-        let mut arrivals = Arrivals::of_lane(Deterministic, 1000.0, 0.5, 0, (1, 0, 0));
+        let mut arrivals = Arrivals::of_flow(Deterministic, 1000.0, 0.5, 0, (1, 0, 0));
         assert_eq!(arrivals.next(), 500_000);
         assert_eq!(arrivals.backlog(499_999), 0);
         assert_eq!(arrivals.backlog(2_500_000), 3);
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_seed_decides_the_times() {
         let times = |seed| {
-            let mut arrivals = Arrivals::of_lane(Poisson, 5000.0, 0.0, 0, (seed, 2, 3));
+            let mut arrivals = Arrivals::of_flow(Poisson, 5000.0, 0.0, 0, (seed, 2, 3));
             (0..100).map(|_| arrivals.take()).collect::<Vec<_>>()
         };
         assert_eq!(times(1), times(1));

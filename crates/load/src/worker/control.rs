@@ -76,7 +76,7 @@ pub(crate) struct Control {
     moved: [AtomicU64; 2],
     /// Lanes that stop at their end and have not reached it.
     to_end: AtomicUsize,
-    /// Closed-loop lanes per stream that have not reached their end.
+    /// Closed-loop flows per stream that have not reached their end.
     live: Box<[AtomicUsize]>,
     wakers: Mutex<Vec<Wake>>,
 }
@@ -103,7 +103,7 @@ impl Control {
             failure: Mutex::new(None),
             moved: [AtomicU64::new(0), AtomicU64::new(0)],
             to_end: AtomicUsize::new(plan.to_end),
-            live: plan.live_lanes().into_iter().map(AtomicUsize::new).collect(),
+            live: plan.live_flows().into_iter().map(AtomicUsize::new).collect(),
             wakers: Mutex::new(Vec::new()),
         }
     }
@@ -168,14 +168,14 @@ impl Control {
         }
     }
 
-    /// A closed-loop lane of a stream has nothing more to start. Nobody waits for the share of a stream without lanes.
+    /// A closed-loop flow of a stream has nothing more to start. Nobody waits for the share of a stream without flows.
     pub(crate) fn lane_ended(&self, stream: usize, worker: usize) {
         if self.live[stream].fetch_sub(1, Relaxed) == 1 {
             self.streams.retire(stream, worker);
         }
     }
 
-    /// A lane that stops at its end has reached it and its last I/O is done.
+    /// A flow that stops at its end has reached it and its last I/O is done.
     pub(crate) fn reached_end(&self) {
         if self.to_end.fetch_sub(1, Relaxed) == 1 {
             self.end();

@@ -1,11 +1,11 @@
 //! Opening: from a planned share of the work to a worker that is ready to start.
 
 use super::{
-    Lane, Slot, Volume, Worker,
+    Flow, Slot, Volume, Worker,
     control::Control,
     expected,
-    ledger::Ledger,
-    plan::{LanePlan, Plan},
+    plan::{FlowPlan, Plan},
+    recorder::Recorder,
 };
 use crate::{
     backend::{self, BackendKind, Backends, OpenError, Opened},
@@ -37,19 +37,19 @@ pub(crate) struct Hooks {
 }
 
 /// What a worker is given.
-pub(crate) struct Order {
+pub(crate) struct WorkerSetup {
     pub(crate) spec: Arc<RunSpec>,
     pub(crate) plan: Arc<Plan>,
     pub(crate) control: Arc<Control>,
     pub(crate) index: usize,
     pub(crate) hooks: Hooks,
     /// In virtual time: block sizes of the array's volumes, by name.
-    pub(crate) ahead: Option<BTreeMap<String, u32>>,
+    pub(crate) virtual_time: Option<BTreeMap<String, u32>>,
     pub(crate) sender: SyncSender<Message>,
     pub(crate) returned: Receiver<Box<Tally>>,
 }
 
-impl Order {
+impl WorkerSetup {
     /// Whether any of the worker's volumes is a file or block device.
     pub(crate) fn has_files(&self) -> bool {
         self.plan.volumes_of(self.index).any(|volume| {
@@ -62,19 +62,19 @@ impl Order {
 pub(crate) type Prepared<D> = (Worker<D>, Vec<(u32, VolumeFacts)>);
 
 /// Opens a worker's volumes. Returns the worker and the facts of its volumes with their indices.
-pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>, RunError> {
+pub(crate) fn open<D: Driver>(mut driver: D, order: WorkerSetup) -> Result<Prepared<D>, RunError> {
     let mut backends = Backends::default();
     let opened = open_volumes(&mut backends, &mut driver, &order)?;
     let mut opening = Opening::new(&order);
     for (index, _, volume) in &opened {
         opening.add_volume(*index, volume)?;
     }
-    let Opening { lanes, volumes, slot_sizes, facts, ratios, .. } = opening;
-    let Order { spec, plan, control, index, hooks, ahead, sender, returned } = order;
+    let Opening { flows, volumes, slot_sizes, facts, ratios, .. } = opening;
+    let WorkerSetup { spec, plan, control, index, hooks, virtual_time, sender, returned } = order;
     let own = spec.verify == VerifyMode::On;
-    let is_ahead = ahead.is_some();
+    let in_virtual_time = virtual_time.is_some();
     // Zeros take no memory on the disks of a run in virtual time, and nobody compresses them there.
-    let payload = if is_ahead && !own { Payload::Zeros } else { Payload::Random };
+    let payload = if in_virtual_time && !own { Payload::Zeros } else { Payload::Random };
     let attach = |region: &_| backends.attach(&mut driver, region);
     let (buffers, places) =
         Buffers::new(attach, &slot_sizes, &ratios, (own, payload), (spec.seed, index as u32)).map_err(
@@ -83,15 +83,15 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>
             },
         )?;
     let mut needs = vec![Needs::default(); spec.streams.len()];
-    for lane in plan.lanes_of(index) {
-        needs[lane.stream as usize] = Needs { served: true, open_loop: lane.arrival.is_some() };
+    for flow in plan.flows_of(index) {
+        needs[flow.stream as usize] = Needs { served: true, open_loop: flow.arrival.is_some() };
     }
-    let size = (index, lanes.len(), volumes.len());
+    let size = (index, flows.len(), volumes.len());
     let worker = Worker {
-        ledger: Ledger::new(size, needs, control.schedule, is_ahead, (sender, returned)),
+        recorder: Recorder::new(size, needs, control.schedule, in_virtual_time, (sender, returned)),
         has_ends: plan.to_end > 0,
         ready: Vec::with_capacity(volumes.len()),
-        timers: BinaryHeap::with_capacity(lanes.len()),
+        timers: BinaryHeap::with_capacity(flows.len()),
         stream_started: vec![0; spec.streams.len()],
         driver,
         spec,
@@ -102,7 +102,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>
         backends,
         kinds: opened.iter().map(|(_, kind, _)| *kind).collect(),
         volumes,
-        lanes,
+        flows,
         slots: places.into_iter().map(Slot::free).collect(),
         buffers,
         limit: 0.0,
@@ -112,7 +112,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>
         reports: crate::backend::Reports::default(),
         completions: Vec::new(),
         unpolled: 0,
-        untold: [0; 2],
+        unreported: [0; 2],
     };
     Ok((worker, facts))
 }
@@ -121,7 +121,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: Order) -> Result<Prepared<D>
 fn open_volumes<D: Driver>(
     backends: &mut Backends,
     driver: &mut D,
-    order: &Order,
+    order: &WorkerSetup,
 ) -> Result<Vec<(u32, BackendKind, Opened)>, RunError> {
     let volume = |index: u32| &order.spec.volumes[index as usize];
     let mut started = Vec::new();
@@ -130,7 +130,7 @@ fn open_volumes<D: Driver>(
         let is_written =
             |stream: &StreamSpec| stream.read_percent < 100.0 && stream.volumes.contains(&spec.name);
         let writes = order.spec.streams.iter().any(is_written);
-        let opening = backend::Opening { spec, index, writes, array_blocks: order.ahead.as_ref() };
+        let opening = backend::Opening { spec, index, writes, array_blocks: order.virtual_time.as_ref() };
         let (kind, opened) = backends.open(driver, &opening).map_err(|error| failed(spec, error))?;
         started.push((index, kind, opened));
     }
@@ -142,13 +142,13 @@ fn open_volumes<D: Driver>(
     started.into_iter().map(finish).collect()
 }
 
-/// A worker's volumes and lanes while they are put together.
+/// A worker's volumes and flows while they are put together.
 struct Opening<'a> {
-    order: &'a Order,
-    plans: Vec<LanePlan>,
+    order: &'a WorkerSetup,
+    plans: Vec<FlowPlan>,
     /// Compression ratios in use.
     ratios: Vec<f64>,
-    lanes: Vec<Lane>,
+    flows: Vec<Flow>,
     volumes: Vec<Volume>,
     /// Largest read and write of every slot.
     slot_sizes: Vec<(u32, u32)>,
@@ -156,12 +156,12 @@ struct Opening<'a> {
 }
 
 impl<'a> Opening<'a> {
-    fn new(order: &'a Order) -> Self {
+    fn new(order: &'a WorkerSetup) -> Self {
         Self {
             order,
-            plans: order.plan.lanes_of(order.index),
+            plans: order.plan.flows_of(order.index),
             ratios: ratios(&order.spec.streams),
-            lanes: Vec::new(),
+            flows: Vec::new(),
             volumes: Vec::new(),
             slot_sizes: Vec::new(),
             facts: Vec::new(),
@@ -172,22 +172,22 @@ impl<'a> Opening<'a> {
         let spec = &self.order.spec;
         let this = &spec.volumes[index as usize];
         let size_bytes = usable_bytes(this, opened).map_err(|error| failed(this, error))?;
-        let first_lane = self.lanes.len() as u32;
+        let first_flow = self.flows.len() as u32;
         let mut largest = (0, 0);
         let mut turns = Vec::new();
         // The plans lie in the order of volumes.
-        let from = self.plans.partition_point(|lane| lane.volume < index);
-        let to = self.plans.partition_point(|lane| lane.volume <= index);
+        let from = self.plans.partition_point(|flow| flow.volume < index);
+        let to = self.plans.partition_point(|flow| flow.volume <= index);
         for at in from..to {
-            let lane = self.plans[at];
-            self.add_lane(&lane, size_bytes, opened).map_err(|error| failed(this, error))?;
-            let stream = &spec.streams[lane.stream as usize];
+            let flow = self.plans[at];
+            self.add_flow(&flow, size_bytes, opened).map_err(|error| failed(this, error))?;
+            let stream = &spec.streams[flow.stream as usize];
             let bytes = stream.sizes.bounds().1;
             largest.0 = if stream.read_percent > 0.0 { bytes.max(largest.0) } else { largest.0 };
             largest.1 = if stream.read_percent < 100.0 { bytes.max(largest.1) } else { largest.1 };
-            if lane.arrival.is_none() {
+            if flow.arrival.is_none() {
                 // Without promised shares the streams take even turns.
-                turns.push(if spec.shares == ShareMode::Uncontrolled { 1.0 } else { lane.weight });
+                turns.push(if spec.shares == ShareMode::Uncontrolled { 1.0 } else { flow.weight });
             }
         }
         let first_slot = self.slot_sizes.len() as u32;
@@ -199,7 +199,7 @@ impl<'a> Opening<'a> {
             unit: opened.unit,
             first_byte: this.first_byte,
             durable_writes: this.durable_writes,
-            lanes: first_lane..self.lanes.len() as u32,
+            flows: first_flow..self.flows.len() as u32,
             closed: turns.len() as u32,
             free: slots.clone().rev().collect(),
             slots,
@@ -216,7 +216,7 @@ impl<'a> Opening<'a> {
         Ok(())
     }
 
-    fn add_lane(&mut self, plan: &LanePlan, size_bytes: u64, opened: &Opened) -> Result<(), OpenError> {
+    fn add_flow(&mut self, plan: &FlowPlan, size_bytes: u64, opened: &Opened) -> Result<(), OpenError> {
         let spec = &self.order.spec;
         let stream = &spec.streams[plan.stream as usize];
         check_blocks(stream, opened)?;
@@ -224,7 +224,7 @@ impl<'a> Opening<'a> {
         let sequence = Sequence::new(stream, name, size_bytes, opened.block_bytes)
             .map_err(|error| user(format!("stream {}: {error}", stream.name)))?;
         let ratio = self.ratios.iter().position(|ratio| ratio.total_cmp(&ratio_of(stream)).is_eq());
-        self.lanes.push(Lane {
+        self.flows.push(Flow {
             stream: plan.stream,
             volume: self.volumes.len() as u32,
             sequence,
@@ -244,11 +244,11 @@ impl<'a> Opening<'a> {
 impl<D: Driver> Worker<D> {
     /// Fixes every arrival of the run, now that its start is known.
     pub(super) fn fix_arrivals(&mut self, start: Nanos) {
-        for (lane, plan) in self.lanes.iter_mut().zip(self.plan.lanes_of(self.index)) {
+        for (flow, plan) in self.flows.iter_mut().zip(self.plan.flows_of(self.index)) {
             let name = (self.spec.seed, plan.stream, plan.volume);
-            lane.arrivals = plan
+            flow.arrivals = plan
                 .arrival
-                .map(|(process, rate_iops, phase)| Arrivals::of_lane(process, rate_iops, phase, start, name));
+                .map(|(process, rate_iops, phase)| Arrivals::of_flow(process, rate_iops, phase, start, name));
         }
         self.backends.stall_null(self.hooks.null_stall.map(|(from, to)| (start + from, start + to)));
     }

@@ -1,4 +1,4 @@
-//! Who does what: volumes dealt over workers, lanes (one stream on one volume) with their weights and rates. Worked out
+//! Who does what: volumes dealt over workers, flows (one stream on one volume) with their weights and rates. Worked out
 //! from the specification alone, before anything is opened.
 //!
 //! A worker's thread lives in one network namespace, so the volumes of each namespace have workers of their own.
@@ -15,7 +15,7 @@ pub(crate) struct Plan {
     /// Volumes by worker, ascending.
     volumes: Vec<Vec<u32>>,
     /// In the order of streams, then of their volumes.
-    pub(crate) lanes: Vec<LanePlan>,
+    pub(crate) flows: Vec<FlowPlan>,
     /// Share of each volume in the closed-loop I/Os.
     pub(crate) volume_weights: Vec<f64>,
     /// Share of each closed-loop stream; 0 for others.
@@ -26,7 +26,7 @@ pub(crate) struct Plan {
 
 /// One stream on one volume.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct LanePlan {
+pub(crate) struct FlowPlan {
     pub(crate) stream: u32,
     pub(crate) volume: u32,
     /// Share of all closed-loop I/Os, in percent.
@@ -45,7 +45,7 @@ impl Plan {
             spec.streams.iter().map(|stream| (stream.share_percent, stream.rate_iops.is_some())).collect();
         let shares = resolve_shares(&wishes);
         let total: usize = spec.streams.iter().map(|stream| stream.volumes.len()).sum();
-        let mut lanes: Vec<LanePlan> = Vec::with_capacity(total);
+        let mut flows: Vec<FlowPlan> = Vec::with_capacity(total);
         for (nth, stream) in spec.streams.iter().enumerate() {
             let part = 1.0 / stream.volumes.len().max(1) as f64;
             let share = shares[nth].unwrap_or(0.0);
@@ -53,7 +53,7 @@ impl Plan {
                 let Some(volume) = spec.volumes.iter().position(|volume| volume.name == *name) else {
                     continue;
                 };
-                let phase = (lanes.len() as f64 + 0.5) / total as f64;
+                let phase = (flows.len() as f64 + 0.5) / total as f64;
                 let arrival = match (stream.rate_iops, spec.arrival) {
                     (Some(rate), ArrivalSpec::Open { process, .. }) => Some((process, rate * part, phase)),
                     // vdbench's default process, for a stream with a rate beside streams without one.
@@ -63,7 +63,7 @@ impl Plan {
                     }
                     (None, ArrivalSpec::Closed) => None,
                 };
-                lanes.push(LanePlan {
+                flows.push(FlowPlan {
                     stream: nth as u32,
                     volume: volume as u32,
                     weight: if arrival.is_none() { share * part } else { 0.0 },
@@ -74,34 +74,34 @@ impl Plan {
         }
         let mut volume_weights = vec![0.0; spec.volumes.len()];
         let mut stream_weights = vec![0.0; spec.streams.len()];
-        for lane in &lanes {
-            volume_weights[lane.volume as usize] += lane.weight;
-            stream_weights[lane.stream as usize] += lane.weight;
+        for flow in &flows {
+            volume_weights[flow.volume as usize] += flow.weight;
+            stream_weights[flow.stream as usize] += flow.weight;
         }
-        let to_end = lanes.iter().filter(|lane| spec.streams[lane.stream as usize].stop_at_end).count();
-        Self { workers: volumes.len(), volumes, lanes, volume_weights, stream_weights, to_end }
+        let to_end = flows.iter().filter(|flow| spec.streams[flow.stream as usize].stop_at_end).count();
+        Self { workers: volumes.len(), volumes, flows, volume_weights, stream_weights, to_end }
     }
 
-    /// Closed-loop lanes of each stream.
-    pub(crate) fn live_lanes(&self) -> Vec<usize> {
+    /// Closed-loop flows of each stream.
+    pub(crate) fn live_flows(&self) -> Vec<usize> {
         let mut live = vec![0; self.stream_weights.len()];
-        self.lanes
+        self.flows
             .iter()
-            .filter(|lane| lane.arrival.is_none())
-            .for_each(|lane| live[lane.stream as usize] += 1);
+            .filter(|flow| flow.arrival.is_none())
+            .for_each(|flow| live[flow.stream as usize] += 1);
         live
     }
 
-    /// The lanes of a worker in its own order: by volume, closed-loop lanes first.
-    pub(crate) fn lanes_of(&self, worker: usize) -> Vec<LanePlan> {
-        let mut lanes: Vec<LanePlan> = self
-            .lanes
+    /// The flows of a worker in its own order: by volume, closed-loop flows first.
+    pub(crate) fn flows_of(&self, worker: usize) -> Vec<FlowPlan> {
+        let mut flows: Vec<FlowPlan> = self
+            .flows
             .iter()
             .copied()
-            .filter(|lane| self.volumes[worker].binary_search(&lane.volume).is_ok())
+            .filter(|flow| self.volumes[worker].binary_search(&flow.volume).is_ok())
             .collect();
-        lanes.sort_by_key(|lane| (lane.volume, lane.arrival.is_some(), lane.stream));
-        lanes
+        flows.sort_by_key(|flow| (flow.volume, flow.arrival.is_some(), flow.stream));
+        flows
     }
 
     /// The volumes of a worker, in its own order.
@@ -181,15 +181,15 @@ mod tests {
         assert_eq!(plan.workers, 2);
         assert_eq!(plan.volume_weights, [33.5 + 11.0, 33.5 + 11.0, 11.0]);
         assert_eq!(plan.stream_weights, [67.0, 33.0, 0.0]);
-        assert_eq!(plan.lanes[5].arrival.map(|arrival| arrival.1), Some(50.0));
-        assert!(plan.lanes[..5].iter().all(|lane| lane.arrival.is_none()));
+        assert_eq!(plan.flows[5].arrival.map(|arrival| arrival.1), Some(50.0));
+        assert!(plan.flows[..5].iter().all(|flow| flow.arrival.is_none()));
     }
 
     #[test]
     fn an_open_loop_divides_its_rate_by_the_shares() {
         let plan = plan(r#"{"kind": "open", "process": "poisson", "rate_iops": 1000}"#);
         let rates: Vec<f64> =
-            plan.lanes.iter().filter_map(|lane| lane.arrival.map(|arrival| arrival.1)).collect();
+            plan.flows.iter().filter_map(|flow| flow.arrival.map(|arrival| arrival.1)).collect();
         for (rate, expected) in rates.iter().zip([335.0, 335.0, 110.0, 110.0, 110.0, 50.0]) {
             assert!((rate - expected).abs() < 1e-6, "{rates:?}");
         }

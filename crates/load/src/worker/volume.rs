@@ -1,4 +1,4 @@
-//! A volume as its worker sees it: its lanes, its free slots, and which I/O a free slot starts next.
+//! A volume as its worker sees it: its flows, its free slots, and which I/O a free slot starts next.
 
 use super::control::Control;
 use crate::{
@@ -10,7 +10,7 @@ use linerate_io::Nanos;
 
 /// One stream on one volume.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Flow {
     pub(crate) stream: u32,
     /// Index among the worker's volumes.
     pub(crate) volume: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Lane {
     /// Open loop: intended start times.
     pub(crate) arrivals: Option<Arrivals>,
     pub(crate) priority: u32,
-    /// The lane's arrival time is in the worker's timers.
+    /// The flow's arrival time is in the worker's timers.
     pub(crate) timed: bool,
     pub(crate) stops_at_end: bool,
     pub(crate) at_end: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Lane {
 /// An I/O about to start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
-    pub(crate) lane: u32,
+    pub(crate) flow: u32,
     pub(crate) shot: Shot,
     /// When it was meant to start; none in a closed loop.
     pub(crate) intended: Option<Nanos>,
@@ -58,8 +58,8 @@ pub(crate) struct Volume {
     /// First byte of the device that is used.
     pub(crate) first_byte: u64,
     pub(crate) durable_writes: bool,
-    /// Indices of its lanes among the worker's, closed-loop lanes first.
-    pub(crate) lanes: std::ops::Range<u32>,
+    /// Indices of its flows among the worker's, closed-loop flows first.
+    pub(crate) flows: std::ops::Range<u32>,
     /// How many of them run in a closed loop.
     pub(crate) closed: u32,
     pub(crate) slots: std::ops::Range<u32>,
@@ -76,7 +76,7 @@ pub(crate) struct Volume {
     pub(crate) dead: bool,
     /// Errors since the last success.
     pub(crate) errors_in_a_row: u32,
-    /// Closed-loop lanes that have not reached their end.
+    /// Closed-loop flows that have not reached their end.
     pub(crate) live: u32,
 }
 
@@ -93,55 +93,55 @@ pub(crate) struct Picking<'a> {
 
 impl Volume {
     /// The next I/O at time `now`.
-    pub(crate) fn pick(&mut self, lanes: &mut [Lane], now: Nanos, picking: &mut Picking<'_>) -> Pick {
+    pub(crate) fn pick(&mut self, flows: &mut [Flow], now: Nanos, picking: &mut Picking<'_>) -> Pick {
         if let Some(start) = self.parked.take() {
             return Pick::Start(start);
         }
-        if let Some(start) = self.due(lanes, now) {
+        if let Some(start) = self.due(flows, now) {
             return Pick::Start(start);
         }
         while self.live > 0 {
-            let Some(lane) = self.closed_lane(lanes, picking) else { return Pick::Gated };
-            if let Some(shot) = lanes[lane as usize].sequence.draw() {
+            let Some(flow) = self.closed_flow(flows, picking) else { return Pick::Gated };
+            if let Some(shot) = flows[flow as usize].sequence.draw() {
                 self.started += 1;
                 if picking.mode == ShareMode::Total {
-                    let stream = lanes[lane as usize].stream as usize;
+                    let stream = flows[flow as usize].stream as usize;
                     picking.stream_started[stream] += 1;
                     picking.control.streams.publish(stream, picking.worker, picking.stream_started[stream]);
                 }
-                return Pick::Start(Start { lane, shot, intended: None });
+                return Pick::Start(Start { flow, shot, intended: None });
             }
-            self.lane_at_end(lanes, lane, picking);
+            self.lane_at_end(flows, flow, picking);
         }
         Pick::Nothing
     }
 
-    /// The open-loop lane that is due: the most urgent priority, and of those the earliest.
-    fn due(&self, lanes: &mut [Lane], now: Nanos) -> Option<Start> {
+    /// The open-loop flow that is due: the most urgent priority, and of those the earliest.
+    fn due(&self, flows: &mut [Flow], now: Nanos) -> Option<Start> {
         loop {
-            let open = (self.lanes.start + self.closed)..self.lanes.end;
-            let (_, intended, lane) = open
-                .filter_map(|lane| {
-                    let this = &lanes[lane as usize];
+            let open = (self.flows.start + self.closed)..self.flows.end;
+            let (_, intended, flow) = open
+                .filter_map(|flow| {
+                    let this = &flows[flow as usize];
                     let next = this.arrivals.as_ref()?.next();
-                    (next <= now && !this.at_end).then_some((this.priority, next, lane))
+                    (next <= now && !this.at_end).then_some((this.priority, next, flow))
                 })
                 .min()?;
-            let this = &mut lanes[lane as usize];
+            let this = &mut flows[flow as usize];
             if let Some(shot) = this.sequence.draw() {
                 if let Some(arrivals) = &mut this.arrivals {
                     arrivals.take();
                 }
-                return Some(Start { lane, shot, intended: Some(intended) });
+                return Some(Start { flow, shot, intended: Some(intended) });
             }
             this.at_end = true;
         }
     }
 
-    /// The closed-loop lane whose turn it is; none while the shares hold all of them back.
-    fn closed_lane(&mut self, lanes: &[Lane], picking: &mut Picking<'_>) -> Option<u32> {
+    /// The closed-loop flow whose turn it is; none while the shares hold all of them back.
+    fn closed_flow(&mut self, flows: &[Flow], picking: &mut Picking<'_>) -> Option<u32> {
         match picking.mode {
-            ShareMode::Uncontrolled => self.turns.pick().map(|nth| self.lanes.start + nth as u32),
+            ShareMode::Uncontrolled => self.turns.pick().map(|nth| self.flows.start + nth as u32),
             ShareMode::Controlled => {
                 let volumes = &picking.control.volumes;
                 let party = self.index as usize;
@@ -152,33 +152,33 @@ impl Volume {
                     }
                 }
                 volumes.publish(party, picking.worker, self.started + 1);
-                self.turns.pick().map(|nth| self.lanes.start + nth as u32)
+                self.turns.pick().map(|nth| self.flows.start + nth as u32)
             }
             ShareMode::Total => {
                 let streams = &picking.control.streams;
-                let progress = |lane: u32| streams.progress(lanes[lane as usize].stream as usize);
-                let lane = (self.lanes.start..self.lanes.start + self.closed)
-                    .filter(|lane| !lanes[*lane as usize].at_end)
+                let progress = |flow: u32| streams.progress(flows[flow as usize].stream as usize);
+                let flow = (self.flows.start..self.flows.start + self.closed)
+                    .filter(|flow| !flows[*flow as usize].at_end)
                     .min_by(|a, b| progress(*a).total_cmp(&progress(*b)))?;
-                if progress(lane) >= *picking.limit {
+                if progress(flow) >= *picking.limit {
                     *picking.limit = streams.limit();
-                    if progress(lane) >= *picking.limit {
+                    if progress(flow) >= *picking.limit {
                         return None;
                     }
                 }
-                Some(lane)
+                Some(flow)
             }
         }
     }
 
-    /// A closed-loop lane has nothing more to do: nobody waits for its share any longer.
-    fn lane_at_end(&mut self, lanes: &mut [Lane], lane: u32, picking: &Picking<'_>) {
-        lanes[lane as usize].at_end = true;
-        self.turns.remove((lane - self.lanes.start) as usize);
+    /// A closed-loop flow has nothing more to do: nobody waits for its share any longer.
+    fn lane_at_end(&mut self, flows: &mut [Flow], flow: u32, picking: &Picking<'_>) {
+        flows[flow as usize].at_end = true;
+        self.turns.remove((flow - self.flows.start) as usize);
         self.live -= 1;
         if self.live == 0 {
             picking.control.volumes.retire(self.index as usize, picking.worker);
         }
-        picking.control.lane_ended(lanes[lane as usize].stream as usize, picking.worker);
+        picking.control.lane_ended(flows[flow as usize].stream as usize, picking.worker);
     }
 }

@@ -315,7 +315,8 @@ mod tests {
 
     /// The first byte of each of the first blocks.
     fn heads(executor: &mut Executor, disk: &CrashDisk, count: usize) -> Vec<u8> {
-        let bytes = executor.run_ahead(disk.read(0, BytesMut::zeroed(count * BLOCK))).unwrap().unwrap();
+        let bytes =
+            executor.run_in_virtual_time(disk.read(0, BytesMut::zeroed(count * BLOCK))).unwrap().unwrap();
         bytes.chunks(BLOCK).map(|block| block[0]).collect()
     }
 
@@ -328,16 +329,16 @@ mod tests {
     fn what_was_not_flushed_survives_in_any_mixture() {
         let mut executor = Executor::new();
         let disk = CrashDisk::new(&executor.runtime(), "d0", 1 << 20, BLOCK as u32, 0);
-        executor.run_ahead(disk.write(0, block(1), true)).unwrap().unwrap();
+        executor.run_in_virtual_time(disk.write(0, block(1), true)).unwrap().unwrap();
         for (at, byte) in [(0, 2), (0, 3), (512, 4)] {
-            executor.run_ahead(disk.write(at, block(byte), false)).unwrap().unwrap();
+            executor.run_in_virtual_time(disk.write(at, block(byte), false)).unwrap().unwrap();
         }
         assert_eq!(heads(&mut executor, &disk, 2), [3, 4]);
         let expected = [[1, 0], [2, 0], [3, 0], [1, 4], [2, 4], [3, 4]];
         assert_eq!(images(&mut executor, &disk, 2), expected.map(Vec::from).into());
-        executor.run_ahead(disk.flush()).unwrap().unwrap();
+        executor.run_in_virtual_time(disk.flush()).unwrap().unwrap();
         assert_eq!(images(&mut executor, &disk, 2), [vec![3, 4]].into());
-        executor.run_ahead(disk.discard(0, 1024)).unwrap().unwrap();
+        executor.run_in_virtual_time(disk.discard(0, 1024)).unwrap().unwrap();
         assert_eq!(images(&mut executor, &disk, 2).len(), 4);
         assert_eq!(heads(&mut executor, &disk, 2), [0, 0]);
     }
@@ -346,17 +347,17 @@ mod tests {
     fn a_flush_covers_only_what_had_completed_before() {
         let mut executor = Executor::new();
         let disk = CrashDisk::new(&executor.runtime(), "d0", 1 << 20, BLOCK as u32, 7);
-        executor.run_ahead(disk.write(0, block(1), false)).unwrap().unwrap();
+        executor.run_in_virtual_time(disk.write(0, block(1), false)).unwrap().unwrap();
         disk.set_delay(1000, 1000);
         drop(disk.write(512, block(2), false));
-        executor.run_ahead(disk.flush()).unwrap().unwrap();
-        executor.run_ahead(disk.flush()).unwrap().unwrap();
+        executor.run_in_virtual_time(disk.flush()).unwrap().unwrap();
+        executor.run_in_virtual_time(disk.flush()).unwrap().unwrap();
         assert_eq!(images(&mut executor, &disk, 2), [vec![1, 2]].into());
 
         let disk = CrashDisk::new(&executor.runtime(), "d0", 1 << 20, BLOCK as u32, 7);
         disk.set_delay(1000, 1000);
         drop(disk.write(512, block(2), false));
-        executor.run_ahead(disk.flush()).unwrap().unwrap();
+        executor.run_in_virtual_time(disk.flush()).unwrap().unwrap();
         assert_eq!(images(&mut executor, &disk, 2), [vec![0, 0], vec![0, 2]].into());
     }
 
@@ -368,7 +369,7 @@ mod tests {
         let write = disk.write(0, Bytes::from(vec![9; 3 * BLOCK]), true);
         executor.run(999);
         assert_eq!(images(&mut executor, &disk, 3).len(), 8);
-        executor.run_ahead(write).unwrap().unwrap();
+        executor.run_in_virtual_time(write).unwrap().unwrap();
         assert_eq!(images(&mut executor, &disk, 3), [vec![9; 3]].into());
     }
 
@@ -377,7 +378,7 @@ mod tests {
         let mut executor = Executor::new();
         let disk = CrashDisk::new(&executor.runtime(), "d0", 1 << 20, BLOCK as u32, 3);
         for (at, byte) in [(0, 1), (512, 2), (0, 3)] {
-            executor.run_ahead(disk.write(at, block(byte), false)).unwrap().unwrap();
+            executor.run_in_virtual_time(disk.write(at, block(byte), false)).unwrap().unwrap();
         }
         let possible = images(&mut executor, &disk, 2);
         let mut rng = Rng::with_seed(1);

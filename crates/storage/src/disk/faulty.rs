@@ -297,10 +297,10 @@ mod tests {
         disk.set_delay(100, 200);
         let write = disk.write(0, Bytes::from(vec![1; 512]), true);
         disk.fail();
-        assert_eq!(executor.run_ahead(write), Some(Err(failed())));
-        assert_eq!(executor.run_ahead(disk.read(0, BytesMut::zeroed(512))), Some(Err(failed())));
+        assert_eq!(executor.run_in_virtual_time(write), Some(Err(failed())));
+        assert_eq!(executor.run_in_virtual_time(disk.read(0, BytesMut::zeroed(512))), Some(Err(failed())));
         disk.revive();
-        assert!(executor.run_ahead(disk.read(0, BytesMut::zeroed(512))).unwrap().is_ok());
+        assert!(executor.run_in_virtual_time(disk.read(0, BytesMut::zeroed(512))).unwrap().is_ok());
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
         disk.answer();
         executor.run(1_000_000);
         assert!(done.get());
-        let bytes = executor.run_ahead(disk.read(0, BytesMut::zeroed(512))).unwrap().unwrap();
+        let bytes = executor.run_in_virtual_time(disk.read(0, BytesMut::zeroed(512))).unwrap().unwrap();
         assert_eq!(bytes[0], 1);
     }
 
@@ -324,7 +324,7 @@ mod tests {
     fn it_fails_after_so_many_operations() {
         let (mut executor, disk) = disk();
         disk.fail_after(2);
-        let results: Vec<_> = (0..4).map(|_| executor.run_ahead(disk.flush()).unwrap()).collect();
+        let results: Vec<_> = (0..4).map(|_| executor.run_in_virtual_time(disk.flush()).unwrap()).collect();
         assert_eq!(results, [Ok(()), Ok(()), Err(failed()), Err(failed())]);
     }
 
@@ -333,18 +333,18 @@ mod tests {
         let (mut executor, disk) = disk();
         disk.make_unreadable(1024, 512);
         let unreadable = DiskError::Unreadable { offset_bytes: 0, len_bytes: 4096 };
-        assert_eq!(executor.run_ahead(disk.read(0, BytesMut::zeroed(4096))), Some(Err(unreadable)));
-        assert!(executor.run_ahead(disk.read(1536, BytesMut::zeroed(512))).unwrap().is_ok());
-        executor.run_ahead(disk.write(1024, Bytes::from(vec![5; 512]), false)).unwrap().unwrap();
-        let bytes = executor.run_ahead(disk.read(0, BytesMut::zeroed(4096))).unwrap().unwrap();
+        assert_eq!(executor.run_in_virtual_time(disk.read(0, BytesMut::zeroed(4096))), Some(Err(unreadable)));
+        assert!(executor.run_in_virtual_time(disk.read(1536, BytesMut::zeroed(512))).unwrap().is_ok());
+        executor.run_in_virtual_time(disk.write(1024, Bytes::from(vec![5; 512]), false)).unwrap().unwrap();
+        let bytes = executor.run_in_virtual_time(disk.read(0, BytesMut::zeroed(4096))).unwrap().unwrap();
         assert_eq!(bytes[1024..1536], [5; 512]);
     }
 
     #[test]
     fn rot_is_silent_and_in_every_block_asked_for() {
         let (mut executor, disk) = disk();
-        executor.run_ahead(disk.corrupt(512, 1024)).unwrap().unwrap();
-        let bytes = executor.run_ahead(disk.read(0, BytesMut::zeroed(2048))).unwrap().unwrap();
+        executor.run_in_virtual_time(disk.corrupt(512, 1024)).unwrap().unwrap();
+        let bytes = executor.run_in_virtual_time(disk.read(0, BytesMut::zeroed(2048))).unwrap().unwrap();
         let changed: Vec<_> =
             bytes.chunks(512).map(|block| block.iter().filter(|&&byte| byte != 0).count()).collect();
         assert_eq!(changed, [0, 1, 1, 0]);
@@ -357,7 +357,7 @@ mod tests {
         for _ in 0..3 {
             drop(disk.write(0, Bytes::from(vec![1; 512]), false));
         }
-        executor.run_ahead(disk.read(0, BytesMut::zeroed(512))).unwrap().unwrap();
+        executor.run_in_virtual_time(disk.read(0, BytesMut::zeroed(512))).unwrap().unwrap();
         let stats = disk.stats();
         assert_eq!((stats.writes, stats.reads, stats.response_ns, stats.busy_ns), (3, 1, 4000, 1000));
     }

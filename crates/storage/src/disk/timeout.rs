@@ -210,14 +210,14 @@ mod tests {
     #[test]
     fn a_disk_that_hangs_fails_in_time_with_all_that_is_under_way() {
         let (mut executor, faulty, disk) = disks();
-        assert_eq!(executor.run_ahead(disk.write(0, block(1), true)), Some(Ok(())));
+        assert_eq!(executor.run_in_virtual_time(disk.write(0, block(1), true)), Some(Ok(())));
         faulty.hang();
         let begun = executor.runtime().now();
         let (first, second) = (disk.write(0, block(2), true), disk.read(0, BytesMut::zeroed(512)));
-        assert_eq!(executor.run_ahead(first), Some(failed()));
+        assert_eq!(executor.run_in_virtual_time(first), Some(failed()));
         let took = executor.runtime().now() - begun;
         assert!((TIMEOUT_NS..=TIMEOUT_NS / 8 * 9).contains(&took), "{took}");
-        assert_eq!(executor.run_ahead(second), Some(failed()));
+        assert_eq!(executor.run_in_virtual_time(second), Some(failed()));
         assert_eq!(executor.runtime().now() - begun, took);
         assert!(disk.is_fenced());
     }
@@ -226,11 +226,11 @@ mod tests {
     fn a_late_answer_changes_nothing() {
         let (mut executor, faulty, disk) = disks();
         faulty.hang();
-        assert_eq!(executor.run_ahead(disk.write(0, block(2), true)), Some(failed()));
+        assert_eq!(executor.run_in_virtual_time(disk.write(0, block(2), true)), Some(failed()));
         faulty.answer();
-        assert_eq!(executor.run_ahead(disk.flush()), Some(failed()));
+        assert_eq!(executor.run_in_virtual_time(disk.flush()), Some(failed()));
         executor.run(executor.runtime().now() + TIMEOUT_NS);
-        let bytes = executor.run_ahead(faulty.read(0, BytesMut::zeroed(512))).unwrap().unwrap();
+        let bytes = executor.run_in_virtual_time(faulty.read(0, BytesMut::zeroed(512))).unwrap().unwrap();
         assert_eq!(bytes[0], 2, "the write that was given up has landed");
     }
 
@@ -239,7 +239,7 @@ mod tests {
         let (mut executor, faulty, disk) = disks();
         faulty.set_delay(TIMEOUT_NS - 1, TIMEOUT_NS - 1);
         for _ in 0..20 {
-            assert_eq!(executor.run_ahead(disk.write(0, block(3), false)), Some(Ok(())));
+            assert_eq!(executor.run_in_virtual_time(disk.write(0, block(3), false)), Some(Ok(())));
         }
     }
 
@@ -249,13 +249,13 @@ mod tests {
         faulty.set_delay(TIMEOUT_NS / 2, TIMEOUT_NS / 2);
         let write = disk.write(0, block(4), false);
         executor.run(100 * TIMEOUT_NS);
-        assert_eq!(executor.run_ahead(write), Some(Ok(())));
+        assert_eq!(executor.run_in_virtual_time(write), Some(Ok(())));
     }
 
     #[test]
     fn nobody_looks_after_an_idle_disk() {
         let (mut executor, _, disk) = disks();
-        assert_eq!(executor.run_ahead(disk.flush()), Some(Ok(())));
+        assert_eq!(executor.run_in_virtual_time(disk.flush()), Some(Ok(())));
         executor.run(2 * TIMEOUT_NS);
         assert_eq!(executor.next_timer(), None);
     }

@@ -179,7 +179,7 @@ impl Shortage {
 
 /// Runs a future to its end in virtual time.
 pub(crate) fn run<T: 'static>(executor: &mut Executor, work: impl Future<Output = T> + 'static) -> T {
-    executor.run_ahead(work).expect("a deadlock: everything waits for something else")
+    executor.run_in_virtual_time(work).expect("a deadlock: everything waits for something else")
 }
 
 /// Lets time pass.

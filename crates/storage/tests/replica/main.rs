@@ -27,7 +27,7 @@ fn points_stay_true_and_promotions_whole_whatever_breaks() {
     for_each_seed(SEEDS, |seed| {
         let mut executor = Executor::new();
         let world = World::new(executor.runtime(), seed, 2);
-        let end = executor.run_ahead(scenario(Rc::clone(&world)));
+        let end = executor.run_in_virtual_time(scenario(Rc::clone(&world)));
         assert!(end.is_some(), "everything waits for nothing");
     });
 }

@@ -169,7 +169,7 @@ fn two_pools_follow_each_other_there_and_back() {
     for_each_seed(60, |seed| {
         let mut executor = Executor::new();
         let runtime = executor.runtime();
-        assert!(executor.run_ahead(there_and_back(runtime, seed)).is_some(), "a deadlock");
+        assert!(executor.run_in_virtual_time(there_and_back(runtime, seed)).is_some(), "a deadlock");
     });
 }
 
@@ -230,7 +230,7 @@ async fn there_and_back(runtime: Runtime, seed: u64) {
 fn a_partner_receives_its_own_and_does_nothing_else() {
     let mut executor = Executor::new();
     let runtime = executor.runtime();
-    let end = executor.run_ahead(async move {
+    let end = executor.run_in_virtual_time(async move {
         let san = San {
             runtime: runtime.clone(),
             rng: Rc::new(RefCell::new(Rng::new(1))),

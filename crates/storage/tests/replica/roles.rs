@@ -80,7 +80,7 @@ fn there_is_one_primary_without_force_and_roles_can_be_repaired() {
     for_each_seed(SEEDS, |seed| {
         let mut executor = Executor::new();
         let world = World::new(executor.runtime(), seed, 4);
-        let end = executor.run_ahead(scenario(world));
+        let end = executor.run_in_virtual_time(scenario(world));
         assert!(end.is_some(), "everything waits for nothing");
     });
 }

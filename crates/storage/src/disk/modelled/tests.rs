@@ -59,7 +59,7 @@ fn run(name: &str, block_bytes: u32, load: &Load) -> (f64, DiskStats) {
         })
         .collect();
     let seconds = executor
-        .run_ahead(async move {
+        .run_in_virtual_time(async move {
             futures::future::join_all(workers).await;
             runtime.now() as f64 / 1e9
         })
@@ -172,7 +172,7 @@ fn times_ms(name: &str, block_bytes: u32, operations: Vec<(u64, u64, bool)>) -> 
         }
         times
     };
-    executor.run_ahead(all).unwrap()
+    executor.run_in_virtual_time(all).unwrap()
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn no_command_starves_beside_a_sequential_stream() {
         at.read(SIZE_BYTES / 2, BytesMut::zeroed(4096)).await.unwrap();
         done.set(runtime.now());
     };
-    executor.run_ahead(futures::future::join(futures::future::join_all(streams), waited)).unwrap();
+    executor.run_in_virtual_time(futures::future::join(futures::future::join_all(streams), waited)).unwrap();
     assert!(far.get() < 1_000_000_000, "{} ns", far.get());
 }
 
@@ -245,7 +245,7 @@ fn bytes_come_back_and_books_are_kept() {
     for drive in &DRIVES {
         let disk = disk(&runtime, drive.name, 512);
         let (used, began) = (Rc::clone(&disk), runtime.now());
-        let bytes = executor.run_ahead(async move {
+        let bytes = executor.run_in_virtual_time(async move {
             // One that nobody waits for is done all the same.
             drop(used.write(4096, Bytes::from(vec![3; 4096]), true));
             used.write(8192, Bytes::from(vec![4; 4096]), false).await.unwrap();

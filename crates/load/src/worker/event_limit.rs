@@ -11,9 +11,9 @@ const LEFT_OUT: &str = "events_left_out";
 /// What an event is about: its kind, the worker's volume, and the path of that volume.
 pub(crate) type Topic = (&'static str, Option<u32>, Option<usize>);
 
-/// What has been told in this interval.
+/// The events of this interval.
 #[derive(Debug, Default)]
-pub(crate) struct Told(BTreeMap<Topic, Count>);
+pub(crate) struct EventLimit(BTreeMap<Topic, Count>);
 
 #[derive(Debug, Default)]
 struct Count {
@@ -22,7 +22,7 @@ struct Count {
     first: Option<Event>,
 }
 
-impl Told {
+impl EventLimit {
     /// Counts an event. Gives it if there is room for it; it is made only then.
     pub(crate) fn admit(&mut self, topic: Topic, event: impl FnOnce() -> Event) -> Option<Event> {
         let count = self.0.entry(topic).or_default();
@@ -58,18 +58,18 @@ mod tests {
 
     #[test]
     fn ten_of_a_kind_are_told_and_the_rest_is_counted() {
-        let mut told = Told::default();
+        let mut limit = EventLimit::default();
         let mut admitted = |volume: u32| {
             let topic = ("async_message", Some(volume), None);
-            (0..25).filter_map(|_| told.admit(topic, || event(&format!("sd{volume}")))).count()
+            (0..25).filter_map(|_| limit.admit(topic, || event(&format!("sd{volume}")))).count()
         };
         assert_eq!((admitted(1), admitted(2)), (10, 10));
-        assert!(told.admit(("session_lost", Some(1), None), || event("sd1")).is_some());
-        let rest: Vec<Event> = told.left_out(2.0).collect();
+        assert!(limit.admit(("session_lost", Some(1), None), || event("sd1")).is_some());
+        let rest: Vec<Event> = limit.left_out(2.0).collect();
         let shown = |event: &Event| (event.kind.clone(), event.volume.clone(), event.message.clone());
         let more = "15 more events of the kind async_message in this interval".to_owned();
         let expected = ["sd1", "sd2"].map(|sd| (LEFT_OUT.to_owned(), sd.to_owned(), more.clone()));
         assert_eq!(rest.iter().map(shown).collect::<Vec<_>>(), expected);
-        assert!(told.left_out(3.0).next().is_none());
+        assert!(limit.left_out(3.0).next().is_none());
     }
 }

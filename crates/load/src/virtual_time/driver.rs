@@ -1,6 +1,6 @@
 //! A driver in virtual time, whose files are an array's volumes. It has no sockets.
 
-use super::scene::SceneVolume;
+use super::virtual_array::VirtualVolume;
 use bytes::{Bytes, BytesMut};
 use linerate_io::{
     Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
@@ -22,9 +22,9 @@ pub(super) const NAME: &str = "virtual";
 const SPARE_MAX: usize = 64;
 
 /// See the module text. `poll` runs the array's tasks; when all of them wait, it jumps to the next timer.
-pub(super) struct AheadDriver {
+pub(super) struct VirtualTimeDriver {
     executor: Executor,
-    volumes: Vec<SceneVolume>,
+    volumes: Vec<VirtualVolume>,
     regions: Vec<Arc<Region>>,
     done: Rc<RefCell<Done>>,
 }
@@ -36,9 +36,9 @@ struct Done {
     spare: Vec<BytesMut>,
 }
 
-impl AheadDriver {
+impl VirtualTimeDriver {
     /// Over an executor's clock.
-    pub(super) fn new(executor: Executor, volumes: Vec<SceneVolume>) -> Self {
+    pub(super) fn new(executor: Executor, volumes: Vec<VirtualVolume>) -> Self {
         Self { executor, volumes, regions: Vec::new(), done: Rc::default() }
     }
 
@@ -75,7 +75,7 @@ fn no_sockets() -> io::Error {
     io::Error::new(ErrorKind::Unsupported, "there is no network in virtual time")
 }
 
-impl Driver for AheadDriver {
+impl Driver for VirtualTimeDriver {
     type Socket = ();
     type Waker = ();
 

@@ -1,6 +1,6 @@
-//! The scene of an array file: its disks, RAID sets and pools, made by the array's own controller.
+//! The virtual_array of an array file: its disks, RAID sets and pools, made by the array's own controller.
 
-use super::scene::{MakeScene, Scene, SceneVolume};
+use super::virtual_array::{MakeVirtualArray, VirtualArray, VirtualVolume};
 use crate::{run::RunError, spec::SpecError};
 use linerate_blame::Blame;
 use linerate_storage::{
@@ -35,9 +35,9 @@ struct VolumePart {
     sector_bytes: u32,
 }
 
-impl Scene {
+impl VirtualArray {
     /// The volumes of an array's configuration (JSON) on its disks, all of which must be modelled drives.
-    pub fn of_array(config_json: &str) -> Result<MakeScene, RunError> {
+    pub fn of_array(config_json: &str) -> Result<MakeVirtualArray, RunError> {
         let part: ArrayPart =
             serde_json::from_str(config_json).map_err(|error| SpecError::Json(error.to_string()))?;
         for disk in &part.storage.disks {
@@ -62,7 +62,11 @@ impl Scene {
     }
 }
 
-async fn made(runtime: Runtime, storage: StorageConfig, parts: Vec<VolumePart>) -> Result<Scene, RunError> {
+async fn made(
+    runtime: Runtime,
+    storage: StorageConfig,
+    parts: Vec<VolumePart>,
+) -> Result<VirtualArray, RunError> {
     let controller = Controller::open(runtime, None, storage).await.map_err(|error| run_error(&error))?;
     let mut volumes = Vec::new();
     for part in parts {
@@ -72,10 +76,10 @@ async fn made(runtime: Runtime, storage: StorageConfig, parts: Vec<VolumePart>) 
             message: error.to_string(),
         })?;
         let block_bytes = part.sector_bytes.max(disk.block_bytes());
-        volumes.push(SceneVolume { name: part.name, disk, block_bytes });
+        volumes.push(VirtualVolume { name: part.name, disk, block_bytes });
     }
     let report = Rc::new(move || serde_json::to_string(&controller.status()).unwrap_or_default());
-    Ok(Scene { volumes, report })
+    Ok(VirtualArray { volumes, report })
 }
 
 async fn opened(

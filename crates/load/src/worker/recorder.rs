@@ -2,7 +2,7 @@
 
 use super::{
     control::Schedule,
-    told::{Told, Topic},
+    event_limit::{EventLimit, Topic},
 };
 use crate::{
     backend::Failure,
@@ -23,7 +23,7 @@ const ERROR_EVENTS_MAX: u32 = 10;
 
 /// The books.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct Recorder {
     worker: usize,
     start: Nanos,
     schedule: Schedule,
@@ -38,7 +38,7 @@ pub(crate) struct Ledger {
     /// By the worker's volumes and operation, over the measured time.
     coarse: Vec<[Coarse; 2]>,
     error_events: u32,
-    told: Told,
+    event_limit: EventLimit,
     cpu: system::ProcessCpu,
     /// Waits for a reader who is behind: the run's clock stands still meanwhile.
     is_patient: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Ledger {
 /// One completed I/O.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    pub(crate) lane: u32,
+    pub(crate) flow: u32,
     pub(crate) stream: u32,
     /// Index among the worker's volumes.
     pub(crate) volume: u32,
@@ -60,16 +60,16 @@ pub(crate) struct Entry {
     pub(crate) response_ns: Option<u64>,
 }
 
-impl Ledger {
-    /// Books for so many lanes and volumes. `is_patient`: a reader who is behind is waited for.
+impl Recorder {
+    /// Books for so many flows and volumes. `is_patient`: a reader who is behind is waited for.
     pub(crate) fn new(
-        (worker, lanes, volumes): (usize, usize, usize),
+        (worker, flows, volumes): (usize, usize, usize),
         needs: Vec<Needs>,
         schedule: Schedule,
         is_patient: bool,
         (sender, returned): (SyncSender<Message>, Receiver<Box<Tally>>),
     ) -> Self {
-        let spare = (0..2).map(|_| Box::new(Tally::new(lanes, &needs))).collect();
+        let spare = (0..2).map(|_| Box::new(Tally::new(flows, &needs))).collect();
         Self {
             worker,
             start: 0,
@@ -77,12 +77,12 @@ impl Ledger {
             index: 0,
             next_cut: 0,
             measured: schedule.measured_from() == 0,
-            tally: Box::new(Tally::new(lanes, &needs)),
+            tally: Box::new(Tally::new(flows, &needs)),
             spare,
             needs: needs.into(),
             coarse: (0..volumes).map(|_| [Coarse::new(), Coarse::new()]).collect(),
             error_events: 0,
-            told: Told::default(),
+            event_limit: EventLimit::default(),
             cpu: system::ProcessCpu::default(),
             is_patient,
             sender,
@@ -110,7 +110,7 @@ impl Ledger {
     /// Counts an I/O that succeeded.
     pub(crate) fn record(&mut self, entry: &Entry) {
         let side = side(entry.op);
-        let cell = &mut self.tally.cells[entry.lane as usize][side];
+        let cell = &mut self.tally.cells[entry.flow as usize][side];
         cell.ios += 1;
         cell.bytes += u64::from(entry.bytes);
         cell.service_sum_ns += entry.service_ns;
@@ -128,9 +128,9 @@ impl Ledger {
         }
     }
 
-    /// Counts an I/O that failed. Returns whether it should be told.
-    pub(crate) fn record_error(&mut self, lane: u32, op: Op) -> bool {
-        self.tally.cells[lane as usize][side(op)].errors += 1;
+    /// Counts an I/O that failed. Returns whether it should be reported.
+    pub(crate) fn record_error(&mut self, flow: u32, op: Op) -> bool {
+        self.tally.cells[flow as usize][side(op)].errors += 1;
         self.error_events += 1;
         self.error_events <= ERROR_EVENTS_MAX
     }
@@ -150,7 +150,7 @@ impl Ledger {
 
     /// Tells something, unless this interval has heard enough of it.
     pub(crate) fn event(&mut self, topic: Topic, event: impl FnOnce() -> Event) {
-        self.tally.events.extend(self.told.admit(topic, event));
+        self.tally.events.extend(self.event_limit.admit(topic, event));
     }
 
     /// Seconds since the start of the run.
@@ -183,7 +183,7 @@ impl Ledger {
 
     fn close_interval(&mut self, now: Nanos, network: &Network) {
         let at_s = self.seconds(now);
-        self.tally.events.extend(self.told.left_out(at_s));
+        self.tally.events.extend(self.event_limit.left_out(at_s));
         // A clock that waits for nobody knows no load of the CPU.
         let cpu = if self.is_patient { self.cpu } else { system::thread_cpu().unwrap_or(self.cpu) };
         self.tally.cpu_user_us += cpu.user_us - self.cpu.user_us;

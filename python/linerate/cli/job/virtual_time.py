@@ -15,7 +15,7 @@ from linerate.workload import RunSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class VirtualTime:
     """An array that is computed and not run."""
 
     array: ArrayConfig

@@ -12,16 +12,16 @@ use std::{
 };
 
 /// An array's volumes, and its report.
-pub struct Scene {
+pub struct VirtualArray {
     /// The volumes.
-    pub volumes: Vec<SceneVolume>,
+    pub volumes: Vec<VirtualVolume>,
     /// The array's status as JSON; its counters only grow.
     pub report: Rc<dyn Fn() -> String>,
 }
 
 /// A volume that streams can use as `array:NAME`.
 #[derive(Clone)]
-pub struct SceneVolume {
+pub struct VirtualVolume {
     /// Its name.
     pub name: String,
     /// What it is.
@@ -30,23 +30,24 @@ pub struct SceneVolume {
     pub block_bytes: u32,
 }
 
-/// Makes the scene, on the run's own thread and clock; what takes time there is over before the run begins.
-pub type MakeScene = Box<dyn FnOnce(Runtime) -> LocalBoxFuture<'static, Result<Scene, RunError>> + Send>;
+/// Makes the virtual_array, on the run's own thread and clock; what takes time there is over before the run begins.
+pub type MakeVirtualArray =
+    Box<dyn FnOnce(Runtime) -> LocalBoxFuture<'static, Result<VirtualArray, RunError>> + Send>;
 
-impl fmt::Debug for SceneVolume {
+impl fmt::Debug for VirtualVolume {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SceneVolume").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("VirtualVolume").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Scene {
+impl fmt::Debug for VirtualArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.volumes.iter().map(|volume| &volume.name).collect();
-        f.debug_struct("Scene").field("volumes", &names).finish_non_exhaustive()
+        f.debug_struct("VirtualArray").field("volumes", &names).finish_non_exhaustive()
     }
 }
 
-/// The scene's reports: at the start, at the end of every interval, at the end of the run.
+/// The virtual_array's reports: at the start, at the end of every interval, at the end of the run.
 #[derive(Debug, Default)]
 pub(crate) struct Reports(Mutex<BTreeMap<Nanos, String>>);
 

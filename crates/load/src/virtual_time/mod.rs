@@ -2,33 +2,33 @@
 //! computes them. Open this file first.
 //!
 //! Nothing above the driver knows: the worker, its streams and its books are those of any run. Only the driver
-//! ([`driver::AheadDriver`]) is another one: its files are the array's volumes, its clock is that of the array's tasks, and
+//! ([`driver::VirtualTimeDriver`]) is another one: its files are the array's volumes, its clock is that of the array's tasks, and
 //! whenever everything waits, that clock jumps to whatever is due next. So a run of twenty minutes over modelled
 //! drives takes as long as its I/Os take to compute, and two runs of one specification are alike to the bit.
 //!
-//! What the run goes to is a [`Scene`]: that of an array file (`array`), or whatever a test makes.
+//! What the run goes to is a [`VirtualArray`]: that of an array file (`array`), or whatever a test makes.
 //!
 //! What is not modelled is not there: network, initiator, target, the host's CPU. Time passes on modelled drives only.
 
 mod array;
 mod driver;
-mod scene;
+mod virtual_array;
 
-pub(crate) use scene::Reports;
-pub use scene::{MakeScene, Scene, SceneVolume};
+pub(crate) use virtual_array::Reports;
+pub use virtual_array::{MakeVirtualArray, VirtualArray, VirtualVolume};
 
 use crate::{
     facts::{Facts, ThreadFacts},
     run::{Ready, RunError},
     spec::{RunSpec, SpecError},
-    worker::{self, Order},
+    worker::{self, WorkerSetup},
 };
-use driver::AheadDriver;
+use driver::VirtualTimeDriver;
 use linerate_io::{Nanos, system};
 use linerate_storage::Executor;
 use std::sync::{Arc, mpsc::Sender};
 
-/// A specification as it is run ahead: by one worker, on the array's volumes only.
+/// A specification as it runs in virtual time: by one worker, on the array's volumes only.
 pub(crate) fn adapted(mut spec: RunSpec) -> Result<RunSpec, SpecError> {
     for volume in &mut spec.volumes {
         if !volume.url.starts_with("array:") {
@@ -44,22 +44,22 @@ pub(crate) fn adapted(mut spec: RunSpec) -> Result<RunSpec, SpecError> {
 
 /// The thread of a run in virtual time: make the array, open its volumes, tell, run.
 pub(crate) fn work(
-    mut order: Order,
-    make: MakeScene,
+    mut order: WorkerSetup,
+    make: MakeVirtualArray,
     reports: &Arc<Reports>,
     tell: &Sender<Result<Ready, RunError>>,
 ) {
     let mut executor = Executor::new();
     let runtime = executor.runtime();
-    let scene = match executor.run_ahead(make(runtime.clone())) {
-        Some(Ok(scene)) => scene,
+    let virtual_array = match executor.run_in_virtual_time(make(runtime.clone())) {
+        Some(Ok(virtual_array)) => virtual_array,
         Some(Err(error)) => return drop(tell.send(Err(error))),
         None => return drop(tell.send(Err(RunError::Internal("the array waits for nothing".into())))),
     };
-    let blocks = scene.volumes.iter().map(|volume| (volume.name.clone(), volume.block_bytes));
-    order.ahead = Some(blocks.collect());
-    let (control, report) = (Arc::clone(&order.control), scene.report);
-    let driver = AheadDriver::new(executor, scene.volumes);
+    let blocks = virtual_array.volumes.iter().map(|volume| (volume.name.clone(), volume.block_bytes));
+    order.virtual_time = Some(blocks.collect());
+    let (control, report) = (Arc::clone(&order.control), virtual_array.report);
+    let driver = VirtualTimeDriver::new(executor, virtual_array.volumes);
     match worker::open(driver, order) {
         Err(error) => drop(tell.send(Err(error))),
         Ok((worker, facts)) => {
@@ -69,7 +69,7 @@ pub(crate) fn work(
             let start = runtime.now();
             reports.put(0, &*report);
             let (watch, ends) = (Arc::clone(reports), report.clone());
-            runtime.spawn(scene::watch(runtime.clone(), start, control.schedule, watch, ends));
+            runtime.spawn(virtual_array::watch(runtime.clone(), start, control.schedule, watch, ends));
             let (alive, _ended) = std::sync::mpsc::channel();
             if tell.send(Ok(Ready { driver: driver::NAME, facts, indices })).is_ok() {
                 worker.run(start, alive);

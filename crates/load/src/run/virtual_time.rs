@@ -2,12 +2,12 @@
 
 use super::{Merging, Ready, Run, RunError, WAITING_INTERVALS};
 use crate::{
-    ahead::{self, MakeScene, Reports},
     facts::{Facts, VolumeFacts},
     record::merge::{Merger, Message},
     spec::RunSpec,
+    virtual_time::{self, MakeVirtualArray, Reports},
     worker::{
-        Hooks, Order,
+        Hooks, WorkerSetup,
         control::{Control, Schedule},
         plan::Plan,
     },
@@ -19,11 +19,11 @@ use std::{
 };
 
 impl Run {
-    /// Starts a run in virtual time on the volumes that `make` makes; see [`MakeScene`]. It goes on as fast as it can be
+    /// Starts a run in virtual time on the volumes that `make` makes; see [`MakeVirtualArray`]. It goes on as fast as it can be
     /// computed and its intervals are fetched; its facts call its driver `virtual`.
-    pub fn ahead(spec: RunSpec, make: MakeScene) -> Result<Self, RunError> {
+    pub fn in_virtual_time(spec: RunSpec, make: MakeVirtualArray) -> Result<Self, RunError> {
         spec.validate()?;
-        let spec = Arc::new(ahead::adapted(spec)?);
+        let spec = Arc::new(virtual_time::adapted(spec)?);
         let plan = Arc::new(Plan::new(&spec, 1));
         let schedule = Schedule::new(spec.warmup_s, spec.elapsed_s, spec.interval_s);
         let control = Arc::new(Control::new(&plan, schedule, spec.limits));
@@ -32,20 +32,20 @@ impl Run {
         let (give_back, returned) = mpsc::channel();
         let (tell, ready) = mpsc::channel();
         let (here, gone) = mpsc::channel();
-        let order = Order {
+        let order = WorkerSetup {
             spec: Arc::clone(&spec),
             plan: Arc::clone(&plan),
             control: Arc::clone(&control),
             index: 0,
             hooks: Hooks::default(),
-            ahead: None,
+            virtual_time: None,
             sender,
             returned,
         };
         let kept = Arc::clone(&reports);
-        let named = thread::Builder::new().name("load-ahead".into()).spawn(move || {
+        let named = thread::Builder::new().name("load-virtual".into()).spawn(move || {
             let _here: mpsc::Sender<()> = here;
-            ahead::work(order, make, &kept, &tell);
+            virtual_time::work(order, make, &kept, &tell);
         });
         let thread = named.map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?;
         let ready =
@@ -80,9 +80,9 @@ fn facts_of(spec: &RunSpec, ready: Ready) -> Facts {
 mod tests {
     use super::Run;
     use crate::{
-        ahead::{MakeScene, Scene, SceneVolume},
         record::{Interval, Outcome},
         spec::RunSpec,
+        virtual_time::{MakeVirtualArray, VirtualArray, VirtualVolume},
     };
     use linerate_io::system::now_ns;
     use linerate_storage::disk::{Disk, ModelledDisk, SparseDisk, modelled::drives::drive};
@@ -99,14 +99,14 @@ mod tests {
     }
 
     /// One 10k drive.
-    fn scene() -> MakeScene {
+    fn virtual_array() -> MakeVirtualArray {
         Box::new(|runtime| {
             let inner = Rc::new(SparseDisk::new("d0", 64 << 30, 512));
             let disk = Rc::new(ModelledDisk::new(runtime, drive("sas_10k_2_5").unwrap(), inner));
             let name = "disk".to_owned();
-            let volumes = vec![SceneVolume { name, disk: Rc::clone(&disk) as _, block_bytes: 512 }];
+            let volumes = vec![VirtualVolume { name, disk: Rc::clone(&disk) as _, block_bytes: 512 }];
             let report = Rc::new(move || serde_json::json!({"reads": disk.stats().reads}).to_string());
-            Box::pin(std::future::ready(Ok(Scene { volumes, report })))
+            Box::pin(std::future::ready(Ok(VirtualArray { volumes, report })))
         })
     }
 
@@ -132,7 +132,7 @@ mod tests {
     fn twenty_minutes_pass_in_seconds_and_always_alike() {
         let began = now_ns();
         let totals = [(); 2].map(|()| {
-            let run = Run::ahead(spec(1200.0, ""), scene()).unwrap();
+            let run = Run::in_virtual_time(spec(1200.0, ""), virtual_array()).unwrap();
             assert_eq!(
                 (run.facts().driver.as_str(), run.facts().volumes[0].kind.as_str()),
                 ("virtual", "array")
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn written_data_are_checked_there_too_and_open_loops_keep_their_rate() {
         let rest = r#", "verify": "on", "arrival": {"kind": "open", "process": "poisson", "rate_iops": 100}"#;
-        let run = Run::ahead(spec(60.0, rest), scene()).unwrap();
+        let run = Run::in_virtual_time(spec(60.0, rest), virtual_array()).unwrap();
         let summary = run.finish();
         assert!(matches!(summary.outcome, Outcome::Completed), "{:?}", summary.outcome);
         assert!((5500..6500).contains(&summary.total.ios()), "{}", summary.total.ios());
@@ -168,18 +168,18 @@ mod tests {
     fn only_the_arrays_volumes_can_be_used() {
         let mut other = spec(60.0, "");
         other.volumes[0].url = "array:none".into();
-        let error = Run::ahead(other.clone(), scene()).unwrap_err();
+        let error = Run::in_virtual_time(other.clone(), virtual_array()).unwrap_err();
         assert!(error.to_string().contains("no such volume"), "{error}");
         let error = Run::start(other.clone()).unwrap_err();
         assert!(error.to_string().contains("virtual time only"), "{error}");
         other.volumes[0].url = "null:1048576".into();
-        let error = Run::ahead(other, scene()).unwrap_err();
+        let error = Run::in_virtual_time(other, virtual_array()).unwrap_err();
         assert!(error.to_string().contains("array:NAME"), "{error}");
     }
 
     #[test]
     fn a_stop_ends_it_at_once() {
-        let run = Run::ahead(spec(1e6, ""), scene()).unwrap();
+        let run = Run::in_virtual_time(spec(1e6, ""), virtual_array()).unwrap();
         assert!(run.next_interval(Duration::from_secs(10)).is_some());
         run.stop();
         assert!(matches!(run.finish().outcome, Outcome::Stopped));
