@@ -1,4 +1,4 @@
-//! The virtual_array of an array file: its disks, RAID sets and pools, made by the array's own controller.
+//! The virtual array of an array file: its disks, RAID sets and pools, made by the array's own controller.
 
 use super::virtual_array::{MakeVirtualArray, VirtualArray, VirtualVolume};
 use crate::{run::RunError, spec::SpecError};

@@ -30,7 +30,7 @@ pub struct VirtualVolume {
     pub block_bytes: u32,
 }
 
-/// Makes the virtual_array, on the run's own thread and clock; what takes time there is over before the run begins.
+/// Makes the virtual array, on the run's own thread and clock. Its work is over before the run begins.
 pub type MakeVirtualArray =
     Box<dyn FnOnce(Runtime) -> LocalBoxFuture<'static, Result<VirtualArray, RunError>> + Send>;
 
@@ -47,7 +47,7 @@ impl fmt::Debug for VirtualArray {
     }
 }
 
-/// The virtual_array's reports: at the start, at the end of every interval, at the end of the run.
+/// The reports of the virtual array: at the start, at the end of every interval, at the end of the run.
 #[derive(Debug, Default)]
 pub(crate) struct Reports(Mutex<BTreeMap<Nanos, String>>);
 
