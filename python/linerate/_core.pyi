@@ -10,7 +10,6 @@ from typing import Any, Literal, TypedDict, final, type_check_only
 from linerate.errors import LinerateError
 
 __all__ = [
-    "PreparedRun",
     "Array",
     "BulkSink",
     "BulkSource",
@@ -18,6 +17,7 @@ __all__ = [
     "Histogram",
     "Interval",
     "Log",
+    "PreparedRun",
     "Run",
     "Summary",
     "__doc__",

@@ -17,8 +17,8 @@ from linerate.cli.study.kind import study_file
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
-    from linerate.cli.job.virtual_time import VirtualTime
     from linerate.cli.job.options import Asked, Lenient
+    from linerate.cli.job.virtual_time import VirtualTime
     from linerate.run import Loader
     from linerate.workload import RunPlan
 
