@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout();
     writeln!(out, "{facts}")?;
     out.flush()?;
-    // Whoever started this process holds the other end of its standard input.
+    // The parent process has the other end of standard input.
     std::io::stdin().read_to_end(&mut Vec::new())?;
     array.stop();
     Ok(())

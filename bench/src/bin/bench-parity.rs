@@ -1,7 +1,7 @@
 //! `bench-parity SECONDS ROUNDS`: copying, P, and P with Q, in turn; prints the bytes per second of each round as JSON.
 //!
 //! Counted is what is read and what is written: 2 bytes per byte that is copied, 9 per 8 of data for P, 10 per 8 with Q.
-//! All of it lies far outside the processor's caches.
+//! The data are far larger than the processor's caches.
 
 use linerate_io::system::now_ns;
 use linerate_storage::raid::parity;

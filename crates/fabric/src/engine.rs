@@ -7,13 +7,13 @@
 //! Waiting is dear: a sleep costs some 20 us of CPU time on a virtual machine and ends as much too late. So there are
 //! two ways to wait ([`Pace`]). While there is little to do, a sleep ends early by as much as sleeps have been late,
 //! and the rest is spent looking: frames are handed over on time. Under load the loop rests for [`REST_NS`] after each
-//! turn, whatever comes: frames are handed over in batches, at most that late.
+//! turn: frames are passed on in batches, at most that late.
 //!
 //! Work that takes longer than it may shows as **lag**, the real time at which something was done minus the virtual time at
 //! which it was due. A turn covers at most [`TURN_NS_MAX`] beyond what was due, so a fabric that cannot keep up becomes a
 //! slower network rather than one that reads its hosts ever less often. Lag beyond [`LAG_NS_MAX`] is given up: the virtual
-//! clock is set back, and what was lost is counted. Whoever measures looks at these counters and discards what was measured
-//! late.
+//! clock is set back, and what was lost is counted. A measurement reads these counters and discards the intervals
+//! in which the engine was late.
 
 use crate::{
     hosts::Hosts,
@@ -159,7 +159,7 @@ impl Engine {
     fn answer(&mut self, requests: &Receiver<Request>) -> io::Result<bool> {
         loop {
             match requests.try_recv() {
-                // Whoever asked may have gone in the meantime: then nobody wants the answer.
+                // The caller may have stopped waiting for the answer.
                 Ok(Request::Stats(reply)) => drop(reply.send(self.stats()?)),
                 Ok(Request::Change(change, reply)) => {
                     let changed = self.plan.change(&change, &mut self.network, &mut self.hosts);

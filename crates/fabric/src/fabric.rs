@@ -40,7 +40,7 @@ impl Fabric {
             match engine {
                 Ok(mut engine) => {
                     drop(ready.send(Ok(engine.poller.waker())));
-                    // Nothing is logged here: a logger may wait for whoever waits for this thread.
+                    // Nothing is logged here: the logger may wait for a caller that waits for this thread.
                     engine.run(&inbox)
                 }
                 Err(error) => {
@@ -99,7 +99,7 @@ impl Fabric {
 
 impl Drop for Fabric {
     fn drop(&mut self) {
-        // Nobody else is left to hear what ended it.
+        // No other reader is left for the error that ended it.
         if let Some(Ok(Err(error))) = self.hang_up() {
             log::error!("the fabric stopped: {error}");
         }

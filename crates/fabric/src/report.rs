@@ -9,7 +9,7 @@ use linerate_link::{Nanos, Network, PortStats, SwitchConfig, SwitchStats, TrunkS
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// All counters. Whatever does not say otherwise adds up from the start.
+/// All counters. Unless a field says otherwise, it counts from the start.
 #[derive(Clone, Debug, Serialize)]
 pub struct FabricStats {
     /// Time since the start, as the network has lived it.

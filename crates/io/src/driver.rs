@@ -2,7 +2,7 @@
 //!
 //! A driver is a completion queue owned by one thread. Callers submit operations, then call [`Driver::poll`] and get
 //! completions. Memory that the kernel works on is either *owned by the operation* while it is in flight ([`Buffer`],
-//! [`Outgoing`]: handed in, handed back with the completion) or lies in a [`Region`] that the driver keeps alive. No
+//! [`Outgoing`]: passed in, returned with the completion) or is in a [`Region`] that the driver keeps alive. No
 //! reference into either can exist while the kernel may write to it, so the interface is safe.
 //!
 //! Cost model (one busy connection, n PDUs that arrived together): epoll driver = 1 `epoll_wait` + 1 `recvmsg` + 1
@@ -100,7 +100,7 @@ pub enum Completion<S> {
         stream: Handle,
         /// Bytes received over direct segments and buffer together; 0 = the peer closed its side.
         result: io::Result<usize>,
-        /// A buffer as long as the one that was handed in; what lies behind the received bytes may be anything.
+        /// A buffer as long as the one that was passed in; the bytes after the received ones are undefined.
         buffer: Buffer,
     },
     /// [`Driver::send`] finished: all bytes were taken by the kernel, or an error.

@@ -119,7 +119,7 @@ mod tests {
 
     fn collect(pieces: &[libc::iovec]) -> Vec<u8> {
         let piece_bytes = |piece: &libc::iovec| {
-            // SAFETY: the test's list and region are alive and nobody writes to them.
+            // SAFETY: the test's list and region are alive and no thread writes to them.
             unsafe { std::slice::from_raw_parts(piece.iov_base.cast::<u8>(), piece.iov_len) }.to_vec()
         };
         pieces.iter().flat_map(piece_bytes).collect()

@@ -1,6 +1,6 @@
 //! Page-aligned memory that kernel and threads share: the pages of a memory volume, the pools of I/O buffers.
 //!
-//! A region behaves like a disk: it is plain bytes, and whoever reads a range while another writes it gets some mixture
+//! A region behaves like a disk: it is plain bytes, and a read of a range while another thread writes it gets a mixture
 //! of old and new bytes. No Rust reference into it ever exists, so such a race breaks no promise: every access is a
 //! copy of single bytes or words that may change underneath ([`copy_racy`]).
 
@@ -20,7 +20,7 @@ const CHUNK_BYTES: usize = 4096;
 pub struct Region {
     first: NonNull<u8>,
     len: usize,
-    /// Of the huge pages that the process may have, if it lies in such.
+    /// Its share of the process's huge pages, if it is in huge pages.
     share: Option<Share>,
 }
 
@@ -210,7 +210,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `anonymous`; nobody refers to it any more. A failure leaks address space only.
+        // SAFETY: the mapping made in `anonymous`; no reference to it is left. A failure leaks address space only.
         unsafe { libc::munmap(self.first.as_ptr().cast(), self.len) };
     }
 }

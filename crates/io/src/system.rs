@@ -44,7 +44,7 @@ pub fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// How a thread that stands in for hardware is scheduled.
+/// The scheduling of a thread that models hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Haste {
     /// Before all ordinary threads, at once (`SCHED_FIFO`).

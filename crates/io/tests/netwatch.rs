@@ -87,7 +87,7 @@ fn changes_are_told_in_order() {
 fn more_changes_than_the_socket_holds_end_in_the_same_view() {
     let Some(namespace) = Namespace::new() else { return };
     let mut watch = netns::within(Some(&namespace.path()), NetWatch::open).unwrap();
-    // Nobody reads meanwhile.
+    // No reads meanwhile.
     let batch: String = (0..4000)
         .map(|index| format!("address add 10.{}.{}.1/32 dev lo\n", 100 + index / 250, index % 250))
         .chain(

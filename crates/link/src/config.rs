@@ -95,7 +95,7 @@ pub struct SwitchConfig {
     pub buffer_bytes: u64,
     /// Longest payload of a frame (L3) that it forwards. 9216.
     pub mtu: u32,
-    /// Flow control towards whoever sends too fast. none.
+    /// Flow control towards a sender that is too fast. none.
     pub flow_control: FlowControl,
     /// Priorities that PFC protects: they are paused at `xoff_bytes` and never dropped for lack of queue space. Empty.
     /// 802.3x pause protects all.

@@ -1,4 +1,4 @@
-//! What travels: the facts of an Ethernet frame that NICs and switches act on, and whatever the caller attaches to it.
+//! Ethernet frames: the fields that NICs and switches act on, and the caller's own data.
 
 /// Nanoseconds of virtual time.
 pub type Nanos = u64;

@@ -210,13 +210,13 @@ impl<P> Lane<P> {
         begin + wire_bytes(60) * 8 * 1_000_000_000 / self.wire.rate_bits_per_s + self.wire.delay_ns
     }
 
-    /// Keeps pause frames for this lane in order, whatever has changed in between.
+    /// Keeps pause frames for this lane in order, also across changes.
     pub(crate) fn after_last_pause(&mut self, arrival: Nanos) -> Nanos {
         self.last_pause = self.last_pause.max(arrival);
         self.last_pause
     }
 
-    /// The cable is pulled out: nobody is paused, and nobody has asked for it.
+    /// The cable is pulled out: no sender is paused, and no pause is requested.
     pub(crate) fn unplug(&mut self, now: Nanos) {
         self.epoch += 1;
         self.asked = 0;

@@ -1,6 +1,6 @@
 //! NICs, links and switches in virtual time, without I/O.
 //!
-//! Nothing here reads a clock or a packet: whoever drives the model says what time it is, hands in frames that a host
+//! Nothing here reads a clock or a packet: the caller passes the time and the frames that a host
 //! sends, and takes away those that a host receives. So the same model carries real packets (`crates/fabric`) and
 //! simulated ones.
 //!
@@ -13,7 +13,7 @@
 //! 3. `switch.rs` and `network/forward.rs` learn and find the way, VLAN by VLAN; of a LAG's links that are up it takes the
 //!    one that the flow's hash says. A lossy frame needs room in its queue and in the shared memory, else it is dropped. A
 //!    lossless one needs room in the reserve of the port it came in by: past `xoff` that port is paused (802.3x or PFC),
-//!    above it lies the headroom. A paused sender's queue fills up in turn, so pauses spread backwards as they do in a
+//!    above it is the headroom. A paused sender's queue fills up in turn, so pauses spread backwards as they do in a
 //!    real fabric.
 //! 4. `nic.rs` puts it into the receive ring of the NIC, and interrupts the host at once, after a while or after some
 //!    frames.

@@ -90,12 +90,12 @@ impl<P: Clone> Network<P> {
         self.now
     }
 
-    /// When something will happen, if nobody sends before.
+    /// The time of the next event, if no frame is sent before.
     pub fn next_event(&self) -> Option<Nanos> {
         self.events.peek().map(|Reverse(event)| event.at)
     }
 
-    /// A time before which no host will be interrupted, if nobody sends: whoever hands frames over in real time need not
+    /// A time before which no host is interrupted, if no frame is sent: a caller that passes frames in real time need not
     /// look earlier. None if nothing is under way.
     pub fn next_interrupt(&self) -> Option<Nanos> {
         let next = self.next_event()?;

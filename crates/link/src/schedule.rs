@@ -2,7 +2,7 @@
 //!
 //! ETS is start-time fair queueing: every queue has a tag, the virtual time at which its next frame may start; the smallest
 //! tag sends and its queue's tag grows by length / share. A queue that was silent starts at the present, so it neither owes
-//! nor saves anything. Over any time the shares are exact to within one frame per queue, whatever the frames' sizes.
+//! nor saves anything. Over any time the shares are exact to within one frame per queue, for frames of any size.
 
 use crate::config::{PRIORITIES, Schedule, ScheduleKind};
 

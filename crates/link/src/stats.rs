@@ -25,7 +25,7 @@ pub struct Drops {
     pub headroom: u64,
     /// Longer than the link, the switch or the receiving interface takes.
     pub mtu: u64,
-    /// Lost on the wire by chance, or by a fault that nobody sees.
+    /// Lost on the wire by chance, or by a fault that no counter shows.
     pub loss: u64,
     /// The link was down.
     pub down: u64,

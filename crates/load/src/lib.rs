@@ -16,7 +16,7 @@
 //! # What the times mean
 //!
 //! *Service time* is submit to complete. *Response time* is intended start to complete; in a closed loop they are the same.
-//! In an open loop the intended starts are fixed by the seed before the run, so a device that stands still for a while
+//! In an open loop the intended starts are fixed by the seed before the run, so a device that hangs for a while
 //! shows in the response times of everything that was due meanwhile (no coordinated omission). Both are kept as HDR
 //! histograms of three digits per stream and operation and interval; they are merged, never averaged.
 //!
@@ -29,7 +29,7 @@
 //! # Where to read on
 //!
 //! `spec` (the order), `run` (threads, start and end), `worker` (the loop), `stream` (what the next I/O is), `record`
-//! (what is measured), `verify` (checked data), `facts` (what was really used). `bulk` stands beside all of it: TCP streams
+//! (what is measured), `verify` (checked data), `facts` (what was really used). `bulk` is separate: TCP streams
 //! that share the network with storage; `ends` reads the ends of network volumes before a run writes; `virtual_time` runs
 //! the same streams in virtual time, straight on an array's volumes.
 

@@ -2,8 +2,8 @@
 //!
 //! Write buffers are filled once with random bytes (as compressible as the stream asks for) and reused. Before each write
 //! the first 8 bytes of every 4 KiB get a new value, so that no two pages written are alike: an array that removes
-//! duplicates finds none. Slots share buffers when all of them together would be large; nobody looks at the
-//! bytes then, except in verify mode, where every slot keeps its own.
+//! duplicates finds none. Slots share buffers when all of them together would be large; the bytes of
+//! reads are not used then. In verify mode every slot keeps its own.
 
 use crate::stream::rng::{Rng, Use};
 use linerate_io::{Region, RegionId, Seg};
@@ -69,7 +69,7 @@ impl Pool {
 
 impl Buffers {
     /// For slots with these largest read and write sizes. `ratios` are the compression ratios in use (1 = incompressible);
-    /// `own` = no sharing; `attach` makes the region known to whoever does the I/O. Returns each slot's
+    /// `own` = no sharing; `attach` registers the region with the backends. Returns each slot's
     /// place. Errors: not enough memory.
     pub(crate) fn new(
         attach: impl FnOnce(&Arc<Region>) -> RegionId,

@@ -1,7 +1,7 @@
 //! What is recorded, and in which form it leaves the hot path.
 //!
 //! A worker counts into arrays that only it touches ([`tally`]); once per interval it hands them over whole. Turning
-//! them into [`Interval`]s (rows, HDR histograms, sums over workers) is done by whoever asks for the next interval.
+//! them into [`Interval`]s (rows, HDR histograms, sums over workers) is done by the caller that asks for the next interval.
 
 pub mod histogram;
 pub mod interval;

@@ -1,7 +1,7 @@
 //! A run: opens the volumes, starts the workers at one instant, merges what they measure, ends them.
 //!
 //! Threads of a run: its workers, and a sampler that sleeps until each interval's end and then reads the host's CPU
-//! times. The caller of [`Run::next_interval`] merges. A run in virtual time (`virtual_time`) has one worker and no sampler.
+//! times. The caller of [`Run::next_interval`] merges. A run in virtual time has one worker and no sampler.
 
 mod virtual_time;
 
@@ -303,7 +303,7 @@ impl Workers {
         self.thread(&format!("load-{}", order.index), move || work(order, &tell, &wait))
     }
 
-    /// Waits until every worker is ready; the first failure ends the others, which find nobody to start them.
+    /// Waits until every worker is ready; the first failure ends the others.
     fn gather(&mut self, spec: &RunSpec, plan: &Plan, tsc_hz: f64) -> Result<Facts, RunError> {
         let mut facts = Facts { workers: plan.workers, tsc_hz, ..Facts::default() };
         facts.cpus = spec.cpus.as_ref().map_or_else(Vec::new, |cpus| {
@@ -383,7 +383,7 @@ fn pin(order: &WorkerSetup) -> Result<(), RunError> {
     })
 }
 
-/// Whatever the thread opens from now on is in its volumes' namespace.
+/// From now on the thread opens files and sockets in its volumes' namespace.
 fn enter_netns(order: &WorkerSetup) -> Result<(), RunError> {
     let Some(path) = order.plan.netns_of(order.index, &order.spec) else { return Ok(()) };
     netns::enter(Path::new(path)).map_err(|error| {

@@ -4,8 +4,8 @@
 //! read the clock, count completions, start the next I/O of every free slot, submit all of them at once, wait. The end of
 //! an interval, the end of the run and due arrivals are times to wait for.
 //!
-//! Service time: from submission to the backend (one reading of the clock per I/O) to the turn that sees the completion (one
-//! reading per turn, right after the wait). Response time starts at the intended start instead.
+//! Service time: from submission to the backend (one reading of the clock per I/O) to the turn that sees the completion
+//! (one reading per turn, right after the wait). Response time starts at the intended start instead.
 
 pub(crate) mod control;
 mod event_limit;
@@ -116,8 +116,8 @@ impl<D: Driver> Worker<D> {
         self.backends.close(&mut self.driver, CLOSE_NS);
     }
 
-    /// Serves its sessions until the order to start comes; none if nobody will give it any more, or the run is over.
-    /// Whoever gives the order, or drops it, wakes the driver.
+    /// Serves its sessions until the order to start comes; none if the sender is gone or the run is over. The sender
+    /// wakes the driver.
     pub(crate) fn await_order<T>(&mut self, orders: &Receiver<T>) -> Option<T> {
         while !self.control.is_over() {
             match orders.try_recv() {
@@ -412,7 +412,7 @@ impl<D: Driver> Worker<D> {
         self.list(slot.volume);
     }
 
-    /// Waits for the I/Os in flight, but not long: nobody counts them any more.
+    /// Waits a short time for the I/Os in flight. They are not counted any more.
     fn drain(&mut self) {
         let began = self.driver.now();
         let mut now = began;

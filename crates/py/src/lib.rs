@@ -4,7 +4,7 @@
 //! here: a function parses, calls one crate, and converts. Three rules hold for all of them:
 //!
 //! - No Python runs on a thread that makes or serves I/O. Python pulls ([`run::Run::next_interval`]).
-//! - Whatever may block gives the interpreter away and looks for Ctrl-C every 20 ms ([`wait`]).
+//! - A call that may block releases the interpreter and checks for Ctrl-C every 20 ms ([`wait`]).
 //! - Every failure becomes a class of `linerate.errors` by whose fault it is ([`errors`]).
 
 mod array;

@@ -10,7 +10,7 @@ use std::{sync::mpsc, thread, time::Duration};
 const SLICE: Duration = Duration::from_millis(20);
 
 /// Runs `work` on a thread of its own while this one looks for signals. After Ctrl-C the thread is left to its own time
-/// limits and its result is dropped, which closes whatever it opened.
+/// limits and its result is dropped, which closes all that it opened.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -19,7 +19,7 @@ pub(crate) fn interruptible<T: Send + 'static>(
     thread::Builder::new()
         .name("linerate-call".into())
         .spawn(move || {
-            // The caller may have gone after Ctrl-C; then nobody wants the result.
+            // The caller may be gone after Ctrl-C; then the result is dropped.
             let _ = sender.send(work());
         })
         .map_err(|error| blamed(Blame::Host, format!("no thread: {error}"), "raise the limit on threads"))?;

@@ -53,7 +53,7 @@ impl<T: Copy + PartialEq> Merger<T> {
         Self { open: Vec::with_capacity(OPEN_MAX), spare: Vec::with_capacity(OPEN_MAX) }
     }
 
-    /// Takes a frame. Whatever is complete by now goes to `out`: the packet's pieces, and the number of frames in it.
+    /// Takes a frame. Complete packets go to `out`: the packet's pieces, and the number of frames in it.
     pub(crate) fn take(
         &mut self,
         to: T,

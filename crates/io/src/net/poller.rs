@@ -78,7 +78,7 @@ impl Poller {
         }
     }
 
-    /// Sleeps whatever happens.
+    /// Sleeps in every case.
     pub fn rest(&self, duration: Duration) {
         std::thread::sleep(duration);
     }

@@ -123,7 +123,7 @@ fn address(there: bool, body: &[u8]) -> Option<Fact> {
         }
     }
     let address = local.or(any)?;
-    // Until the neighbours were asked whether they have it, nobody can listen on it; then it is told again.
+    // Before duplicate address detection ends, no socket can bind to it; a second event follows.
     let usable = there && flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED) == 0;
     Some(if usable { Fact::Address { index, address } } else { Fact::AddressGone { index, address } })
 }

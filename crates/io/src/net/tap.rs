@@ -115,7 +115,7 @@ impl Tap {
         ioctl(&self.control, libc::SIOCSIFMTU, &mut request)
     }
 
-    /// Plugs the cable in or out, as the host sees it. If the interface is gone nobody is there to see it.
+    /// Sets the carrier on or off, as the host sees it. Does nothing if the interface is gone.
     pub fn set_carrier(&self, up: bool) -> io::Result<()> {
         let mut up = c_int::from(up);
         // SAFETY: the kernel reads one int.

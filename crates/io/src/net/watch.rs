@@ -1,7 +1,7 @@
 //! Watching a network namespace: links that go up and down, addresses that come and go.
 //!
 //! The kernel tells every change over one netlink socket. When it told more than the socket could hold, everything is
-//! listed anew and compared with what was known, so nobody notices but by the delay. The same comparison makes repeated
+//! listed again and compared with the last list, so only the delay shows it. The same comparison makes repeated
 //! and overtaken messages harmless: an event is given only when something is different from before.
 
 use crate::{
@@ -63,7 +63,7 @@ pub enum NetEvent {
 #[derive(Debug)]
 pub struct NetWatch {
     socket: OwnedFd,
-    /// For lists. A socket belongs to the namespace in which it was opened, whoever uses it.
+    /// For lists. A socket belongs to the namespace in which it was opened.
     lister: OwnedFd,
     datagram: Vec<u8>,
     view: View,

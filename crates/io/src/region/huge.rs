@@ -2,7 +2,7 @@
 //!
 //! Random access misses the TLB less there, which saves a sixth of an array's CPU time at 4K. But a huge page is occupied
 //! as a whole once a byte of it is written, and a volume that is written here and there would need more memory than
-//! its user reckons with. So whatever lies in huge pages has to find room, as if it were written from end to end, in a
+//! its user expects. So every region in huge pages has to fit, as if it were written from end to end, in a
 //! part of what is free at first.
 
 use crate::system;

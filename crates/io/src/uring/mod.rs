@@ -323,9 +323,9 @@ impl UringDriver {
     fn finish_accept(&mut self, listener: Handle, result: io::Result<usize>, closing: bool) {
         match result {
             Ok(fd) => {
-                // SAFETY: the kernel just opened this descriptor for us; nobody else owns it.
+                // SAFETY: the kernel just opened this descriptor for us; it has no other owner.
                 let socket = unsafe { TcpStream::from_raw_fd(fd as i32) };
-                // A peer that is gone again has no address: nobody misses it.
+                // A peer that is gone again has no address: drop it.
                 if let Ok(peer) = socket.peer_addr() {
                     self.ready.push(Completion::Accepted { listener, result: Ok((socket, peer)) });
                 }

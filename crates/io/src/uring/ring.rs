@@ -81,7 +81,7 @@ impl Ring {
 
     /// Queues an operation; it reaches the kernel with the next [`Ring::enter`], or now if the queue is full.
     pub(super) fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
-        // SAFETY: the memory that an entry names lies in an operation or in an attached region, and both stay put
+        // SAFETY: the memory that an entry names is in an operation or in an attached region, and both do not move
         // until its completion (see `Ops` and `UringDriver::drop`).
         while unsafe { self.uring.submission().push(entry) }.is_err() {
             self.uring.submit()?;

@@ -6,7 +6,7 @@ use io_uring::{opcode, types};
 use std::os::fd::AsRawFd;
 
 /// Lists up to this length are sent by a call of their own: that is quicker than the ring's way to the same call, and
-/// whatever else is to be done before the next wait is done while the peer works. At depth 1 it is worth 5 % of the round
+/// the rest of the turn runs while the peer works. At depth 1 it is worth 5 % of the round
 /// trips. Long lists fill the socket, and the ring resumes them.
 const AT_ONCE_BYTES_MAX: usize = 16 << 10;
 

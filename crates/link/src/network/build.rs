@@ -75,7 +75,7 @@ impl<P: Clone> Network<P> {
         TrunkId(self.trunks.len() - 1)
     }
 
-    /// Works out how quickly a frame can get through each switch and reach whatever is behind it.
+    /// Computes how quickly a frame can pass each switch and reach the next port.
     pub(super) fn time_passages(&mut self) {
         for index in 0..self.switches.len() {
             let lanes = self.lanes.iter().filter(|lane| lane.from == Node::Switch(index));

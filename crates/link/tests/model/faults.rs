@@ -29,7 +29,7 @@ fn loss_in_one_direction_leaves_the_other_alone() {
     assert_eq!(lab.inbox.arrivals.len(), 20);
     let stats = lab.network.port_stats(lab.nics[0]);
     assert_eq!((stats.sent.drops.loss, stats.received.drops.loss), (0, 20));
-    assert!(lab.network.carrier(lab.nics[0]), "nobody sees it");
+    assert!(lab.network.carrier(lab.nics[0]), "the carrier stays on");
     lab.network.set_nic_link(lab.nics[0], 0, LinkConfig::default());
     lab.send(hosts[1], mac(0), 1514, 0);
     lab.advance(lab.network.now() + MS);
@@ -226,7 +226,7 @@ fn assert_in_order(lab: &Lab, conversations: u64, what: &str) {
     }
 }
 
-/// Whatever fails in whatever order: a network that is healed carries what it carried before, each conversation in order.
+/// After faults in any order, a healed network carries the same traffic as before, each conversation in order.
 #[test]
 fn whatever_fails_comes_back() {
     for seed in 0..60_u64 {

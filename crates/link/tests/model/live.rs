@@ -46,7 +46,7 @@ fn a_cable_that_is_pulled_out_loses_what_is_on_it() {
     assert_eq!(lab.inbox.arrivals.len(), 1);
 }
 
-/// Whatever happens to cables and rules under pause, the fabric must not stay paused for ever.
+/// Faults of cables and changes of rules under pause must not leave the fabric paused for ever.
 #[test]
 fn no_change_leaves_a_sender_paused_for_ever() {
     let pause = SwitchConfig { flow_control: FlowControl::Pause, ..SwitchConfig::default() };

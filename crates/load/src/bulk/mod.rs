@@ -2,7 +2,7 @@
 //!
 //! A [`BulkSource`] opens connections to a [`BulkSink`] and sends as fast as they go, or at a rate. Both may live in
 //! network namespaces, and in different processes. What arrived is counted by the sink as it is received; what was sent
-//! again is counted by the source's kernel. Counters only grow: whoever measures takes differences.
+//! again is counted by the source's kernel. Counters only grow: measurements are differences.
 //!
 //! Each is one thread with one driver (`mover`); what the thread does (`sink`, `source`) is generic over the driver.
 
@@ -95,7 +95,7 @@ pub struct BulkSourceStats {
     pub lost: Option<String>,
 }
 
-/// Takes in whatever comes. Stops when dropped.
+/// Receives and discards. Stops when dropped.
 #[derive(Debug)]
 pub struct BulkSink {
     address: SocketAddr,

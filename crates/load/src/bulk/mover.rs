@@ -71,7 +71,7 @@ impl Drop for Mover {
         self.over.store(true, Relaxed);
         EpollDriver::wake(&self.waker);
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was printed where it happened; there is nobody to hand it to.
+            // A panic of the thread was printed where it happened; no caller is left to return it to.
             let _ = thread.join();
         }
     }

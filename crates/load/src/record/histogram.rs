@@ -136,7 +136,7 @@ impl HlogWriter {
     }
 }
 
-/// Bytes are not a histogram: the fault of whoever wrote them.
+/// Bytes are not a histogram: the fault of their writer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HistogramError {
     /// Neither V2 nor V2 compressed.

@@ -120,7 +120,7 @@ impl Merger {
         self.ready.is_empty() && self.progress.iter().all(|next| *next == u32::MAX)
     }
 
-    /// Nobody is left who could report: what there is, is all.
+    /// Every worker has ended: there will be no more reports.
     pub(crate) fn abandon(&mut self) {
         self.progress.fill(u32::MAX);
         self.finish_complete();

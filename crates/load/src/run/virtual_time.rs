@@ -19,8 +19,8 @@ use std::{
 };
 
 impl Run {
-    /// Starts a run in virtual time on the volumes that `make` makes; see [`MakeVirtualArray`]. It goes on as fast as it can be
-    /// computed and its intervals are fetched; its facts call its driver `virtual`.
+    /// Starts a run in virtual time on the volumes that `make` makes; see [`MakeVirtualArray`]. It runs as fast as this
+    /// machine computes it and the caller fetches its intervals. Its facts name the driver `virtual`.
     pub fn in_virtual_time(spec: RunSpec, make: MakeVirtualArray) -> Result<Self, RunError> {
         spec.validate()?;
         let spec = Arc::new(virtual_time::adapted(spec)?);
@@ -59,7 +59,7 @@ impl Run {
     }
 
     /// What the array of a run in virtual time said of itself, as JSON: at the end of an interval that was fetched, or
-    /// (`None`) at the start of the run. Ask in order: what lies before is forgotten.
+    /// (`None`) at the start of the run. Ask in order: earlier reports are dropped.
     pub fn report(&self, index: Option<u32>) -> Option<String> {
         let at = index.map_or(0, |index| self.control.schedule.cut(index));
         self.reports.as_ref().and_then(|reports| reports.take(at))

@@ -189,7 +189,7 @@ impl SizeSpec {
                 require(*align_bytes > 0 && *align_bytes <= SIZE_MAX, key, "align_bytes must not be 0")?;
                 let room = min_bytes.div_ceil(*align_bytes).max(1) <= max_bytes / align_bytes
                     && *max_bytes <= SIZE_MAX;
-                require(room, key, "no multiple of align_bytes lies between min_bytes and max_bytes")?;
+                require(room, key, "no multiple of align_bytes is between min_bytes and max_bytes")?;
                 require(*min_bytes > 0, key, "min_bytes must not be 0")?;
             }
         }

@@ -1,7 +1,7 @@
 //! Where the next I/O goes: random places on a grid, sequential cursors, strides, hot bands and hit areas.
 //!
 //! Positions count from the start of the stream's range. A range that passes the end of the volume has two pieces, the
-//! second at the volume's start; no I/O lies across the joint.
+//! second at the volume's start; no I/O crosses the boundary.
 
 mod area;
 

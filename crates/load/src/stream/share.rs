@@ -74,7 +74,7 @@ impl Pace {
         self.parties[party].started[worker].store(started, Relaxed);
     }
 
-    /// Takes a party out: it holds nobody back any more.
+    /// Removes a party: it delays no other party any more.
     pub(crate) fn retire(&self, party: usize, worker: usize) {
         self.publish(party, worker, u64::MAX / (4 * self.workers as u64));
     }

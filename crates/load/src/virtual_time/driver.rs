@@ -87,7 +87,7 @@ impl Driver for VirtualTimeDriver {
         self.executor.runtime().now()
     }
 
-    // It never waits, so there is nothing to wake: whoever wants it to stop is asked once per turn.
+    // It never waits, so there is nothing to wake: it checks for the end once per turn.
     fn waker(&self) -> Self::Waker {}
 
     fn wake((): &Self::Waker) {}

@@ -1,14 +1,14 @@
-//! Runs in virtual time: the streams of a run straight onto an array's volumes, without a network, as fast as this machine
-//! computes them. Open this file first.
+//! Runs in virtual time: the streams of a run on an array's volumes, without a network, as fast as this machine computes
+//! them. Open this file first.
 //!
-//! Nothing above the driver knows: the worker, its streams and its books are those of any run. Only the driver
-//! ([`driver::VirtualTimeDriver`]) is another one: its files are the array's volumes, its clock is that of the array's tasks, and
-//! whenever everything waits, that clock jumps to whatever is due next. So a run of twenty minutes over modelled
-//! drives takes as long as its I/Os take to compute, and two runs of one specification are alike to the bit.
+//! Worker, streams and recorder are those of any run. Only the driver ([`driver::VirtualTimeDriver`]) differs: its files are
+//! the array's volumes, and its clock is that of the array's tasks. When everything waits, the clock jumps to the next
+//! event. A run of twenty minutes over modelled drives takes the time to compute its I/Os, and two runs of one
+//! specification give the same results to the bit.
 //!
-//! What the run goes to is a [`VirtualArray`]: that of an array file (`array`), or whatever a test makes.
+//! The volumes come from a [`VirtualArray`]: that of an array file (`array`), or one that a test makes.
 //!
-//! What is not modelled is not there: network, initiator, target, the host's CPU. Time passes on modelled drives only.
+//! Network, initiator, target and the host's CPU are not modelled. Time passes on modelled drives only.
 
 mod array;
 mod driver;

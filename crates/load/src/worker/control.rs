@@ -168,7 +168,7 @@ impl Control {
         }
     }
 
-    /// A closed-loop flow of a stream has nothing more to start. Nobody waits for the share of a stream without flows.
+    /// A closed-loop flow of a stream has nothing more to start. The shares no longer include a stream without flows.
     pub(crate) fn lane_ended(&self, stream: usize, worker: usize) {
         if self.live[stream].fetch_sub(1, Relaxed) == 1 {
             self.streams.retire(stream, worker);

@@ -73,7 +73,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: WorkerSetup) -> Result<Prepa
     let WorkerSetup { spec, plan, control, index, hooks, virtual_time, sender, returned } = order;
     let own = spec.verify == VerifyMode::On;
     let in_virtual_time = virtual_time.is_some();
-    // Zeros take no memory on the disks of a run in virtual time, and nobody compresses them there.
+    // Zeros take no memory on the disks of a run in virtual time, and there is no compression.
     let payload = if in_virtual_time && !own { Payload::Zeros } else { Payload::Random };
     let attach = |region: &_| backends.attach(&mut driver, region);
     let (buffers, places) =

@@ -31,7 +31,7 @@ pub(crate) struct FlowPlan {
     pub(crate) volume: u32,
     /// Share of all closed-loop I/Os, in percent.
     pub(crate) weight: f64,
-    /// Open loop: how and how often, and where in the period the first one lies.
+    /// Open loop: process, rate, and phase of the first arrival within its period.
     pub(crate) arrival: Option<(ArrivalProcess, f64, f64)>,
     /// Smaller is served first.
     pub(crate) priority: u32,

@@ -40,7 +40,7 @@ pub(crate) struct Recorder {
     error_events: u32,
     event_limit: EventLimit,
     cpu: system::ProcessCpu,
-    /// Waits for a reader who is behind: the run's clock stands still meanwhile.
+    /// Waits for a slow reader: the run's clock stops meanwhile.
     is_patient: bool,
     sender: SyncSender<Message>,
     returned: Receiver<Box<Tally>>,
@@ -158,7 +158,7 @@ impl Recorder {
         now.saturating_sub(self.start) as f64 / 1e9
     }
 
-    /// Ends the interval that `now` lies behind, or several. A reader who does not keep up loses no count: the interval
+    /// Ends the intervals that are over at `now`. A reader who does not keep up loses no count: the interval
     /// goes on, and its counts arrive with a later one.
     pub(crate) fn cut(&mut self, now: Nanos, network: impl FnOnce() -> Network) {
         self.close_interval(now, &network());
@@ -177,14 +177,14 @@ impl Recorder {
         let end = now.saturating_sub(self.start).min(self.schedule.cut(self.index));
         let batch = self.batch(end);
         let last = Message::Last { worker: self.worker, batch, coarse: std::mem::take(&mut self.coarse) };
-        // Nobody listens any more when the run was dropped; then nobody misses it.
+        // The run was dropped: its reader is gone.
         let _ = self.sender.send(last);
     }
 
     fn close_interval(&mut self, now: Nanos, network: &Network) {
         let at_s = self.seconds(now);
         self.tally.events.extend(self.event_limit.left_out(at_s));
-        // A clock that waits for nobody knows no load of the CPU.
+        // In virtual time there is no load of the CPU.
         let cpu = if self.is_patient { self.cpu } else { system::thread_cpu().unwrap_or(self.cpu) };
         self.tally.cpu_user_us += cpu.user_us - self.cpu.user_us;
         self.tally.cpu_system_us += cpu.system_us - self.cpu.system_us;
@@ -196,7 +196,7 @@ impl Recorder {
         let batch = self.batch(end);
         let message = Message::Interval { worker: self.worker, batch };
         if self.is_patient {
-            // Nobody listens any more when the run was dropped.
+            // The run was dropped: its reader is gone.
             let _ = self.sender.send(message);
             return;
         }

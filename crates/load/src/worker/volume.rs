@@ -171,7 +171,7 @@ impl Volume {
         }
     }
 
-    /// A closed-loop flow has nothing more to do: nobody waits for its share any longer.
+    /// A closed-loop flow has nothing more to do: the shares no longer include it.
     fn lane_at_end(&mut self, flows: &mut [Flow], flow: u32, picking: &Picking<'_>) {
         flows[flow as usize].at_end = true;
         self.turns.remove((flow - self.flows.start) as usize);

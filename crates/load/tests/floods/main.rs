@@ -1,4 +1,4 @@
-//! A run ends when its time is over, whatever a target sends meanwhile, and says what happened in few words.
+//! A run ends when its time is over, no matter what a target sends, and reports it in few words.
 
 #![allow(
     clippy::unwrap_used,

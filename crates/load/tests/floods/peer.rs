@@ -85,7 +85,7 @@ impl Peer {
         bhs
     }
 
-    /// Agrees to whatever is offered, without authentication.
+    /// Accepts every offer, without authentication.
     fn log_in(&mut self) -> io::Result<()> {
         loop {
             let (request, text) = self.read()?;

@@ -51,7 +51,7 @@ impl Area {
         self.first.len + self.second.len
     }
 
-    /// Position where the second piece starts; no I/O lies across it.
+    /// Position where the second piece starts; no I/O crosses it.
     pub(crate) fn joint(&self) -> u64 {
         self.first.len
     }
