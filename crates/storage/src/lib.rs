@@ -1,4 +1,4 @@
-//! What lies behind an array's volumes: disks, RAID sets, a pool, snapshots, replication.
+//! The storage of an array: disks, RAID sets, a pool, snapshots, replication.
 //!
 //! Everything here is one stack of [`Disk`]s, of which the upper ones are made of the lower ones: a RAID set is a disk made
 //! of disks, a volume is a disk made of a pool's pages. All of it runs on one thread as tasks of an [`Executor`], which is

@@ -76,7 +76,7 @@ impl Default for Executor {
 }
 
 impl Executor {
-    /// An executor whose clock stands at 0.
+    /// An executor whose clock starts at 0.
     pub fn new() -> Self {
         let pool = LocalPool::new();
         let runtime = Runtime { spawner: pool.spawner(), time: Rc::default() };
@@ -88,8 +88,8 @@ impl Executor {
         self.runtime.clone()
     }
 
-    /// Moves the clock to `now`, which is not before the last one, wakes whoever slept until then, and runs tasks until all
-    /// of them wait.
+    /// Moves the clock to `now`, which is not before the last one, wakes the tasks that slept until then, and runs
+    /// tasks until all of them wait.
     pub fn run(&mut self, now: Nanos) {
         let time = &self.runtime.time;
         time.now.set(time.now.get().max(now));
@@ -141,7 +141,7 @@ impl Runtime {
         let _ = self.spawner.spawn_local(task);
     }
 
-    /// Begins `work` at once, and takes it to its end even if nobody awaits what comes of it.
+    /// Begins `work` at once, and runs it to its end even if no caller awaits the result.
     pub fn start<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> LocalBoxFuture<'static, T> {
         let mut work = Box::pin(work);
         if let Some(value) = work.as_mut().now_or_never() {
@@ -149,7 +149,7 @@ impl Runtime {
         }
         let (sender, receiver) = oneshot::channel();
         self.spawn(async move {
-            // Fails only when nobody waits any more.
+            // Fails only if the caller has stopped waiting.
             let _ = sender.send(work.await);
         });
         Box::pin(async move {

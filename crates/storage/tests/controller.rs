@@ -1,4 +1,4 @@
-//! Storage that is put together again after a disk was replaced: the superblocks know who is a member, by whatever name.
+//! Storage that is assembled again after a disk was replaced: the superblocks identify members, under any name.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use linerate_io::{Driver, Preference, open_driver, with_driver};
@@ -57,7 +57,7 @@ fn replace<D: Driver>(host: &mut Host<D>) -> tempfile::TempDir {
 }
 
 fn replaced<D: Driver>(mut host: Host<D>) {
-    // With the new disk's path, whatever its name, the set is whole.
+    // With the new disk's path, under any name, the set is whole.
     let folder = replace(&mut host);
     let status = with(&mut host, config(folder.path(), [("other", "2.img"), ("d0", "0.img")]), None);
     assert_eq!(status.raid_sets[0].state, RaidState::Optimal);

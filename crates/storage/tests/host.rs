@@ -124,7 +124,7 @@ mod bodies {
         let path = dir.path().join("disk");
         let disk = host.open_file(&config(&path, false)).unwrap();
         let (files, runtime) = (host.files(), host.runtime());
-        // Whoever comes second waits a little, and gets it when the first one lets go.
+        // The second one waits a little, and gets it when the first one releases it.
         let second = config(&path, false);
         let opened = host.block_on(async move {
             let begun = runtime.now();

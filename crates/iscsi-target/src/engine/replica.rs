@@ -15,7 +15,7 @@ use linerate_storage::{
     Disk,
     controller::{Command, Reply, StorageError},
     replica::{
-        Gate, Link, LinkError, ReplicaError,
+        Fence, Link, LinkError, ReplicaError,
         service::{Access, Fields, LinkSpec, Login, Service, Surroundings},
     },
 };
@@ -40,10 +40,10 @@ struct Around {
     driver: Preference,
     wake: Wake,
     /// By group: target, LUN and number of what its partner writes.
-    shown: Rc<RefCell<BTreeMap<String, Vec<ShownGate>>>>,
+    shown: Rc<RefCell<BTreeMap<String, Vec<FencedExport>>>>,
 }
 
-struct ShownGate {
+struct FencedExport {
     target: Arc<IscsiTarget>,
     lun: u16,
     number: u32,
@@ -100,7 +100,7 @@ impl EngineState {
 impl Around {
     /// A target for one transfer, with a name and secrets of its own: only the array that is told them gets in, and only
     /// this array passes its check.
-    fn show_all(&self, group: &str, gates: &[Rc<Gate>]) -> Result<Access, LinkError> {
+    fn show_all(&self, group: &str, fences: &[Rc<Fence>]) -> Result<Access, LinkError> {
         let gone = || LinkError::Setup("the array does not serve yet".into());
         let state = self.state.upgrade().ok_or_else(gone)?;
         let exports = state.exports.get().ok_or_else(gone)?;
@@ -110,16 +110,16 @@ impl Around {
         let inventory = Inventory::new(Vec::new()).map_err(|error| refused(&error))?;
         let chap = chap(&login).map_err(|error| refused(&error))?;
         let target = Arc::new(IscsiTarget::by_secret(name.clone(), chap, inventory));
-        for (lun, gate) in (0_u16..).zip(gates) {
-            let number = state.add(Served::Gate(Rc::clone(gate))).volume;
-            let shown_gate = ShownGate { target: Arc::clone(&target), lun, number };
+        for (lun, fence) in (0_u16..).zip(fences) {
+            let number = state.add(Served::Fence(Rc::clone(fence))).volume;
+            let shown_gate = FencedExport { target: Arc::clone(&target), lun, number };
             // Noted one by one, so that what was shown is withdrawn also if the next cannot be.
             self.shown.borrow_mut().entry(group.to_owned()).or_default().push(shown_gate);
-            let unit = unit(exports, &name, lun, gate, number).map_err(|error| refused(&error))?;
+            let unit = unit(exports, &name, lun, fence, number).map_err(|error| refused(&error))?;
             target.inventory.add(lun, unit).map_err(|error| refused(&error))?;
         }
         exports.transfers.add(target);
-        Ok(Access { target: name, luns: (0..gates.len() as u16).collect(), login })
+        Ok(Access { target: name, luns: (0..fences.len() as u16).collect(), login })
     }
 
     /// 128 bits as text.
@@ -135,16 +135,16 @@ fn chap(login: &Login) -> Result<ChapConfig, ChapConfigError> {
     ChapConfig::new(&[Algorithm::Sha256], end(replication_link::USER, &login.secret), Some(target))
 }
 
-/// A gate as initiators see it.
+/// A fence as initiators see it.
 fn unit(
     exports: &Exports,
     target: &str,
     lun: u16,
-    gate: &Rc<Gate>,
+    fence: &Rc<Fence>,
     number: u32,
 ) -> Result<Arc<LogicalUnit>, UnitError> {
     let serial = format!("{}-{lun}", &target[TARGET.len() + 1..]);
-    let sector_bytes = gate.block_bytes();
+    let sector_bytes = fence.block_bytes();
     let config = VolumeConfig {
         lun,
         name: serial.clone(),
@@ -162,7 +162,7 @@ fn unit(
         alua: BTreeMap::new(),
     };
     let naa = target::naa(&[&exports.array, target, &serial]);
-    let blocks = gate.size_bytes() / u64::from(sector_bytes);
+    let blocks = fence.size_bytes() / u64::from(sector_bytes);
     let ports = target::ports(target, &exports.groups);
     let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number), 0)?;
     let states: Vec<_> = exports.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
@@ -174,18 +174,18 @@ impl Surroundings for Around {
     fn show(
         &self,
         group: &str,
-        gates: Vec<Rc<Gate>>,
+        fences: Vec<Rc<Fence>>,
     ) -> LocalBoxFuture<'static, Result<Access, ReplicaError>> {
-        let shown = self.show_all(group, &gates).map_err(ReplicaError::Link);
+        let shown = self.show_all(group, &fences).map_err(ReplicaError::Link);
         async move { shown }.boxed_local()
     }
 
     fn withdraw(&self, group: &str) -> LocalBoxFuture<'static, ()> {
-        let (state, gates) = (self.state.upgrade(), self.shown.borrow_mut().remove(group));
+        let (state, fences) = (self.state.upgrade(), self.shown.borrow_mut().remove(group));
         async move {
             // The engine ends.
             let Some(state) = state else { return };
-            for ShownGate { target, lun, number } in gates.into_iter().flatten() {
+            for FencedExport { target, lun, number } in fences.into_iter().flatten() {
                 if let Some(exports) = state.exports.get() {
                     exports.transfers.remove(&target.name);
                 }

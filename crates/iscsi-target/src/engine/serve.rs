@@ -5,7 +5,7 @@ use super::{
     OperationResult,
 };
 use bytes::BytesMut;
-use linerate_storage::{Disk, DiskError, pool::Volume, raid::RaidSet, replica::Gate};
+use linerate_storage::{Disk, DiskError, pool::Volume, raid::RaidSet, replica::Fence};
 use std::{cell::RefCell, rc::Rc};
 
 /// Answers that wait for the end of a turn, so that a worker is woken once for all of them.
@@ -79,7 +79,7 @@ pub(super) enum Served {
     /// A pool's volume.
     Thin(Rc<Volume>),
     /// A pool's volume that a partner writes.
-    Gate(Rc<Gate>),
+    Fence(Rc<Fence>),
 }
 
 impl Served {
@@ -87,7 +87,7 @@ impl Served {
         match self {
             Self::Whole(set) => &**set,
             Self::Thin(volume) => &**volume,
-            Self::Gate(gate) => &**gate,
+            Self::Fence(gate) => &**gate,
         }
     }
 
@@ -95,7 +95,7 @@ impl Served {
     pub(super) fn page_bytes(&self) -> u32 {
         match self {
             Self::Thin(volume) => volume.page_bytes() as u32,
-            Self::Whole(_) | Self::Gate(_) => 0,
+            Self::Whole(_) | Self::Fence(_) => 0,
         }
     }
 

@@ -97,7 +97,7 @@ fn names<'a>(noun: Noun, names: impl Iterator<Item = &'a String>) -> Result<Vec<
     Ok(seen)
 }
 
-/// Notes that `name` belongs to `owner`, and to nobody else.
+/// Notes that `name` belongs to `owner` alone.
 fn own(
     noun: Noun,
     name: &str,

@@ -232,7 +232,7 @@ impl DiskTable {
     }
 
     /// Disks that there are, then members of RAID sets that the configuration does not name: such a set lacks a disk that
-    /// took the place of another while an array served, and that nobody has entered.
+    /// took the place of another while an array served, and that is not in the file.
     pub(super) fn status(&self, places: &[Membership]) -> Vec<DiskStatus> {
         let disks = self.disks.borrow();
         let one = |entry: &Entry| {

@@ -9,11 +9,11 @@
 mod assembly;
 mod check;
 mod command;
+mod concat;
 mod config;
 mod disks;
 mod error;
 mod inspect;
-mod joined;
 mod pools;
 mod sets;
 mod space;
@@ -30,9 +30,9 @@ pub use volumes::Kept;
 
 use crate::{disk::Disk, host::Files, pool::Pool, raid::RaidSet, runtime::Runtime};
 use assembly::{Assembly, Content, Findings, check_new, probe};
+use concat::Concat;
 use disks::DiskTable;
 use futures::future::{Either, select};
-use joined::Joined;
 use linerate_io::{Nanos, system::unix_time_s};
 use pools::PoolEntry;
 use sets::SetEntry;
@@ -273,7 +273,7 @@ async fn open_pool(
     let below: Vec<&SetEntry> = below.collect::<Result<_, _>>()?;
     let are_new = below.iter().all(|entry| entry.is_new);
     let disks = below.iter().map(|entry| Rc::<RaidSet>::clone(&entry.set) as Rc<dyn Disk>).collect();
-    let disk = Joined::of(&spec.name, disks);
+    let disk = Concat::of(&spec.name, disks);
     PoolEntry::open(runtime, assembly, spec, disk, are_new).await
 }
 

@@ -159,7 +159,7 @@ impl CrashDisk {
             shared.runtime.sleep_until(begun + before + after).await;
             let value = end(&mut shared.blocks.borrow_mut(), moved);
             shared.meter.end(begun, shared.runtime.now(), kind, len, true);
-            // Nobody may wait any more.
+            // The caller may have stopped waiting.
             let _ = done.send(value);
         });
         Box::pin(async move { result.await.map_err(|_| DiskError::Failed(name)) })

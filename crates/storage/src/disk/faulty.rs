@@ -156,7 +156,7 @@ impl FaultyDisk {
             }
             shared.meter.end(begun, shared.runtime.now(), kind, len, result.is_ok());
             if let Some(result) = result.err().map(Err).or(value.map(Ok)) {
-                // Nobody may wait any more.
+                // The caller may have stopped waiting.
                 let _ = done.send(result);
             }
         });

@@ -25,7 +25,7 @@ const PART_BYTES: usize = 1 << 20;
 /// How often a disk that has no space left says so.
 const TELL_EVERY_NS: Nanos = 60_000_000_000;
 
-/// Where a file disk lies and how it is opened; see [`crate::host::Files::open`].
+/// The path of a file disk and how it is opened; see [`crate::host::Files::open`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileConfig {
     /// Name of the disk.

@@ -1,6 +1,5 @@
 //! The disk trait, and the disks that hold bytes. Open this file first; each disk has a file of its own.
 
-mod around;
 mod crash;
 mod error;
 mod faulty;
@@ -12,8 +11,8 @@ mod overlay;
 mod sparse;
 mod stats;
 mod timeout;
+mod wrapper;
 
-pub(crate) use around::Around;
 pub use crash::CrashDisk;
 pub use error::DiskError;
 pub use faulty::FaultyDisk;
@@ -26,6 +25,7 @@ pub use overlay::OverlayDisk;
 pub use sparse::SparseDisk;
 pub use stats::{DiskStats, Meter, OpKind};
 pub use timeout::TimeoutDisk;
+pub(crate) use wrapper::DiskWrapper;
 
 use bytes::{Bytes, BytesMut};
 use futures::future::{LocalBoxFuture, ready};
@@ -34,9 +34,9 @@ use futures::future::{LocalBoxFuture, ready};
 ///
 /// Offsets and lengths are in bytes and multiples of [`Disk::block_bytes`]; ranges end at [`Disk::size_bytes`] at the
 /// latest, everything else is [`DiskError::OutOfRange`]. An operation begins when it is called, not when it is awaited
-/// first; one that nobody awaits any more is finished all the same. Operations that overlap in time and place have no
-/// order. A crash may lose or tear, block by block, whatever was written since the last [`Disk::flush`] that completed,
-/// unless it was written as durable.
+/// first; an operation is finished also if its caller has stopped waiting. Operations that overlap in time and place
+/// have no order. A crash may lose or tear, block by block, all that was written since the last [`Disk::flush`] that
+/// completed, unless it was written as durable.
 pub trait Disk {
     /// Name in messages and statistics.
     fn name(&self) -> &str;
@@ -46,7 +46,7 @@ pub trait Disk {
     fn block_bytes(&self) -> u32;
     /// Counters since the start.
     fn stats(&self) -> DiskStats;
-    /// The memory that its bytes lie in, of a disk that is nothing else: whoever has it may do without the disk.
+    /// The memory of a disk that is only memory: a caller may use it without the disk.
     fn pages(&self) -> Option<MemoryPages> {
         None
     }
@@ -78,7 +78,7 @@ pub type Reading = LocalBoxFuture<'static, Result<BytesMut, DiskError>>;
 /// A write, flush or discard under way.
 pub type Writing = LocalBoxFuture<'static, Result<(), DiskError>>;
 
-/// The error of an operation that lies outside a disk or between its blocks.
+/// The error of an operation outside a disk, or one that is not aligned to its blocks.
 pub fn check_range(disk: &(impl Disk + ?Sized), offset: u64, len: u64) -> Result<(), DiskError> {
     let block = u64::from(disk.block_bytes());
     let fits = offset.checked_add(len).is_some_and(|end| end <= disk.size_bytes());

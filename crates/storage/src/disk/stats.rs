@@ -26,7 +26,7 @@ pub struct DiskStats {
     pub busy_ns: u64,
 }
 
-/// What an operation does, for whoever counts it or decides about it.
+/// What an operation does: for counters and for decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpKind {
     /// [`super::Disk::read`].
@@ -48,14 +48,14 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// An operation begins, or work that nobody asked for just now.
+    /// An operation begins, or background work.
     pub fn begin(&self, now: Nanos) {
         if self.outstanding.replace(self.outstanding.get() + 1) == 0 {
             self.busy_since.set(now);
         }
     }
 
-    /// An operation that began at `begun` is over, whatever became of it; to be called once for each [`Meter::begin`].
+    /// An operation that began at `begun` is over, failed or not. Call it once for each [`Meter::begin`].
     pub fn end(&self, begun: Nanos, now: Nanos, kind: OpKind, len_bytes: u64, is_ok: bool) {
         let mut stats = self.stats.get();
         match kind {

@@ -1,11 +1,11 @@
 //! A disk that is given up when it does not answer, around any other disk.
 //!
-//! Once an operation has been under way for too long, the disk is fenced: whatever is under way fails, and so does whatever
-//! is asked for later, at once and for good. The inner disk may still answer, and a write may still land there: nobody
-//! listens, and nobody has written or will write anything newer to that disk. A RAID set takes it for failed, and its
+//! Once an operation has been under way for too long, the disk is fenced: operations under way fail, and so do all that
+//! follow, at once and for good. The inner disk may still answer, and a write may still reach it: the answer is dropped,
+//! and no newer data were or will be written to that disk. A RAID set treats it as failed, and its
 //! superblocks say so before anything else is acknowledged; only a rebuild makes a disk a member again.
 
-use super::{Around, Disk, DiskError};
+use super::{Disk, DiskError, DiskWrapper};
 use crate::runtime::Runtime;
 use futures::future::{LocalBoxFuture, ready};
 use linerate_io::Nanos;
@@ -29,7 +29,7 @@ pub struct TimeoutDisk {
     watch: Rc<Watch>,
 }
 
-/// What the disk, its operations and whoever looks after them share.
+/// What the disk, its operations and the watch over them share.
 struct Watch {
     runtime: Runtime,
     name: String,
@@ -70,7 +70,7 @@ impl TimeoutDisk {
     }
 }
 
-impl Around for TimeoutDisk {
+impl DiskWrapper for TimeoutDisk {
     fn inner(&self) -> &dyn Disk {
         &*self.inner
     }
@@ -147,7 +147,7 @@ impl<T> Future for Watched<T> {
     }
 }
 
-/// Its place among those under way, until it ends or nobody waits any more.
+/// Its entry among the operations under way, until it ends or is dropped.
 struct Place {
     watch: Rc<Watch>,
     place: usize,

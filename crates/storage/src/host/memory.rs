@@ -47,7 +47,7 @@ impl Memory {
         Ok(true)
     }
 
-    /// Gives pieces back that nobody refers to any more.
+    /// Frees pieces without references.
     pub(super) fn give_back(&mut self, pieces: &mut Vec<Piece>) {
         self.free.extend(pieces.drain(..).rev());
     }

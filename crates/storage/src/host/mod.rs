@@ -23,7 +23,7 @@ use std::{cell::RefCell, future::Future, io, path::Path, rc::Rc};
 /// How many bytes of zeros are written at a time where the file system knows no discard.
 const CLEAR_BYTES: u64 = 1 << 20;
 
-/// One thread's driver and executor. Whoever owns it calls [`Host::turn`] in a loop.
+/// One thread's driver and executor. Its owner calls [`Host::turn`] in a loop.
 pub struct Host<D: Driver> {
     driver: D,
     executor: Executor,
@@ -142,7 +142,7 @@ impl<D: Driver> Host<D> {
         while let Some(request) = self.queue.pop() {
             match request {
                 Request::Open { path, options, done } => {
-                    // Nobody waits any more: then nobody would close it either.
+                    // The caller has stopped waiting and would not close it.
                     if !done.is_canceled() {
                         let _ = done.send(self.open(&path, &options));
                         has_answered = true;
@@ -231,7 +231,7 @@ impl Transfer {
         }
     }
 
-    /// Tells whoever waits, unless something is left to do.
+    /// Completes the request, unless work is left.
     fn finish(mut self, now: Nanos, error: Option<io::Error>) -> Option<Self> {
         let moved = self.buffer_len() as u64;
         if let Some(error) = &error

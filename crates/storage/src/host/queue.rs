@@ -25,7 +25,7 @@ impl Queue {
     }
 }
 
-/// One request. Those who wait hold the other end of `done`; nobody has to.
+/// One request. The waiting caller, if there is one, has the other end of `done`.
 #[derive(Debug)]
 pub(crate) enum Request {
     Open { path: PathBuf, options: FileOptions, done: oneshot::Sender<io::Result<Opened>> },

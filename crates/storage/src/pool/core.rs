@@ -2,8 +2,8 @@
 
 use super::{
     PoolConfig, PoolError,
-    gate::{Gate, PageLocks},
     map::{Batch, Found, FoundPages, FreshPage, LayerId, Map, Slot},
+    quiesce::{PageLocks, Quiesce},
     store::{Layout, Store, StoreError},
 };
 use crate::{
@@ -45,10 +45,10 @@ pub(crate) struct VolumeCore {
     pub(crate) size_bytes: Cell<u64>,
     /// The layer that it writes into.
     pub(crate) layer: Cell<LayerId>,
-    /// Deleted: whoever still has a handle is told so.
+    /// Deleted: operations of open handles fail with this.
     pub(crate) is_gone: Cell<bool>,
     pub(crate) found: FoundPages,
-    pub(crate) gate: Rc<Gate>,
+    pub(crate) quiesce: Rc<Quiesce>,
     pub(crate) locks: Rc<PageLocks>,
     pub(crate) meter: Rc<Meter>,
 }
@@ -62,7 +62,7 @@ impl VolumeCore {
             layer: Cell::new(layer),
             is_gone: Cell::new(false),
             found: FoundPages::default(),
-            gate: Rc::default(),
+            quiesce: Rc::default(),
             locks: Rc::default(),
             meter: Rc::default(),
         }
@@ -156,7 +156,7 @@ impl Core {
                     self.wake(version);
                 }
                 Err(error) => {
-                    // Memory is ahead of the disk for good: whatever needs a transaction fails from now on.
+                    // Memory is ahead of the disk for good: every transaction fails from now on.
                     *self.failure.borrow_mut() = Some(error);
                     self.wake(u64::MAX);
                     return;
@@ -178,7 +178,7 @@ impl Core {
         let (due, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(wanted, _)| *wanted <= version);
         *self.waiting.borrow_mut() = rest;
         for (_, sender) in due {
-            // Fails only when nobody waits any more.
+            // Fails only if the caller has stopped waiting.
             let _ = sender.send(());
         }
     }
@@ -214,7 +214,7 @@ impl Core {
         let mut map = self.map.borrow_mut();
         map.set(layer, index, slot);
         let found = match slot {
-            // Nothing is said only where nothing lies below.
+            // Without a layer below, unmapped pages need no entry.
             Slot::Below | Slot::Zero => Found::Zero,
             Slot::Page(page) => Found::Page { page, layer },
         };

@@ -1,17 +1,18 @@
 //! A pool: thin volumes made of pages, with snapshots and clones. Open this file first.
 //!
 //! - `config`: what a pool is told and tells. `volumes`, `snapshots`, `settings`: its verbs.
-//! - `volume`: volumes and views as disks; `transfer`: how bytes get to and from pages; `gate`: who waits for whom.
-//! - `map`: what the pool knows, in memory; `core`: how that becomes durable; `store`: what lies on the disk.
+//! - `volume`: volumes and views as disks; `transfer`: how bytes get to and from pages; `quiesce`: stops operations for
+//!   a while.
+//! - `map`: the state of the pool, in memory; `core`: how the state becomes durable; `store`: the structures on disk.
 //!
 //! Three rules make it survive a power cut at any instant. What a page holds is durable before anything says that it holds
-//! it. What lies on the disk is one state that the memory was in, replaced by a later one in one transaction. And a page
+//! it. The disk always holds one past state of the memory; a transaction replaces it by a later one. And a page
 //! that was given up is used again only when that is durable.
 
 mod config;
 mod core;
-mod gate;
 mod map;
+mod quiesce;
 mod settings;
 mod snapshots;
 mod store;
@@ -36,7 +37,7 @@ use map::{Contents, Map};
 use std::rc::Rc;
 use store::{Layout, Store, StoreError, Superblocks};
 
-/// A verb under way. It began when it was called, ends though nobody awaits it, and what it did is durable when it is over.
+/// A command under way. It begins with the call, runs to its end also if it is dropped, and is durable when it is over.
 pub type Doing<T> = LocalBoxFuture<'static, Result<T, PoolError>>;
 
 /// A pool on one disk. Cheap to clone; it closes when it, its volumes and its views are all gone.
@@ -47,7 +48,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Makes a pool on a disk; whatever the disk held is lost. Interrupted, it leaves no pool.
+    /// Makes a pool on a disk; the former contents are lost. Interrupted, it leaves no pool.
     pub async fn create(runtime: Runtime, config: PoolConfig, disk: Rc<dyn Disk>) -> Result<Self, PoolError> {
         config.check(disk.block_bytes())?;
         let layout = Layout::new(disk.size_bytes(), config.page_bytes)?;

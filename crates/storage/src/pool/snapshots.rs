@@ -40,7 +40,7 @@ impl Pool {
             }
             let mut closed = Vec::new();
             for volume in &volumes {
-                closed.push(volume.gate.close().await);
+                closed.push(volume.quiesce.close().await);
             }
             for volume in &volumes {
                 freeze(&core, volume, &name, at_s);
@@ -74,7 +74,7 @@ impl Pool {
             let (volume, record) = find(&core, &volume, &snapshot)?;
             volumes::check_promise(&core, volume.size_bytes.get(), record.size_bytes)?;
             core.check_room()?;
-            let closed = volume.gate.close().await;
+            let closed = volume.quiesce.close().await;
             let layer = core.map.borrow_mut().add_layer(Some(record.layer), volume.id);
             volume.layer.set(layer);
             volume.found.forget();
@@ -141,7 +141,7 @@ fn compare(core: &Core, from: Option<&SnapshotRecord>, to: &SnapshotRecord) -> V
     let layers = &core.map.borrow().layers;
     let pages = to.size_bytes.div_ceil(page_bytes);
     let all: Range<u64> = 0..pages.div_ceil(LEAF_PAGES);
-    // Behind an end within a page, the page may hold bytes that nobody saw, and that are seen with another end.
+    // After an end within a page, the page may hold bytes that were not visible, and become visible with another end.
     let cut = from
         .filter(|from| from.size_bytes < to.size_bytes && !from.size_bytes.is_multiple_of(page_bytes))
         .map(|from| from.size_bytes / page_bytes);

@@ -17,7 +17,7 @@ use std::rc::Rc;
 /// How far [`extent`] looks.
 const EXTENT_PAGES: u64 = 64 * LEAF_PAGES;
 
-/// The part of a transfer that lies in one page.
+/// The part of a transfer within one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     index: u64,
@@ -95,7 +95,7 @@ fn read_piece(
     }
 }
 
-/// Where a page lies, and that it stays there.
+/// The position of a page, which does not move meanwhile.
 enum Located {
     Zero,
     Page { page: u32, layer: LayerId, pin: Pin },
@@ -122,16 +122,16 @@ pub(crate) async fn write(
     data: Bytes,
     durable: bool,
 ) -> Result<(), DiskError> {
-    let passage = volume.gate.enter().await;
+    let admission = volume.quiesce.enter().await;
     volume.check()?;
     check(&core, volume.size_bytes.get(), offset, data.len() as u64)?;
     let mut rest = data;
     let writings: Vec<_> = pieces(core.page_bytes(), offset, rest.len() as u64)
         .map(|piece| write_piece(&core, &volume, piece, rest.split_to(piece.len as usize), durable))
         .collect();
-    // All of them end before the passage does, whatever becomes of one.
+    // All of them end before the admission does, failed or not.
     let results = join_all(writings).await;
-    drop(passage);
+    drop(admission);
     let mut version = 0;
     for result in results {
         version = version.max(result?);
@@ -206,13 +206,13 @@ pub(crate) async fn discard(
     offset: u64,
     len: u64,
 ) -> Result<(), DiskError> {
-    let _passage = volume.gate.enter().await;
+    let _passage = volume.quiesce.enter().await;
     volume.check()?;
     check(&core, volume.size_bytes.get(), offset, len)?;
     clear(&core, &volume, offset, len).await
 }
 
-/// Makes a range read as zeros. The caller is inside the gate, or has closed it.
+/// Makes a range read as zeros. The caller is admitted, or has stopped all others.
 pub(crate) async fn clear(
     core: &Rc<Core>,
     volume: &VolumeCore,

@@ -14,7 +14,7 @@ use std::{fmt, rc::Rc};
 
 /// A thin volume: a disk whose blocks take up room once they are written.
 ///
-/// Handles stay valid whatever happens to the volume: after a resize they show the new size, after a restore the old bytes,
+/// Handles stay valid when the volume changes: after a resize they show the new size, after a restore the old bytes,
 /// and after its deletion every operation fails. A write that finds no free page is [`DiskError::Full`].
 pub struct Volume {
     core: Rc<Core>,

@@ -37,11 +37,11 @@ impl Pool {
             check_size(&core, size_bytes)?;
             check_promise(&core, before, size_bytes)?;
             core.check_room()?;
-            let closed = volume.gate.close().await;
+            let closed = volume.quiesce.close().await;
             let page_end = size_bytes.min(before).next_multiple_of(core.page_bytes());
             if size_bytes > before && page_end > before {
-                // An earlier end may have left bytes in this page. Nobody sees them, or these zeros, before the size is
-                // stored.
+                // An earlier end may have left bytes in this page. They, and these zeros, are not visible before the
+                // size is stored.
                 transfer::clear(&core, &volume, before, page_end - before).await?;
             } else if before > page_end {
                 // Whole pages only: nothing is waited for, so they go in the same transaction as the size.
@@ -54,7 +54,7 @@ impl Pool {
         })
     }
 
-    /// Deletes a volume without snapshots. Whoever has a handle sees every operation fail from now on.
+    /// Deletes a volume without snapshots. From now on every operation of an open handle fails.
     pub fn delete(&self, name: &str) -> Doing<()> {
         let (core, name) = (Rc::clone(&self.core), name.to_owned());
         self.core.runtime.start(async move {
@@ -64,7 +64,7 @@ impl Pool {
                 return Err(PoolError::HasSnapshots(name));
             }
             core.check()?;
-            let closed = volume.gate.close().await;
+            let closed = volume.quiesce.close().await;
             volume.is_gone.set(true);
             core.volumes.borrow_mut().remove(&name);
             core.map.borrow_mut().put_volume(&name, None);
@@ -80,7 +80,7 @@ impl Pool {
 /// goes in steps, each a transaction of its own, and other work has its turn in between, verbs too.
 pub(super) async fn collapse(core: &Rc<Core>) -> Result<(), PoolError> {
     loop {
-        // Whoever changes what is referred to holds this until that is durable.
+        // A change of references holds this until the change is durable.
         let verb = core.verbs.lock().await;
         let is_more = core.map.borrow_mut().collapse(core.config.merge_leaves);
         core.commit().await?;

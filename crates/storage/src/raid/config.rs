@@ -270,7 +270,7 @@ pub enum RaidError {
         /// The set's.
         set_bytes: u32,
     },
-    /// A name that stands for no member.
+    /// A name of no member.
     #[error("RAID set \"{set}\" has no disk \"{disk}\"")]
     NoSuchDisk {
         /// The set.

@@ -2,7 +2,7 @@
 
 use super::{
     RaidLevel,
-    group::{Found, SlotMetaState, Superblocks, look},
+    group::{Found, SlotRecordState, Superblocks, look},
 };
 use crate::disk::Disk;
 
@@ -67,10 +67,10 @@ pub async fn label(disk: &dyn Disk) -> Label {
 
 fn member(found: Found, is_alone: bool) -> MemberLabel {
     let Found { meta, own } = found;
-    let place = |slot: &super::group::SlotMeta| PlaceLabel {
+    let place = |slot: &super::group::SlotRecord| PlaceLabel {
         disk: slot.name.clone(),
         id: slot.id,
-        is_filled: slot.state != SlotMetaState::Out,
+        is_filled: slot.state != SlotRecordState::Out,
     };
     MemberLabel {
         set: meta.set,

@@ -46,8 +46,8 @@ impl StripedPages {
         Self { striping, members, is_served }
     }
 
-    /// Whether the set's bytes may still be used. What began before is not stopped: whoever writes looks again before it
-    /// says that the bytes are there.
+    /// Whether the set's bytes may still be used. Operations that began before are not stopped: a writer checks again
+    /// before it says that the bytes are there.
     pub fn is_served(&self) -> bool {
         self.is_served.load(Ordering::Acquire)
     }
@@ -67,7 +67,7 @@ impl StripedPages {
         self.in_member(self.striping.run(offset, len))
     }
 
-    /// Where all of a range lies: one run in each member that it touches.
+    /// The extents of a range: one run in each member that it touches.
     pub fn joined(&self, offset: u64, len: u64) -> impl Iterator<Item = PageRun> {
         self.striping.joined(offset, len).into_iter().map(|run| self.in_member(run))
     }

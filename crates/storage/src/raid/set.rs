@@ -4,8 +4,8 @@ use super::{
     RaidConfig, RaidError, RaidStatus, ScrubReport,
     config::{Code, JournalUse, Shape},
     group::{
-        Former, Found, Group, MEMBER_BYTES_MIN, Meta, Opening, Options, SlotMetaState, Spares, Superblocks,
-        look, scrubbed,
+        Former, Found, Group, MEMBER_BYTES_MIN, Opening, Options, SlotRecordState, Spares, Superblock,
+        Superblocks, look, scrubbed,
     },
     pages::StripedPages,
     status::{RaidCounters, RaidState},
@@ -41,7 +41,7 @@ pub struct RaidSet {
     pages: Option<Arc<StripedPages>>,
 }
 
-/// A superblock and the disk that it lies on.
+/// A superblock and its disk.
 type OnDisk = (Found, Rc<dyn Disk>);
 
 /// What the set counts of its own operations.
@@ -53,7 +53,7 @@ struct Counted {
 }
 
 impl RaidSet {
-    /// Makes a set of disks, in this order; whatever they held is lost. It serves when this completes.
+    /// Makes a set of disks, in this order; their former contents are lost. It serves when this completes.
     pub async fn create(
         runtime: Runtime,
         config: RaidConfig,
@@ -69,7 +69,7 @@ impl RaidSet {
         let mut groups = Vec::new();
         let parts = parts(&runtime, &config, shape, spares);
         for (number, disks) in disks.chunks(shape.members).enumerate() {
-            let meta = Meta::new(&config, shape, number, set, disks, member_bytes, block_bytes);
+            let meta = Superblock::new(&config, shape, number, set, disks, member_bytes, block_bytes);
             if let Err(least_bytes) = meta.check_size(shape.code) {
                 let smallest = disks.iter().min_by_key(|disk| disk.size_bytes());
                 let name = smallest.map_or_else(String::new, |disk| disk.name().to_owned());
@@ -110,7 +110,7 @@ impl RaidSet {
                 return Err(RaidError::Incomplete { set: config.name, lacks });
             };
             let meta = newest.meta.clone();
-            let place = |(slot, member): (usize, &super::group::SlotMeta)| {
+            let place = |(slot, member): (usize, &super::group::SlotRecord)| {
                 let is_it = |(found, _): &&OnDisk| found.own == Some((slot, member.id));
                 of_group.clone().find(is_it).map(|(_, disk)| Rc::clone(disk))
             };
@@ -393,7 +393,7 @@ impl RaidSet {
     }
 }
 
-/// Ends an operation's time, also when nobody waits for it any more.
+/// Ends an operation's time, also if its caller has stopped waiting.
 struct Ending {
     runtime: Runtime,
     counted: Rc<Counted>,
@@ -484,7 +484,7 @@ fn of_one_set(name: &str, mut found: Vec<OnDisk>) -> Result<Vec<OnDisk>, RaidErr
     Ok(found)
 }
 
-fn check_same(config: &RaidConfig, meta: &Meta, shape: Shape) -> Result<(), RaidError> {
+fn check_same(config: &RaidConfig, meta: &Superblock, shape: Shape) -> Result<(), RaidError> {
     let differs = |what: String| Err(RaidError::Differs { set: config.name.clone(), what });
     if meta.level != config.level {
         return differs(format!("it is {}, not {}", meta.level, config.level));
@@ -507,7 +507,7 @@ fn is_member(disk: &Rc<dyn Disk>, found: &[OnDisk]) -> bool {
     found.iter().filter(|(_, member)| Rc::ptr_eq(member, disk)).any(|(found, _)| {
         let place = found.own.zip(newest(found.meta.group));
         place.is_some_and(|((slot, id), meta)| {
-            meta.slots.get(slot).is_some_and(|slot| slot.id == id && slot.state != SlotMetaState::Out)
+            meta.slots.get(slot).is_some_and(|slot| slot.id == id && slot.state != SlotRecordState::Out)
         })
     })
 }

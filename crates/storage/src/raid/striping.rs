@@ -16,7 +16,7 @@ pub(super) struct Run {
 }
 
 impl Striping {
-    /// What lies at `offset`, up to the end of its chunk or `len`.
+    /// The extent at `offset`, up to the end of its chunk or `len`.
     pub(super) fn run(&self, offset: u64, len: u64) -> Run {
         if self.groups == 1 {
             return Run { group: 0, offset, len };

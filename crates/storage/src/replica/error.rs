@@ -38,7 +38,7 @@ pub enum ReplicaError {
         "group \"{group}\" is joined with the array {known}, not with {now}; if that array takes its place: linerate array \
          rejoin"
     )]
-    Joined {
+    Concat {
         /// The group.
         group: String,
         /// The identity it is joined with.

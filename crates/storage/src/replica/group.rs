@@ -1,7 +1,7 @@
 //! A group of volumes that are kept at one instant: what both its sides share.
 
 use super::{
-    Gate, Pair, Point, ReplicaError, Role, Store,
+    Fence, Pair, Point, ReplicaError, Role, Store,
     copy::Copying,
     state::{GroupState, Incoming, Outgoing},
 };
@@ -21,7 +21,7 @@ pub struct Group<S> {
     pub(super) name: String,
     pub(super) store: Rc<S>,
     pub(super) runtime: Runtime,
-    /// Gives names that nobody else gives.
+    /// Makes names that are unique.
     pub(super) random: Rc<dyn Fn() -> u64>,
     /// What the table says. Changed by [`Group::update`] only.
     state: RefCell<GroupState>,
@@ -30,10 +30,10 @@ pub struct Group<S> {
     pub(super) turn: Mutex<()>,
     /// Held while hosts are let in or kept out together with a change of role.
     pub(super) hosts: Mutex<()>,
-    /// Held by whoever copies.
+    /// Held during a copy.
     pub(super) copy_turn: Mutex<()>,
     pub(super) copying: RefCell<Option<Rc<Copying>>>,
-    pub(super) gates: RefCell<Vec<Rc<Gate>>>,
+    pub(super) fences: RefCell<Vec<Rc<Fence>>>,
 }
 
 impl<S: Store + 'static> Group<S> {
@@ -55,7 +55,7 @@ impl<S: Store + 'static> Group<S> {
             hosts: Mutex::default(),
             copy_turn: Mutex::default(),
             copying: RefCell::default(),
-            gates: RefCell::default(),
+            fences: RefCell::default(),
         }
     }
 
@@ -93,7 +93,7 @@ impl<S: Store + 'static> Group<S> {
             return Err(ReplicaError::Renamed { group, known: known.here, now: pair.here.clone() });
         }
         if known.partner != pair.partner {
-            return Err(ReplicaError::Joined { group, known: known.partner, now: pair.partner.clone() });
+            return Err(ReplicaError::Concat { group, known: known.partner, now: pair.partner.clone() });
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl<S: Store + 'static> Group<S> {
         self.state.borrow()
     }
 
-    /// Changes the record. The change holds once it is in the table: whatever happens before that, it never was.
+    /// Changes the record. The change is in force once it is in the table; a failure before that undoes it.
     pub(super) async fn update(&self, change: impl FnOnce(&mut GroupState)) -> Result<(), ReplicaError> {
         let _order = self.saving.lock().await;
         let mut state = self.state.borrow().clone();
@@ -152,7 +152,7 @@ impl<S: Store + 'static> Group<S> {
         names
     }
 
-    /// Deletes points that nobody needs any more.
+    /// Deletes points that are no longer needed.
     pub(super) async fn prune(&self) -> Result<(), ReplicaError> {
         let (volumes, needed) = {
             let state = self.state.borrow();

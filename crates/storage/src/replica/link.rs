@@ -16,7 +16,7 @@ pub trait Link {
     fn discard(&self, volume: usize, offset_bytes: u64, len_bytes: u64) -> Sending;
     /// Completes when all that completed before, on all volumes, survives a power cut at the partner.
     fn flush(&self) -> Sending;
-    /// Gives up: whatever is under way fails soon.
+    /// Aborts: operations under way fail soon.
     fn close(&self);
 }
 

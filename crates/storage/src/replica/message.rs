@@ -33,7 +33,7 @@ pub struct OfferedVolume {
     pub bases: Vec<String>,
 }
 
-/// A consistent instant of a group. Its name is given once, by whoever takes it, and stands for the very same
+/// A consistent instant of a group. The array that takes it names it once; the name always means the same
 /// bytes wherever a snapshot has this name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {

@@ -8,7 +8,7 @@
 //!
 //! - [`Replicator`]: the groups of an array, found again after a restart.
 //! - [`Group::prepare`], [`Group::copy`], [`Group::confirm`] (`source.rs`, `copy.rs`): the primary's side.
-//! - [`Group::begin`], [`Group::commit`] (`receiver.rs`): the replica's side. [`Gate`]: what keeps the past out.
+//! - [`Group::begin`], [`Group::commit`] (`receiver.rs`): the replica's side. [`Fence`]: what keeps the past out.
 //! - [`Group::promote`], [`Group::give`], [`Group::demote`] (`role.rs`): who is primary, and why there is only one.
 //! - [`service`]: all of it as verbs of an array. [`Store`]: what all of this asks of a pool. [`Link`]: the
 //!   way to the partner's volumes.
@@ -19,11 +19,11 @@
 //! source                                                     partner
 //! prepare: a new point P (one snapshot of all volumes)
 //!    ---- Offer: P, and the points I can tell differences to ---->
-//!                      begin: volumes := the newest point we both have; new incarnation; gates open
+//!                      begin: volumes := the newest point we both have; new incarnation; fences open
 //!    <--- Answer: copy from there, incarnation N -----------------
 //! copy: what changed up to P, through the link; now and then flush at the partner, then note the place
 //!    ---- Commit: P, N ------------------------------------------>
-//!                      commit: gates close; flush; one snapshot of all volumes, named P
+//!                      commit: fences close; flush; one snapshot of all volumes, named P
 //!    <--- done ---------------------------------------------------
 //! confirm: P is common; older points go
 //! ```
@@ -33,15 +33,15 @@
 //! Every step may be repeated: `prepare` finds the point that is under way, `begin` the transfer, `commit` the snapshots.
 //!
 //! - **Nothing half done is ever a point.** The only thing that makes one is the snapshot of all volumes at once, after a
-//!   flush, with the gates closed. Whatever broke before it, the volumes are made what they were at an older point.
+//!   flush, with the fences closed. After a failure before it, the volumes go back to an older point.
 //! - **The place to go on from** counts only together with the incarnation, which the partner makes up when it has prepared
 //!   its volumes and has written that down. If it had to prepare them again, it makes up another.
-//! - **Late writes** of an older attempt meet a closed gate.
+//! - **Late writes** of an older attempt meet a closed fence.
 //! - **Promotion** is written down before the first volume is touched and finished after a crash; hosts wait until it is.
 
 mod copy;
 mod error;
-mod gate;
+mod fence;
 mod group;
 mod link;
 mod message;
@@ -56,7 +56,7 @@ mod store;
 
 pub use copy::{CopyOptions, Progress};
 pub use error::ReplicaError;
-pub use gate::Gate;
+pub use fence::Fence;
 pub use group::Group;
 pub use link::{Link, LinkError, Sending};
 pub use message::{Answer, AnsweredVolume, Commit, Offer, OfferedVolume, Point};

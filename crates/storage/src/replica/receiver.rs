@@ -2,7 +2,7 @@
 //! turn the result into a point.
 
 use super::{
-    Answer, AnsweredVolume, Commit, Gate, Group, Offer, Pair, Point, ReplicaError, Role, Store,
+    Answer, AnsweredVolume, Commit, Fence, Group, Offer, Pair, Point, ReplicaError, Role, Store,
     state::{Incoming, Token},
 };
 use crate::disk::Disk;
@@ -14,11 +14,11 @@ pub struct Begun {
     /// For the source.
     pub answer: Answer,
     /// What the source writes to, in the order of the answer. Gates of earlier transfers are closed.
-    pub gates: Vec<Rc<Gate>>,
+    pub fences: Vec<Rc<Fence>>,
 }
 
 impl<S: Store + 'static> Group<S> {
-    /// Gets ready to receive a point. Whatever a transfer that was not committed wrote is taken back, unless this is the
+    /// Prepares to receive a point. The writes of a transfer that was not committed are undone, unless this is the
     /// same transfer and its source can go on from there.
     pub async fn begin(&self, offer: &Offer, pair: &Pair) -> Result<Begun, ReplicaError> {
         let _turn = self.turn.lock().await;
@@ -37,13 +37,13 @@ impl<S: Store + 'static> Group<S> {
         self.close_gates().await;
         self.finish_commit().await?;
         if self.has_point(&offer.point.name) {
-            return Ok(Begun { answer: complete(offer), gates: Vec::new() });
+            return Ok(Begun { answer: complete(offer), fences: Vec::new() });
         }
         let incoming = match self.resumable(offer) {
             Some(incoming) => incoming,
             None => self.start_over(offer).await?,
         };
-        let gates = self.open_gates(&incoming)?;
+        let fences = self.open_gates(&incoming)?;
         let answer = Answer {
             group: self.name.clone(),
             point: incoming.point.name,
@@ -51,7 +51,7 @@ impl<S: Store + 'static> Group<S> {
             is_complete: false,
             volumes: incoming.volumes,
         };
-        Ok(Begun { answer, gates })
+        Ok(Begun { answer, fences })
     }
 
     /// The partner is primary: a token that is left here from before it was promoted by force is void. Without one, the
@@ -95,7 +95,7 @@ impl<S: Store + 'static> Group<S> {
         });
         let mut incoming =
             Incoming { point: offer.point.clone(), volumes: volumes.collect(), incarnation: None };
-        // From here until the end of the preparation no earlier attempt counts, whatever happens in between.
+        // From here until the end of the preparation no earlier attempt counts.
         self.update(|state| {
             state.incoming = Some(incoming.clone());
             state.keep = offer.keep.max(1);
@@ -129,20 +129,20 @@ impl<S: Store + 'static> Group<S> {
         Ok(())
     }
 
-    fn open_gates(&self, incoming: &Incoming) -> Result<Vec<Rc<Gate>>, ReplicaError> {
-        let gates = incoming.volumes.iter().map(|answered| {
+    fn open_gates(&self, incoming: &Incoming) -> Result<Vec<Rc<Fence>>, ReplicaError> {
+        let fences = incoming.volumes.iter().map(|answered| {
             let volume = self.volume(&answered.name)?;
-            Ok(Rc::new(Gate::new(volume, self.runtime.clone())))
+            Ok(Rc::new(Fence::new(volume, self.runtime.clone())))
         });
-        let gates: Vec<_> = gates.collect::<Result<_, ReplicaError>>()?;
-        self.gates.borrow_mut().clone_from(&gates);
-        Ok(gates)
+        let fences: Vec<_> = fences.collect::<Result<_, ReplicaError>>()?;
+        self.fences.borrow_mut().clone_from(&fences);
+        Ok(fences)
     }
 
     pub(super) async fn close_gates(&self) {
-        let gates = self.gates.take();
-        for gate in gates {
-            gate.close().await;
+        let fences = self.fences.take();
+        for fence in fences {
+            fence.close().await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a group must remember, as it stands in the store's table.
+//! The persistent state of a group, as in the store's table.
 
 use super::{AnsweredVolume, Point};
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ pub(super) struct GroupState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Outgoing {
     pub(super) point: Point,
-    /// The snapshots exist and will not change. Before that nobody else has heard of the point.
+    /// The snapshots exist and will not change. Before that the point is known to this array only.
     pub(super) is_taken: bool,
     /// The preparation of the partner's volumes that `cursor` belongs to.
     pub(super) incarnation: Option<u64>,

@@ -17,7 +17,7 @@ pub struct Extent {
 
 /// Volumes with snapshots, and a small durable table. A pool is one; tests have another.
 ///
-/// Whatever completes survives a power cut, and whatever a power cut interrupts has happened wholly or not at all, for all
+/// A completed change survives a power cut, and an interrupted one is applied as a whole or not at all, for all
 /// volumes that were named. [`Store::snapshot`] makes that true of the data too: once it completes, what the snapshot
 /// shows never changes any more, neither by later writes nor by a power cut.
 pub trait Store {

@@ -10,7 +10,7 @@ use std::{cell::RefCell, ops::Range, rc::Rc};
 #[derive(Clone)]
 pub(crate) struct Volume {
     pub(crate) disk: Rc<dyn Disk>,
-    /// Where on the disk the oracle's first block lies.
+    /// Offset of the oracle's first block on the disk.
     pub(crate) offset: u64,
     pub(crate) oracle: Rc<RefCell<Oracle>>,
     /// Which errors the state of the array excuses at the moment.

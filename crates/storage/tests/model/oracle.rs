@@ -1,7 +1,7 @@
 //! A plain map beside the disk under test: which contents each block may have, now and after a power cut.
 //!
 //! Every write has a number, and what it writes tells number and place. Of writes that overlap in time either may win; a
-//! power cut may bring back whatever was not made durable. So a block has a set of contents that may be found, which is
+//! power cut may bring back writes that were not made durable. So a block has a set of contents that may be found, which is
 //! nearly always a set of one; what was read once, undisturbed, has to stay.
 
 use bytes::{Bytes, BytesMut};
@@ -200,7 +200,7 @@ impl Oracle {
         let found = seen.check(bytes, self.block_bytes)?;
         for (at, content) in seen.blocks.clone().zip(found) {
             let block = &mut self.blocks[at];
-            // Nothing happened to it meanwhile, so whatever was undecided is decided now.
+            // Nothing happened to it meanwhile, so an undecided content is decided now.
             if !seen.is_disturbed[at - seen.blocks.start] {
                 if block.is_untouched {
                     block.after_cut = vec![content];
@@ -302,6 +302,6 @@ fn stamp_of(block: &[u8], at: usize) -> Result<u64, String> {
     if block == expected {
         Ok(number)
     } else {
-        Err(format!("holds what nobody wrote ({:?}...)", &block[..24]))
+        Err(format!("holds bytes that were never written ({:?}...)", &block[..24]))
     }
 }

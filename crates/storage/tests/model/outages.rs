@@ -127,7 +127,7 @@ impl Array {
         drive
     }
 
-    /// Cuts the power and puts the set together from whatever drives there are, in any order.
+    /// Cuts the power and assembles the set from the drives that are there, in any order.
     fn cut_power(&mut self, rng: &mut Rng) {
         let next = Executor::new();
         let runtime = next.runtime();

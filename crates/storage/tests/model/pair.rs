@@ -19,7 +19,7 @@ use linerate_sim::for_each_seed;
 use linerate_storage::{
     Disk, DiskError, Runtime,
     pool::{Pool, PoolConfig, PoolError},
-    replica::{self, CopyOptions, Gate, Group, Promotion, Replicator},
+    replica::{self, CopyOptions, Fence, Group, Promotion, Replicator},
 };
 use std::{
     cell::{Cell, RefCell},
@@ -49,7 +49,7 @@ struct Book {
     points: RefCell<BTreeMap<String, Point>>,
     /// A point in the making: who makes it has not been told its name.
     pending: RefCell<Vec<Watch>>,
-    /// What points may hold whose name nobody was told.
+    /// What points may hold whose names were not reported.
     nameless: RefCell<Vec<Vec<Seen>>>,
     taken: Cell<u32>,
 }
@@ -169,7 +169,7 @@ impl Array {
         book.end_point(offer.as_ref().ok().map(|offer| offer.point.name.as_str()));
         let Ok(offer) = offer else { return false };
         let Ok(begun) = other.replicator.begin(&offer, &theirs).await else { return false };
-        let link = way.lay(begun.gates, rng.fork());
+        let link = way.lay(begun.fences, rng.fork());
         let options = CopyOptions {
             piece_bytes: 4096 << rng.u32(0..3),
             window: rng.usize(1..4),
@@ -197,10 +197,10 @@ struct Breaking {
 }
 
 impl Breaking {
-    fn lay(&self, gates: Vec<Rc<Gate>>, rng: Rng) -> Rc<Way> {
+    fn lay(&self, fences: Vec<Rc<Fence>>, rng: Rng) -> Rc<Way> {
         let is_broken = Rc::new(Cell::new(false));
         *self.is_broken.borrow_mut() = Rc::clone(&is_broken);
-        Rc::new(Way::new(gates, self.runtime.clone(), rng, is_broken))
+        Rc::new(Way::new(fences, self.runtime.clone(), rng, is_broken))
     }
 
     fn cut(&self) {
@@ -218,7 +218,7 @@ struct Pair {
     book: Rc<Book>,
     way: Breaking,
     keep: usize,
-    /// Whether the array on the drive is being killed: then whatever asks it fails.
+    /// Whether the array on the drive is being killed: then every request fails.
     is_dying: Rc<Cell<bool>>,
 }
 
@@ -306,7 +306,7 @@ impl Pair {
             let (done, end) = oneshot::channel();
             runtime.spawn(async move {
                 work.await;
-                // Nobody waits after a power cut.
+                // No caller waits after a power cut.
                 let _ = done.send(());
             });
             end

@@ -23,14 +23,14 @@ use std::{cell::RefCell, future::Future, rc::Rc};
 
 /// Blocks of the set that are worked on: a window somewhere in it.
 const BLOCKS: usize = 192;
-/// What a set holds, or a little more: whatever reads or writes whole drives should be over soon.
+/// Size of a set: small, so that reads and writes of whole drives are over soon.
 const SET_BYTES: u64 = 3 << 19;
 /// What a drive needs beside data: superblocks, journal, checksums.
 const DRIVE_BYTES_MIN: u64 = 5 << 18;
 /// Longest time that making a set whole may take.
 const PATIENCE_NS: Nanos = 3_600_000_000_000;
 
-/// The drives in their bays, whoever uses them.
+/// The drives in their bays.
 struct Bays {
     drives: Vec<Drive>,
     drive_bytes: u64,
@@ -146,8 +146,8 @@ impl World {
         }
     }
 
-    /// A few blocks of one disk rot, or cannot be read. Some time later a scrub finds and mends what nobody else has found
-    /// till then. Nothing else may be wrong.
+    /// A few blocks of one disk rot, or cannot be read. Some time later a scrub finds and repairs those that no read
+    /// has found till then. Nothing else may be wrong.
     async fn spoil(&self, rng: &mut Rng) {
         let Some(name) = rng.choice(self.sound()) else { return };
         let drive = self.bays.borrow().drive(&name).unwrap().clone();
@@ -411,7 +411,7 @@ async fn prove(world: World, volume: Volume, mut rng: Rng) {
     volume.read_all().await;
 }
 
-/// More disks fail than the level bears: errors, as honest as they must be, and whatever is read is right.
+/// More disks fail than the level tolerates: operations fail, and every read that succeeds is right.
 fn beyond_redundancy(seed: u64) {
     let mut rig = Rig::new(seed, SET_BYTES);
     let window = Window::new(&mut rig);

@@ -26,7 +26,7 @@ pub(crate) const FULL_NS: Nanos = 100_000_000;
 /// What was asked for while it was full is over after so much longer.
 const AFTERMATH_NS: Nanos = 2_000_000_000;
 
-/// A drive: bytes that a power cut may mix up, and whatever else happens to drives.
+/// A drive: bytes that a power cut may mix up, and other faults of drives.
 #[derive(Clone)]
 pub(crate) struct Drive {
     bytes: CrashDisk,
@@ -105,7 +105,7 @@ impl Drive {
             let asked = drive.watched.read(0, BytesMut::zeroed(4096));
             let heard = future::select(asked, Box::pin(sleeper.sleep(2 * TIMEOUT_NS))).await;
             let is_given_up = matches!(heard, future::Either::Left((Err(_), _)));
-            assert!(is_given_up, "{} does not answer, and nobody gives it up", drive.watched.name());
+            assert!(is_given_up, "{} does not answer, and is not given up", drive.watched.name());
         });
     }
 

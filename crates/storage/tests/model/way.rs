@@ -6,7 +6,7 @@ use futures::{channel::oneshot, future::LocalBoxFuture};
 use linerate_io::Nanos;
 use linerate_storage::{
     Disk, DiskError, Runtime,
-    replica::{Gate, Link, LinkError, Sending},
+    replica::{Fence, Link, LinkError, Sending},
 };
 use std::{
     cell::{Cell, RefCell},
@@ -19,7 +19,7 @@ const NOTICE_NS: Nanos = 200_000;
 
 /// The way to one beginning's gates.
 pub(crate) struct Way {
-    gates: Vec<Rc<Gate>>,
+    gates: Vec<Rc<Fence>>,
     runtime: Runtime,
     rng: RefCell<Rng>,
     is_broken: Rc<Cell<bool>>,
@@ -27,13 +27,13 @@ pub(crate) struct Way {
 
 impl Way {
     /// Breaks when `is_broken` is set.
-    pub(crate) fn new(gates: Vec<Rc<Gate>>, runtime: Runtime, rng: Rng, is_broken: Rc<Cell<bool>>) -> Self {
+    pub(crate) fn new(gates: Vec<Rc<Fence>>, runtime: Runtime, rng: Rng, is_broken: Rc<Cell<bool>>) -> Self {
         Self { gates, runtime, rng: RefCell::new(rng), is_broken }
     }
 
     fn carry(
         &self,
-        act: impl FnOnce(Vec<Rc<Gate>>) -> LocalBoxFuture<'static, Result<(), DiskError>> + 'static,
+        act: impl FnOnce(Vec<Rc<Fence>>) -> LocalBoxFuture<'static, Result<(), DiskError>> + 'static,
     ) -> Sending {
         let (runtime, is_broken, gates) =
             (self.runtime.clone(), Rc::clone(&self.is_broken), self.gates.clone());
@@ -42,7 +42,7 @@ impl Way {
         let there = runtime.clone();
         runtime.spawn(async move {
             there.sleep(delay).await;
-            // Nobody may wait any more.
+            // The caller may have stopped waiting.
             let _ = sender.send(act(gates).await);
         });
         Box::pin(async move {
@@ -53,7 +53,7 @@ impl Way {
                 match receiver.try_recv() {
                     Ok(Some(result)) => return result.map_err(|error| LinkError::Refused(error.to_string())),
                     Ok(None) => runtime.sleep(NOTICE_NS).await,
-                    Err(_) => return Err(LinkError::Broken("nobody answers".into())),
+                    Err(_) => return Err(LinkError::Broken("no answer".into())),
                 }
             }
         })

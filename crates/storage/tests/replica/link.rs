@@ -6,17 +6,17 @@ use futures::{FutureExt, channel::oneshot, future::LocalBoxFuture};
 use linerate_sim::Rng;
 use linerate_storage::{
     Disk, DiskError, Runtime,
-    replica::{Gate, Link, LinkError, Sending},
+    replica::{Fence, Link, LinkError, Sending},
 };
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
 };
 
-/// The way to one beginning's gates.
+/// The way to one beginning's fences.
 pub(crate) struct Wire {
-    gates: Vec<Rc<Gate>>,
-    /// The process behind the gates.
+    fences: Vec<Rc<Fence>>,
+    /// The process behind the fences.
     partner: MemoryStore,
     runtime: Runtime,
     rng: Rc<RefCell<Rng>>,
@@ -33,25 +33,25 @@ const LATE_NS: u64 = 2_000_000;
 impl Wire {
     /// Breaks when `is_broken` is set.
     pub(crate) fn new(
-        gates: Vec<Rc<Gate>>,
+        fences: Vec<Rc<Fence>>,
         partner: MemoryStore,
         runtime: Runtime,
         rng: Rc<RefCell<Rng>>,
         is_broken: Rc<Cell<bool>>,
     ) -> Self {
-        Self { gates, partner, runtime, rng, is_broken }
+        Self { fences, partner, runtime, rng, is_broken }
     }
 
     fn carry(
         &self,
-        act: impl FnOnce(Vec<Rc<Gate>>) -> LocalBoxFuture<'static, Result<(), DiskError>> + 'static,
+        act: impl FnOnce(Vec<Rc<Fence>>) -> LocalBoxFuture<'static, Result<(), DiskError>> + 'static,
     ) -> Sending {
         let (runtime, is_broken) = (self.runtime.clone(), Rc::clone(&self.is_broken));
         let (delay, late, arrives) = {
             let mut rng = self.rng.borrow_mut();
             (rng.range(0, DELAY_NS), rng.range(0, LATE_NS), rng.chance(50))
         };
-        let (gates, partner) = (self.gates.clone(), self.partner.clone());
+        let (fences, partner) = (self.fences.clone(), self.partner.clone());
         let (sender, mut receiver) = oneshot::channel();
         let (there, way) = (runtime.clone(), Rc::clone(&is_broken));
         runtime.clone().spawn(async move {
@@ -62,7 +62,7 @@ impl Wire {
                     return;
                 }
             }
-            let _ = sender.send(act(gates).await);
+            let _ = sender.send(act(fences).await);
         });
         async move {
             loop {
@@ -72,7 +72,7 @@ impl Wire {
                 match receiver.try_recv() {
                     Ok(Some(result)) => return result.map_err(|error| LinkError::Refused(error.to_string())),
                     Ok(None) => runtime.sleep(NOTICE_NS).await,
-                    Err(_) => return Err(LinkError::Broken("nobody answers".into())),
+                    Err(_) => return Err(LinkError::Broken("no answer".into())),
                 }
             }
         }
@@ -82,17 +82,17 @@ impl Wire {
 
 impl Link for Wire {
     fn write(&self, volume: usize, offset_bytes: u64, data: Bytes) -> Sending {
-        self.carry(move |gates| gates[volume].write(offset_bytes, data, false))
+        self.carry(move |fences| fences[volume].write(offset_bytes, data, false))
     }
 
     fn discard(&self, volume: usize, offset_bytes: u64, len_bytes: u64) -> Sending {
-        self.carry(move |gates| gates[volume].discard(offset_bytes, len_bytes))
+        self.carry(move |fences| fences[volume].discard(offset_bytes, len_bytes))
     }
 
     fn flush(&self) -> Sending {
-        self.carry(|gates| {
+        self.carry(|fences| {
             async move {
-                for gate in gates {
+                for gate in fences {
                     gate.flush().await?;
                 }
                 Ok(())
@@ -108,14 +108,14 @@ impl Link for Wire {
 
 /// A link that only takes its time.
 pub(crate) struct Cable {
-    gates: Vec<Rc<Gate>>,
+    fences: Vec<Rc<Fence>>,
     runtime: Runtime,
     rng: Rc<RefCell<Rng>>,
 }
 
 impl Cable {
-    pub(crate) fn new(gates: Vec<Rc<Gate>>, runtime: Runtime, rng: Rc<RefCell<Rng>>) -> Self {
-        Self { gates, runtime, rng }
+    pub(crate) fn new(fences: Vec<Rc<Fence>>, runtime: Runtime, rng: Rc<RefCell<Rng>>) -> Self {
+        Self { fences, runtime, rng }
     }
 
     fn carry(&self, result: LocalBoxFuture<'static, Result<(), DiskError>>) -> Sending {
@@ -130,15 +130,15 @@ impl Cable {
 
 impl Link for Cable {
     fn write(&self, volume: usize, offset_bytes: u64, data: Bytes) -> Sending {
-        self.carry(self.gates[volume].write(offset_bytes, data, false))
+        self.carry(self.fences[volume].write(offset_bytes, data, false))
     }
 
     fn discard(&self, volume: usize, offset_bytes: u64, len_bytes: u64) -> Sending {
-        self.carry(self.gates[volume].discard(offset_bytes, len_bytes))
+        self.carry(self.fences[volume].discard(offset_bytes, len_bytes))
     }
 
     fn flush(&self) -> Sending {
-        let flushes: Vec<_> = self.gates.iter().map(|gate| gate.flush()).collect();
+        let flushes: Vec<_> = self.fences.iter().map(|gate| gate.flush()).collect();
         self.carry(async move { futures::future::try_join_all(flushes).await.map(drop) }.boxed_local())
     }
 

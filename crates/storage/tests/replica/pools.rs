@@ -11,7 +11,7 @@ use linerate_storage::{
     disk::MemoryDisk,
     pool::{Pool, PoolConfig},
     replica::{
-        Gate, Link, ReplicaError,
+        Fence, Link, ReplicaError,
         service::{Access, Fields, LinkSpec, Login, Service, Surroundings},
     },
 };
@@ -27,12 +27,12 @@ use crate::link::Cable;
 const PAGE_BYTES: u64 = 16 * 1024;
 const POOL_BYTES: u64 = 24 << 20;
 
-/// What both arrays share: gates that are shown, by the target's name.
+/// What both arrays share: fences that are shown, by the target's name.
 #[derive(Clone)]
 struct San {
     runtime: Runtime,
     rng: Rc<RefCell<Rng>>,
-    shown: Rc<RefCell<BTreeMap<String, Vec<Rc<Gate>>>>>,
+    shown: Rc<RefCell<BTreeMap<String, Vec<Rc<Fence>>>>>,
     made: Rc<Cell<u64>>,
     locked: Rc<RefCell<Vec<String>>>,
 }
@@ -41,12 +41,12 @@ impl Surroundings for San {
     fn show(
         &self,
         group: &str,
-        gates: Vec<Rc<Gate>>,
+        fences: Vec<Rc<Fence>>,
     ) -> LocalBoxFuture<'static, Result<Access, ReplicaError>> {
         self.made.set(self.made.get() + 1);
-        let luns = (0..gates.len() as u16).collect();
+        let luns = (0..fences.len() as u16).collect();
         let target = format!("{group}.{}", self.made.get());
-        self.shown.borrow_mut().insert(target.clone(), gates);
+        self.shown.borrow_mut().insert(target.clone(), fences);
         ready(Ok(Access { target, luns, login: Login::default() })).boxed_local()
     }
 
@@ -65,8 +65,8 @@ impl Surroundings for San {
     }
 
     fn connect(&self, _spec: &LinkSpec, access: &Access) -> Result<Rc<dyn Link>, ReplicaError> {
-        let gates = self.shown.borrow()[&access.target].clone();
-        Ok(Rc::new(Cable::new(gates, self.runtime.clone(), Rc::clone(&self.rng))))
+        let fences = self.shown.borrow()[&access.target].clone();
+        Ok(Rc::new(Cable::new(fences, self.runtime.clone(), Rc::clone(&self.rng))))
     }
 
     fn now_s(&self) -> f64 {
@@ -253,7 +253,7 @@ fn a_partner_receives_its_own_and_does_nothing_else() {
         let mut theirs = offer.clone();
         theirs["from"] = "stranger".into();
         let refused = to.ask("replica_begin", json!({"offer": theirs, "pair": stranger})).await;
-        assert!(matches!(refused, Err(ReplicaError::Joined { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(ReplicaError::Concat { .. })), "{refused:?}");
         let mut other = offer.clone();
         other["id"] = "another one".into();
         let refused = to.ask("replica_begin", json!({"offer": other, "pair": to.pair(&from)})).await;

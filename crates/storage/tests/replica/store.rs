@@ -22,7 +22,7 @@ use std::{
 pub(crate) const PAGE_BYTES: usize = 4096;
 const BLOCK_BYTES: usize = 512;
 
-/// What lies on an array's disks, whichever process serves them.
+/// The contents of an array's disks, for every process that serves them.
 #[derive(Default)]
 pub(crate) struct Platters {
     pub(crate) volumes: BTreeMap<String, Volume>,
@@ -273,7 +273,7 @@ impl Live {
             store.wait().await;
             let _ = sender.send(result.map_err(|_| DiskError::Failed(name)));
         });
-        // A killed process drops the sender: whoever waits in it never hears.
+        // A killed process drops the sender: its callers never get an answer.
         async move {
             match receiver.await {
                 Ok(result) => result,

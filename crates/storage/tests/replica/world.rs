@@ -1,4 +1,4 @@
-//! Two arrays, a network that loses messages, hosts that write, and whoever drives replication between them.
+//! Two arrays, a network that loses messages, hosts that write, and the driver of replication between them.
 
 use crate::{
     link::Wire,
@@ -108,7 +108,7 @@ impl World {
         let (sender, mut receiver) = oneshot::channel();
         self.runtime.spawn(async move {
             let result = step.await;
-            // Nobody waits once the process was killed.
+            // No caller waits once the process was killed.
             let _ = sender.send(result);
         });
         let until = self.runtime.now() + STEP_NS_MAX;
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// Whatever breaks, while there is trouble left.
+    /// Injects faults, while some are left.
     pub(crate) async fn make_trouble(self: Rc<Self>) {
         while self.trouble.get() > 0 {
             self.runtime.sleep(self.range(1_000, 1_500_000)).await;
@@ -190,7 +190,7 @@ impl World {
         let cable = Rc::new(Cell::new(false));
         *self.cable.borrow_mut() = Rc::clone(&cable);
         let (runtime, rng) = (self.runtime.clone(), Rc::clone(&self.rng));
-        let wire = Rc::new(Wire::new(begun.gates, partner_store, runtime, rng, cable));
+        let wire = Rc::new(Wire::new(begun.fences, partner_store, runtime, rng, cable));
         let options = self.options();
         let answer = begun.answer;
         let copy = |group: Rc<Group<_>>| async move { group.copy(&answer, wire, options).await };

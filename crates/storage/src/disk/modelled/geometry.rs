@@ -80,7 +80,7 @@ impl Geometry {
         self.period
     }
 
-    /// Where a byte lies.
+    /// The position of a byte.
     pub(super) fn place(&self, offset: u64) -> Place {
         let nth = self.zones.partition_point(|zone| zone.first_byte <= offset).saturating_sub(1);
         let zone = &self.zones[nth];

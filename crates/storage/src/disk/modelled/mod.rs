@@ -1,7 +1,7 @@
 //! Modelled drives: real bytes, modelled time. Open this file first.
 //!
 //! A [`ModelledDisk`] passes every operation on to the disk that holds the bytes, and completes it when the drive that it
-//! stands for would have: milliseconds for the arm and the platter, or microseconds for flash. Time is the executor's, so
+//! models would have: milliseconds for the arm and the platter, or microseconds for flash. Time is the executor's, so
 //! a model runs on the real clock under an array and ahead of it in tests and what-if runs.
 //!
 //! - [`drives`]: the drives' sheets, by name.
@@ -62,7 +62,7 @@ impl ModelledDisk {
         Self { inner, drive, shared: Rc::new(shared) }
     }
 
-    /// The drive that it stands for.
+    /// The drive that it models.
     pub fn drive(&self) -> &'static Drive {
         self.drive
     }
@@ -133,7 +133,7 @@ impl Disk for ModelledDisk {
         let under_way = UnderWay::new(&self.shared, OpKind::Flush, 0);
         let done = self.shared.submit(Command::Flush);
         let inner = Rc::clone(&self.inner);
-        // Nobody may wait for it any more; it is made all the same.
+        // It is made also if the caller has stopped waiting.
         let (made, result) = futures::channel::oneshot::channel();
         self.shared.runtime.spawn(async move {
             under_way.shared.reach(done).await;
@@ -218,7 +218,7 @@ impl Shared {
     }
 }
 
-/// Keeps the books of one operation. One that nobody waits for to the end counts as failed.
+/// Counts one operation. One that is dropped before its end counts as failed.
 struct UnderWay {
     shared: Rc<Shared>,
     kind: OpKind,

@@ -180,7 +180,7 @@ impl Rotating {
             if !request.writes {
                 self.runs.read(request.start, request.end, at, self.size_bytes);
             }
-            // Whoever asked may have gone.
+            // The caller may have stopped waiting.
             let _ = request.done.send(at);
         }
         if self.is_clean() {

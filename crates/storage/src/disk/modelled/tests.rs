@@ -246,7 +246,7 @@ fn bytes_come_back_and_books_are_kept() {
         let disk = disk(&runtime, drive.name, 512);
         let (used, began) = (Rc::clone(&disk), runtime.now());
         let bytes = executor.run_in_virtual_time(async move {
-            // One that nobody waits for is done all the same.
+            // An operation without a waiting caller is done as well.
             drop(used.write(4096, Bytes::from(vec![3; 4096]), true));
             used.write(8192, Bytes::from(vec![4; 4096]), false).await.unwrap();
             used.flush().await.unwrap();

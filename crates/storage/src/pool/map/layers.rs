@@ -20,7 +20,7 @@ pub(crate) enum Found {
 /// One layer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layer {
-    /// What lies below; None: zeros.
+    /// The layer below; none: zeros.
     pub(crate) below: Option<LayerId>,
     /// The volume that the layer was made for, by number.
     pub(crate) owner: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Collapsed {
     pub(crate) layers: Vec<LayerId>,
     /// Leaves that changed or went away.
     pub(crate) leaves: Vec<(LayerId, u64)>,
-    /// Pages that nobody owns any more.
+    /// Pages without an owner.
     pub(crate) pages: Vec<u32>,
 }
 
@@ -91,7 +91,7 @@ impl Layers {
         self.by_id.get(&id)?.leaves.get(&number).map(AsRef::as_ref)
     }
 
-    /// Whether nothing lies above.
+    /// Whether no layer is above.
     pub(crate) fn is_top(&self, id: LayerId) -> bool {
         self.by_id.get(&id).is_some_and(|layer| layer.above.is_empty())
     }
@@ -161,15 +161,15 @@ impl Layers {
             .collect()
     }
 
-    /// The highest layer that lies below or at both.
+    /// The highest layer at or below both.
     pub(crate) fn common(&self, one: LayerId, other: LayerId) -> Option<LayerId> {
         let ones: BTreeSet<LayerId> = self.chain(Some(one)).map(|(id, _)| id).collect();
         self.chain(Some(other)).map(|(id, _)| id).find(|id| ones.contains(id))
     }
 
-    /// Removes `id`, which nothing refers to, if nothing or just one layer lies above. That one takes over what it does not
-    /// say itself, and lies on what `id` lay on. At most `most` leaves are handed over, and the layer goes after its last
-    /// one; in between, all who look see what they saw. Returns how many were.
+    /// Removes the unreferenced layer `id`, if at most one layer is above it. That layer takes over the entries that it
+    /// lacks, and its parent becomes the parent of `id`. One call moves at most `most` leaves; the layer is removed
+    /// with its last one. Readers see the same bytes all the time. Returns the number of moved leaves.
     pub(crate) fn collapse(&mut self, id: LayerId, most: usize, changes: &mut Collapsed) -> usize {
         let Some(layer) = self.by_id.get(&id).filter(|layer| layer.above.len() <= 1) else { return 0 };
         let (heir, below) = (layer.above.first().copied(), layer.below);
@@ -243,7 +243,7 @@ impl Layers {
             if let Slot::Page(page) = slot {
                 changes.pages.push(page);
             }
-            // Zeros that hid what lay below are needed only while something lies there.
+            // Entries of zeros are needed only while a layer below has data there.
             if let Some(heir) = heir.filter(|_| said == Slot::Zero) {
                 self.drop_idle_zero(heir, index);
             }

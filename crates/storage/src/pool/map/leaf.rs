@@ -8,7 +8,7 @@ pub(crate) const LEAF_PAGES: u64 = 64;
 pub(crate) enum Slot {
     /// Nothing: ask the layer below.
     Below,
-    /// Zeros, whatever lies below.
+    /// Zeros; hides the layer below.
     Zero,
     /// A page of the pool, which this layer owns.
     Page(u32),
@@ -46,7 +46,7 @@ impl Leaf {
         self.slots.iter().filter(|slot| matches!(slot, Slot::Page(_))).count() as u64
     }
 
-    /// Zeros need not be said where nothing lies below.
+    /// Without a layer below, zeros need no entry.
     pub(crate) fn drop_zeros(&mut self) {
         self.slots.iter_mut().filter(|slot| **slot == Slot::Zero).for_each(|slot| *slot = Slot::Below);
     }

@@ -1,7 +1,7 @@
 //! What a pool knows, in memory: volumes, snapshots, layers, pages, settings. Open this file first.
 //!
 //! A change is made here first, at one instant, and remembered as not yet stored. A [`Batch`] is all of what is not stored
-//! yet as it stands at one instant: what lies on the disk is always one state that the pool was in.
+//! a copy of one instant: the disk always holds one state that the pool was in.
 
 mod found;
 mod layers;
@@ -121,7 +121,7 @@ impl Map {
         for (id, below, _) in &contents.layers {
             // Layers are made from the bottom up, so there is no ring of them.
             if !map.layers.link(*id) || below.is_some_and(|below| below >= *id) {
-                return Err(format!("layer {id} lies on a layer that cannot be below it"));
+                return Err(format!("layer {id} is above a layer that cannot be below it"));
             }
         }
         for (id, number, leaf) in contents.leaves {
@@ -228,7 +228,7 @@ impl Map {
             .chain(self.snapshots.values().map(|snapshot| snapshot.layer))
             .collect();
         let (mut changes, mut left) = (Collapsed::default(), most);
-        // From the top, so that what lies below a removed layer is looked at afterwards.
+        // From the top, so that the layer below a removed one is checked afterwards.
         let idle: Vec<LayerId> = self.layers.ids().filter(|id| !used.contains(id)).collect();
         for id in idle.into_iter().rev() {
             left -= self.layers.collapse(id, left, &mut changes);

@@ -1,5 +1,5 @@
-//! Which pages of a pool are free. A page that was given up becomes free once that is durable and nobody reads or writes
-//! it.
+//! Which pages of a pool are free. A released page becomes free once the release is durable and no operation reads or
+//! writes it.
 
 use futures::channel::oneshot;
 use std::{
@@ -20,7 +20,7 @@ struct Inner {
     /// A bit per page; set: it was in use, so that the disk below has space for it.
     used: Vec<u64>,
     count: u64,
-    /// Where the search for a free page goes on, so that what is written in a row lies in a row.
+    /// Where the search for a free page continues, so that sequential writes get sequential pages.
     cursor: usize,
     /// Pages given up, of which that is not durable yet.
     released: Vec<u32>,

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The file. Cheap to clone: the database has one, whoever writes its steps to the disk another.
+/// The file. Cheap to clone: the database has one, the writer of its steps another.
 #[derive(Clone, Debug)]
 pub(crate) struct Image(Arc<Mutex<Inner>>);
 

@@ -23,7 +23,7 @@ pub(crate) struct Layout {
     pub(crate) metadata_bytes: u64,
 }
 
-/// What stands where superblocks belong.
+/// The contents of the places of superblocks.
 pub(crate) enum Superblocks {
     /// Nothing that a pool could have written.
     None,
@@ -93,7 +93,7 @@ impl Layout {
         disk.reserve(self.metadata()[1], len).await
     }
 
-    /// Removes whatever pool there was.
+    /// Removes a former pool.
     pub(crate) async fn wipe(&self, disk: &dyn Disk) -> Result<(), DiskError> {
         for offset in self.superblocks() {
             disk.write(offset, BytesMut::zeroed(BLOCK_BYTES as usize).freeze(), true).await?;

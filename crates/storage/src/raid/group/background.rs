@@ -8,7 +8,7 @@ use super::{
         config::Code,
         status::{RaidTask, TaskKind},
     },
-    GATE, Group,
+    GROUP_LOCK, Group,
     geometry::{Rows, UNIT},
     locks::Hold,
     members::State,
@@ -104,7 +104,7 @@ impl Background {
         if let Some((_, done)) = group.rebuilding() {
             return part(TaskKind::Rebuild, done);
         }
-        let unsynced = group.regions.unsynced_count();
+        let unsynced = group.write_intent.unsynced_count();
         if unsynced > 0 && group.has_redundancy() {
             return part(TaskKind::Initialise, stripes - unsynced);
         }
@@ -122,7 +122,7 @@ impl Group {
         self.runtime.spawn(async move {
             loop {
                 let Some(group) = group.upgrade() else { return };
-                let is_urgent = group.regions.next_torn().is_some();
+                let is_urgent = group.write_intent.next_torn().is_some();
                 let step = group.step().await;
                 group.background.lacks_space.set(matches!(step, Step::NoSpace));
                 let rate = group.options.rebuild_bytes_per_s.filter(|_| !is_urgent);
@@ -151,12 +151,12 @@ impl Group {
         }
         let window = (WINDOW_BYTES / self.geometry.chunk).max(1);
         let up_to = |from: u64| from..(from + window).min(self.geometry.stripes);
-        let worked = if let Some(from) = self.regions.next_torn() {
+        let worked = if let Some(from) = self.write_intent.next_torn() {
             // Until they agree again, these stripes would not survive a failure.
             self.sync(up_to(from)).await
         } else if let Some((slot, from)) = self.rebuilding() {
             self.rebuild(slot, up_to(from)).await
-        } else if let Some(from) = self.regions.next_unsynced(0) {
+        } else if let Some(from) = self.write_intent.next_unsynced(0) {
             self.sync(up_to(from)).await
         } else if self.meta.borrow().initialised < self.geometry.stripes {
             self.save_initialised(self.geometry.stripes).await;
@@ -185,12 +185,13 @@ impl Group {
 
     async fn sync(self: &Rc<Self>, stripes: Range<u64>) -> Result<(), DiskError> {
         let end = stripes.end;
-        let syncing =
-            stripes.filter(|stripe| !self.regions.is_synced(*stripe)).map(|stripe| self.sync_one(stripe));
+        let syncing = stripes
+            .filter(|stripe| !self.write_intent.is_synced(*stripe))
+            .map(|stripe| self.sync_one(stripe));
         join_all(syncing.collect::<Vec<_>>()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         let saved = self.meta.borrow().initialised;
         if saved + self.geometry.stripes / 64 < end
-            && self.regions.next_unsynced(saved).is_none_or(|next| next >= end)
+            && self.write_intent.next_unsynced(saved).is_none_or(|next| next >= end)
         {
             self.save_initialised(end).await;
         }
@@ -198,10 +199,10 @@ impl Group {
     }
 
     async fn sync_one(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
-        let _gate = self.locks.take(GATE, Hold::Shared).await;
+        let _group_lock = self.locks.take(GROUP_LOCK, Hold::Shared).await;
         let _stripe = self.locks.take(stripe, Hold::Exclusive).await;
         let _region = self.enter(stripe);
-        if !self.regions.is_synced(stripe) && !self.has_failed.get() {
+        if !self.write_intent.is_synced(stripe) && !self.has_failed.get() {
             self.sync_stripe(stripe).await?;
         }
         Ok(())
@@ -211,8 +212,8 @@ impl Group {
     /// next cut, also if a disk fails with it: first all are made to agree, for good. If a thin member has no space for
     /// that, reads go on without.
     pub(super) async fn make_sure(self: &Rc<Self>, stripe: u64) {
-        while self.regions.is_unsure(stripe) && !self.has_failed.get() {
-            if !self.regions.is_synced(stripe) && self.sync_one(stripe).await.is_err() {
+        while self.write_intent.is_unsure(stripe) && !self.has_failed.get() {
+            if !self.write_intent.is_synced(stripe) && self.sync_one(stripe).await.is_err() {
                 return;
             }
             self.flush_members().await;
@@ -246,7 +247,7 @@ impl Group {
         };
         match no_space {
             Some(error) => return Err(error),
-            None if !self.has_failed.get() => self.regions.set_synced(stripe),
+            None if !self.has_failed.get() => self.write_intent.set_synced(stripe),
             None => {}
         }
         Ok(())
@@ -325,13 +326,13 @@ impl Group {
             let slot = self.geometry.slot(rows.stripe, position);
             self.sums_set(slot, first, bytes);
             for (_, unit) in but.iter().filter(|(of, _)| *of == position) {
-                self.sums.forget(slot, first + *unit as u64..first + *unit as u64 + 1);
+                self.checksums.forget(slot, first + *unit as u64..first + *unit as u64 + 1);
             }
         }
     }
 
     async fn rebuild(self: &Rc<Self>, slot: usize, stripes: Range<u64>) -> Result<(), DiskError> {
-        let gate = self.locks.take(GATE, Hold::Shared).await;
+        let group_lock = self.locks.take(GROUP_LOCK, Hold::Shared).await;
         let mut locks = Vec::new();
         for stripe in stripes.clone() {
             locks.push(self.locks.take(stripe, Hold::Exclusive).await);
@@ -351,7 +352,7 @@ impl Group {
             slot.state = State::Rebuilding(stripes.end);
             slot.saved
         };
-        drop((locks, gate));
+        drop((locks, group_lock));
         if stripes.end == self.geometry.stripes {
             self.end_rebuild(slot, &disk).await;
         } else if saved + self.geometry.stripes / 64 < stripes.end {
@@ -376,7 +377,7 @@ impl Group {
         let rows = self.geometry.all_rows(stripe);
         let position = self.geometry.position(stripe, slot);
         self.load_sums(rows, std::iter::once(slot)).await;
-        if !self.regions.is_synced(stripe) {
+        if !self.write_intent.is_synced(stripe) {
             self.sync_stripe(stripe).await?;
         }
         let mut fetched = self.fetch(rows, &[position]).await;
@@ -407,7 +408,7 @@ impl Group {
     async fn end_rebuild(self: &Rc<Self>, slot: usize, disk: &Rc<dyn Disk>) {
         let units = self.geometry.stripes * self.geometry.chunk / UNIT;
         self.write_sums(0..units, Some(slot)).await;
-        let gate = self.locks.take(GATE, Hold::Exclusive).await;
+        let group_lock = self.locks.take(GROUP_LOCK, Hold::Exclusive).await;
         if disk.flush().await.is_err() {
             self.member_failed(slot, disk);
         }
@@ -420,11 +421,11 @@ impl Group {
             slots[slot].state = State::InSync;
         }
         self.settle_once().await;
-        drop(gate);
+        drop(group_lock);
         self.settled().await;
     }
 
-    /// Reads and checks everything, from the beginning, after whatever else is to be done.
+    /// Reads and checks everything, from the beginning, after all other background work.
     pub(in super::super) fn start_scrub(self: &Rc<Self>) -> oneshot::Receiver<ScrubReport> {
         let (sender, receiver) = oneshot::channel();
         {
@@ -453,7 +454,7 @@ impl Group {
         }
     }
 
-    /// Tells whoever waits for the scrub.
+    /// Completes the callers that wait for the scrub.
     fn end_scrub(&self) {
         let Some(scrub) = self.background.scrub.take() else { return };
         let report = ScrubReport {
@@ -461,7 +462,7 @@ impl Group {
             mismatches_mended: self.counters().mismatches_mended - scrub.mended,
             lost: scrub.lost,
         };
-        // Without this nobody could tell a scrub that was broken off.
+        // Without this an aborted scrub would look like a finished one.
         if !self.has_failed.get() {
             for done in scrub.done {
                 let _ = done.send(report);
@@ -471,7 +472,7 @@ impl Group {
 
     /// Returns the number of lost units.
     async fn scrub_stripe(self: &Rc<Self>, stripe: u64) -> u64 {
-        let _gate = self.locks.take(GATE, Hold::Shared).await;
+        let _group_lock = self.locks.take(GROUP_LOCK, Hold::Shared).await;
         let _stripe = self.locks.take(stripe, Hold::Exclusive).await;
         let _region = self.enter(stripe);
         if self.make_ready(stripe).await.is_err() {
@@ -491,7 +492,7 @@ impl Group {
     }
 
     async fn scrub_copies(self: &Rc<Self>, rows: Rows) -> (Agreed, u64) {
-        // Whatever has a checksum is judged by it first.
+        // A unit with a checksum is checked by it first.
         let slots: Vec<usize> =
             (0..self.geometry.members).filter(|&slot| self.usable(slot, rows.stripe).is_some()).collect();
         self.fetch(rows, &slots).await;

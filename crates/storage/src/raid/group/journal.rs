@@ -6,7 +6,7 @@
 //! journal is filled from its beginning; when it is full, the members are flushed and a new epoch begins, for which older
 //! records do not count.
 
-use super::{geometry::UNIT, meta::Layout};
+use super::{geometry::UNIT, superblock::Layout};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::{cell::RefCell, collections::BTreeMap};
 

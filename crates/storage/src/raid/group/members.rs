@@ -1,12 +1,12 @@
 //! Members come and go: failures, the superblocks that tell of them, spares.
 
 use super::{
-    GATE, Group, Waiters,
+    GROUP_LOCK, Group, Waiters,
     geometry::Geometry,
     journal,
     locks::Hold,
-    meta::{Meta, SlotMeta, SlotMetaState},
     space::LOOK_FOR_SPACE_NS,
+    superblock::{SlotRecord, SlotRecordState, Superblock},
 };
 use crate::{
     disk::{Disk, DiskError},
@@ -76,13 +76,13 @@ impl Slot {
         matches!(self.state, State::InSync | State::Rebuilding(_))
     }
 
-    fn to_meta(&self) -> SlotMeta {
+    fn to_meta(&self) -> SlotRecord {
         let state = match self.state {
-            State::InSync => SlotMetaState::InSync,
-            State::Rebuilding(_) => SlotMetaState::Rebuilding(self.saved),
-            State::Failed | State::Missing => SlotMetaState::Out,
+            State::InSync => SlotRecordState::InSync,
+            State::Rebuilding(_) => SlotRecordState::Rebuilding(self.saved),
+            State::Failed | State::Missing => SlotRecordState::Out,
         };
-        SlotMeta { name: self.name.clone(), id: self.id, state }
+        SlotRecord { name: self.name.clone(), id: self.id, state }
     }
 }
 
@@ -111,7 +111,7 @@ impl Group {
         alive.filter_map(|(number, slot)| Some((number, slot.disk.clone()?))).collect()
     }
 
-    /// A disk has failed in its place: nobody uses it any more, and the others' superblocks will say so.
+    /// A disk has failed: it is not used any more, and the superblocks of the others will record it.
     pub(super) fn member_failed(self: &Rc<Self>, slot: usize, disk: &Rc<dyn Disk>) {
         {
             let mut slots = self.slots.borrow_mut();
@@ -135,7 +135,7 @@ impl Group {
 
     /// Flushes all members.
     pub(super) async fn flush_members(self: &Rc<Self>) {
-        let unsynced = self.regions.before_flush();
+        let unsynced = self.write_intent.before_flush();
         let flushing = self.alive().into_iter().map(|(slot, disk)| {
             let flushed = disk.flush();
             async move {
@@ -146,7 +146,7 @@ impl Group {
         });
         join_all(flushing).await;
         if let Some(unsynced) = unsynced {
-            self.regions.after_flush(&unsynced);
+            self.write_intent.after_flush(&unsynced);
         }
     }
 
@@ -236,13 +236,13 @@ impl Group {
 
     async fn settle(self: Rc<Self>) {
         while self.settling.done.get() != self.settling.asked.get() && !self.has_failed.get() {
-            let gate = self.locks.take(GATE, Hold::Exclusive).await;
+            let group_lock = self.locks.take(GROUP_LOCK, Hold::Exclusive).await;
             let asked = self.settling.asked.get();
             self.settle_once().await;
             if !self.has_failed.get() {
                 self.settling.done.set(asked);
             }
-            drop(gate);
+            drop(group_lock);
         }
         self.settling.is_busy.set(false);
         self.settling.waiters.wake();
@@ -250,7 +250,7 @@ impl Group {
         self.take_spares().await;
     }
 
-    /// No writer is under way. Whatever was written reaches the platters; then one superblock says who is left, begins a
+    /// No writer is under way. All writes are flushed; then one superblock lists the remaining members, begins a
     /// new epoch of the journal, and takes down the flags of regions whose stripes are whole now.
     pub(super) async fn settle_once(self: &Rc<Self>) {
         self.flush_members().await;
@@ -270,7 +270,7 @@ impl Group {
             let copies = journal::copies(self.geometry.tolerance(), out);
             let slots = self.slots.borrow().iter().enumerate().filter_map(in_sync).take(copies).collect();
             self.journal.begin(slots);
-            self.regions.all_written(&mut self.meta.borrow_mut());
+            self.write_intent.all_written(&mut self.meta.borrow_mut());
         }
         self.commit().await;
     }
@@ -344,8 +344,8 @@ impl Group {
     pub(super) async fn attach(self: &Rc<Self>, place: usize, disk: Rc<dyn Disk>) -> Result<(), DiskError> {
         self.reserve_own(&*disk).await?;
         // It may have been a member of something that has come further than this group.
-        disk.write(0, Meta::no_superblocks(), true).await?;
-        let gate = self.locks.take(GATE, Hold::Exclusive).await;
+        disk.write(0, Superblock::no_superblocks(), true).await?;
+        let group_lock = self.locks.take(GROUP_LOCK, Hold::Exclusive).await;
         if self.slots.borrow()[place].is_alive() {
             // Another disk was faster.
             self.spares.borrow_mut().push(disk);
@@ -365,7 +365,7 @@ impl Group {
         self.begin_sums(place, false);
         self.space.forget(place);
         self.commit().await;
-        drop(gate);
+        drop(group_lock);
         self.settled().await;
         self.work();
         Ok(())

@@ -1,36 +1,39 @@
 //! One group of members: copies, or data with parity. Open this file first.
 //!
-//! A write holds the group's gate (shared), then its stripe (exclusive). What changes the members or the way of writing
-//! holds the gate alone ([`members`]). Reads hold nothing as long as all is well: what disagrees with its checksum is read
-//! again under the stripe's lock.
+//! A write takes the group lock (shared), then the lock of its stripe (exclusive). A change of members or of the write mode
+//! takes the group lock exclusively ([`members`]). Reads take no lock; a read whose checksum does not match is repeated
+//! under the stripe's lock.
 //!
 //! A power cut must not leave a stripe whose chunks do not belong together:
 //!
-//! - With all members there, a region is flagged in the superblock before it is written ([`regions`]), and stripes of
-//!   flagged regions are made right again afterwards, from their data.
-//! - With a member missing, or if it is asked for, the journal comes first ([`journal`]).
+//! - With all members there, a region is flagged in the superblock before it is written ([`write_intent`]). After a power
+//!   cut, parity of the stripes in flagged regions is computed again from their data.
+//! - With a member missing, or if the configuration asks for it, the journal is written first ([`journal`]).
 //!
-//! A failed member is out for good: nothing is acknowledged before the others' superblocks say so ([`members`]).
+//! A failed member does not come back: no write is acknowledged before the others' superblocks record the failure
+//! ([`members`]).
 
 mod background;
-mod bits;
-mod fetch;
+mod bitmap;
+mod checksums;
 mod geometry;
 mod journal;
 mod locks;
 mod members;
-mod meta;
 mod open;
 mod read;
-mod regions;
+mod reconstruct;
 mod space;
-mod sums;
+mod superblock;
 mod write;
+mod write_intent;
 
 pub use background::ScrubReport;
 pub(super) use background::scrubbed;
-pub(super) use meta::{Found, MEMBER_BYTES_MIN, Meta, SlotMeta, SlotMetaState, Superblocks, look};
 pub(super) use open::Opening;
+pub(super) use superblock::{
+    Found, MEMBER_BYTES_MIN, SlotRecord, SlotRecordState, Superblock, Superblocks, look,
+};
 
 use super::{
     config::Code,
@@ -42,6 +45,7 @@ use crate::{
 };
 use background::Background;
 use bytes::{Bytes, BytesMut};
+use checksums::Checksums;
 use futures::{
     channel::oneshot,
     future::{LocalBoxFuture, ready},
@@ -50,8 +54,6 @@ use geometry::Geometry;
 use journal::Journal;
 use locks::Locks;
 use members::{Commits, Settling, Slot, State};
-use meta::Layout;
-use regions::Regions;
 use space::Space;
 use std::{
     cell::{Cell, RefCell},
@@ -61,11 +63,12 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use sums::Sums;
+use superblock::Layout;
+use write_intent::WriteIntent;
 
 /// Number of the lock that writers share and that changes of the members have alone; stripes have the numbers below.
-const GATE: u64 = u64::MAX;
-/// Number of the lock of whoever writes checksum pages.
+const GROUP_LOCK: u64 = u64::MAX;
+/// Number of the lock for writing checksum pages.
 const PAGES: u64 = u64::MAX - 1;
 
 /// What may differ at each start.
@@ -90,16 +93,16 @@ pub(super) struct Group {
     layout: Layout,
     spares: Spares,
     former: Former,
-    meta: RefCell<Meta>,
+    meta: RefCell<Superblock>,
     slots: RefCell<Vec<Slot>>,
     locks: Rc<Locks>,
     commits: Commits,
     settling: Settling,
-    regions: Regions,
+    write_intent: WriteIntent,
     journal: Journal,
     /// Whether writes go through the journal.
     is_journaled: Cell<bool>,
-    sums: Sums,
+    checksums: Checksums,
     space: Space,
     background: Background,
     counters: Cell<RaidCounters>,
@@ -194,7 +197,7 @@ impl Group {
         self.begin(Rc::clone(self).discard(offset, len))
     }
 
-    /// What takes several steps goes on even if nobody waits for it any more.
+    /// An operation of several steps continues even if its caller has stopped waiting.
     fn begin<T: 'static>(
         self: &Rc<Self>,
         work: impl Future<Output = Result<T, DiskError>> + 'static,
@@ -270,10 +273,10 @@ impl Group {
     /// Leaves nothing to be done at the next start.
     pub(super) async fn close(self: Rc<Self>) -> Result<(), DiskError> {
         self.is_closing.set(true);
-        let gate = self.locks.take(GATE, locks::Hold::Exclusive).await;
+        let group_lock = self.locks.take(GROUP_LOCK, locks::Hold::Exclusive).await;
         self.check()?;
         self.clean(true).await;
-        drop(gate);
+        drop(group_lock);
         self.settled().await;
         self.check()
     }

@@ -3,14 +3,14 @@
 use super::{
     Former, Group, Options, Spares,
     background::Background,
+    checksums::Checksums,
     geometry::UNIT,
     journal::{self, Change, Journal},
     locks::Locks,
     members::{Commits, Settling, Slot, State},
-    meta::{Meta, SlotMetaState},
-    regions::Regions,
     space::Space,
-    sums::Sums,
+    superblock::{SlotRecordState, Superblock},
+    write_intent::WriteIntent,
 };
 use crate::{
     Runtime,
@@ -42,16 +42,16 @@ pub(in super::super) struct Opening {
 }
 
 impl Group {
-    /// Makes a group of disks. Whatever they held is lost.
+    /// Makes a group of disks. Their former contents are lost.
     pub(in super::super) async fn create(
         opening: Opening,
-        mut meta: Meta,
+        mut meta: Superblock,
         code: Code,
         initialise: Initialise,
         disks: Vec<Rc<dyn Disk>>,
     ) -> Result<Rc<Self>, RaidError> {
         // A superblock of an earlier set could be newer than the first of this one.
-        try_join_all(disks.iter().map(|disk| disk.write(0, Meta::no_superblocks(), true))).await?;
+        try_join_all(disks.iter().map(|disk| disk.write(0, Superblock::no_superblocks(), true))).await?;
         let (geometry, _) = meta.lay_out(code);
         if initialise == Initialise::AssumeClean || geometry.tolerance() == 0 {
             meta.initialised = geometry.stripes;
@@ -69,7 +69,7 @@ impl Group {
     /// Puts a group together. `disks` are in the order of the places; a place without one is missing.
     pub(in super::super) async fn open(
         opening: Opening,
-        mut meta: Meta,
+        mut meta: Superblock,
         code: Code,
         disks: Vec<Option<Rc<dyn Disk>>>,
     ) -> Result<Rc<Self>, RaidError> {
@@ -82,7 +82,7 @@ impl Group {
             (false, true) => meta.sums_series = 0,
             _ => {}
         }
-        let is_whole = meta.slots.iter().all(|slot| slot.state == SlotMetaState::InSync);
+        let is_whole = meta.slots.iter().all(|slot| slot.state == SlotRecordState::InSync);
         let was_journaled = geometry.has_parity() && (meta.is_journaled || !is_whole);
         let group = Rc::new(Self::new(opening, meta, code, disks));
         if group.out() > geometry.tolerance() {
@@ -107,15 +107,15 @@ impl Group {
         Ok(group)
     }
 
-    fn new(opening: Opening, meta: Meta, code: Code, disks: Vec<Option<Rc<dyn Disk>>>) -> Self {
+    fn new(opening: Opening, meta: Superblock, code: Code, disks: Vec<Option<Rc<dyn Disk>>>) -> Self {
         let (geometry, layout) = meta.lay_out(code);
         let slots = disks.into_iter().zip(&meta.slots).map(|(disk, slot)| {
             let (state, saved) = match (slot.state, &disk) {
-                (_, None) | (SlotMetaState::Out, _) => (State::Missing, 0),
-                (SlotMetaState::InSync, _) => (State::InSync, 0),
-                (SlotMetaState::Rebuilding(done), _) => (State::Rebuilding(done), done),
+                (_, None) | (SlotRecordState::Out, _) => (State::Missing, 0),
+                (SlotRecordState::InSync, _) => (State::InSync, 0),
+                (SlotRecordState::Rebuilding(done), _) => (State::Rebuilding(done), done),
             };
-            // Whoever renamed a disk sees its new name.
+            // A renamed disk shows its new name.
             let name = disk.as_ref().map_or(slot.name.as_str(), |disk| disk.name()).to_owned();
             let disk = disk.filter(|_| state != State::Missing);
             Slot { name, id: slot.id, disk, state, saved, reads: 0 }
@@ -130,13 +130,13 @@ impl Group {
             is_served: opening.is_served,
             geometry,
             layout,
-            sums: Sums::new(layout, slots.len()),
+            checksums: Checksums::new(layout, slots.len()),
             space: Space::new(geometry),
             slots: RefCell::new(slots),
             locks: Rc::new(Locks::default()),
             commits: Commits::after(meta.generation),
             settling: Settling::default(),
-            regions: Regions::new(geometry, layout.stripes_per_region, &meta),
+            write_intent: WriteIntent::new(geometry, layout.stripes_per_region, &meta),
             meta: RefCell::new(meta),
             journal: Journal::new(layout),
             is_journaled: Cell::new(false),

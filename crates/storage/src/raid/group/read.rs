@@ -76,7 +76,9 @@ impl Group {
                 return None;
             }
         };
-        if self.options.checksums && !self.sums.disagree(slot, self.geometry.unit(rows), &bytes).is_empty() {
+        if self.options.checksums
+            && !self.checksums.disagree(slot, self.geometry.unit(rows), &bytes).is_empty()
+        {
             return None;
         }
         let before = (piece.from - rows.from) as usize;
@@ -114,7 +116,7 @@ impl Group {
             return piece.position;
         }
         let usable = (0..self.geometry.members).filter(|&slot| self.usable(slot, piece.stripe).is_some());
-        if !self.regions.is_synced(piece.stripe) {
+        if !self.write_intent.is_synced(piece.stripe) {
             return { usable }.next().unwrap_or(0);
         }
         let turn = self.turn.replace(self.turn.get().wrapping_add(1));

@@ -8,7 +8,7 @@
 //! Some file systems do not keep a reservation: copy-on-write file systems need space for each write. A write that finds
 //! none in spite of its reservation waits for it.
 
-use super::{GATE, Group, bits::Bits, geometry::Geometry, locks::Hold, members::State};
+use super::{GROUP_LOCK, Group, bitmap::Bitmap, geometry::Geometry, locks::Hold, members::State};
 use crate::disk::{Disk, DiskError, Writing};
 use futures::future::join_all;
 use linerate_io::Nanos;
@@ -20,7 +20,7 @@ pub(super) const LOOK_FOR_SPACE_NS: Nanos = 100_000_000;
 /// Which chunks have their space, by slot and stripe; none of members that need not be asked.
 pub(super) struct Space {
     stripes: u64,
-    reserved: RefCell<Vec<Option<Bits>>>,
+    reserved: RefCell<Vec<Option<Bitmap>>>,
     /// What is reserved for the group's user, on new members too.
     kept: RefCell<Vec<Range<u64>>>,
 }
@@ -47,7 +47,7 @@ impl Space {
 
     fn set(&self, slot: usize, stripes: Range<u64>, is_reserved: bool) {
         let mut reserved = self.reserved.borrow_mut();
-        reserved[slot].get_or_insert_with(|| Bits::new(self.stripes)).set_range(stripes, is_reserved);
+        reserved[slot].get_or_insert_with(|| Bitmap::new(self.stripes)).set_range(stripes, is_reserved);
     }
 
     /// A chunk was given back.
@@ -130,7 +130,7 @@ impl Group {
     async fn reserve(self: Rc<Self>, offset: u64, len: u64) -> Result<(), DiskError> {
         let width = self.geometry.width();
         let stripes = offset / width..(offset + len).div_ceil(width);
-        let gate = self.locks.take(GATE, Hold::Exclusive).await;
+        let group_lock = self.locks.take(GROUP_LOCK, Hold::Exclusive).await;
         self.check()?;
         self.space.kept.borrow_mut().push(stripes.clone());
         let thin = self.alive().into_iter().filter(|(_, disk)| disk.is_thin());
@@ -143,7 +143,7 @@ impl Group {
             self.reserve_on(vec![(slot, disk)], stripes.start..end.max(stripes.start))
         });
         let reserved = join_all(reserving.collect::<Vec<_>>()).await.into_iter().collect();
-        drop(gate);
+        drop(group_lock);
         self.settled().await;
         self.check()?;
         reserved

@@ -2,7 +2,7 @@
 
 use super::{
     super::{config::Code, parity},
-    GATE, Group,
+    GROUP_LOCK, Group,
     geometry::{Piece, Rows, UNIT},
     journal::{Change, Reserved},
     locks::Hold,
@@ -65,7 +65,7 @@ impl Group {
         durable: bool,
     ) -> Result<bool, DiskError> {
         let stripe = parts[0].piece.stripe;
-        let (_gate, mut reserved) = self.pass_gate(&parts).await?;
+        let (_group_lock, mut reserved) = self.take_group_lock(&parts).await?;
         let _stripe = self.locks.take(stripe, Hold::Exclusive).await;
         let needed = parts.iter().map(|part| part.piece.position);
         self.reserve_written(stripe, needed).await?;
@@ -85,25 +85,25 @@ impl Group {
         Ok(true)
     }
 
-    /// Enters the gate, with space in the journal if writes go through it.
-    async fn pass_gate(
+    /// Takes the group lock, with space in the journal if writes go through it.
+    async fn take_group_lock(
         self: &Rc<Self>,
         parts: &[Part],
     ) -> Result<(super::locks::Guard, Option<Reserved>), DiskError> {
         loop {
-            let gate = self.locks.take(GATE, Hold::Shared).await;
+            let group_lock = self.locks.take(GROUP_LOCK, Hold::Shared).await;
             self.check()?;
             if !self.is_journaled.get() {
-                return Ok((gate, None));
+                return Ok((group_lock, None));
             }
             // At most: all parts, and parity for their rows; in up to three bands, each with a record.
             let parity = self.geometry.tolerance() as u64;
             let rows = parts.iter().map(|part| part.piece.rows().len);
             let bytes = rows.clone().sum::<u64>() + parity * rows.sum::<u64>().min(self.geometry.chunk);
             if let Some(reserved) = self.journal.reserve(3, bytes) {
-                return Ok((gate, Some(reserved)));
+                return Ok((group_lock, Some(reserved)));
             }
-            drop(gate);
+            drop(group_lock);
             self.ask_to_settle();
             self.settled().await;
         }
@@ -129,13 +129,13 @@ impl Group {
         let alive = self.alive().into_iter().map(|(slot, _)| slot);
         self.load_sums(self.geometry.all_rows(stripe), alive).await;
         self.flag(stripe).await;
-        if !self.regions.is_synced(stripe) {
+        if !self.write_intent.is_synced(stripe) {
             self.sync_stripe(stripe).await?;
         }
         self.check()
     }
 
-    /// Widens a part to whole units, with what lies around it.
+    /// Widens a part to whole units, with the bytes around it.
     async fn complete(self: &Rc<Self>, part: &mut Part) -> Result<(), DiskError> {
         if part.piece.is_whole_units() {
             return Ok(());
@@ -313,7 +313,7 @@ impl Group {
 
     pub(super) fn sums_set(&self, slot: usize, unit: u64, bytes: &[u8]) {
         if self.options.checksums {
-            self.sums.set(slot, unit, bytes);
+            self.checksums.set(slot, unit, bytes);
         }
     }
 
@@ -341,10 +341,10 @@ impl Group {
 
     /// Zeros agree with zeros: a stripe without data needs no parity but zeros.
     async fn discard_stripe(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
-        let (gate, reserved) = self.pass_gate(&[]).await?;
+        let (group_lock, reserved) = self.take_group_lock(&[]).await?;
         if reserved.is_some() {
             // A member has failed since: this goes through the journal now.
-            drop(gate);
+            drop(group_lock);
             let width = self.geometry.width();
             let zeros = Bytes::from(vec![0; width as usize]);
             return Box::pin(Rc::clone(self).write(stripe * width, zeros, false)).await;
@@ -355,7 +355,7 @@ impl Group {
         let rows = self.geometry.all_rows(stripe);
         let unit = self.geometry.unit(rows);
         let discarding = self.alive().into_iter().map(|(slot, disk)| {
-            self.sums.forget(slot, unit..unit + rows.len / UNIT);
+            self.checksums.forget(slot, unit..unit + rows.len / UNIT);
             self.space.give_back(slot, stripe);
             self.discard_member(slot, disk, rows)
         });

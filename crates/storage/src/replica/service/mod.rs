@@ -8,7 +8,7 @@ mod verbs;
 
 pub use verbs::{Access, LinkSpec, Login};
 
-use super::{Gate, Group, Link, Offer, Pair, ReplicaError, Replicator, Role};
+use super::{Fence, Group, Link, Offer, Pair, ReplicaError, Replicator, Role};
 use crate::{pool::Pool, runtime::Runtime};
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};
@@ -19,12 +19,12 @@ pub type Fields = Map<String, Value>;
 
 /// What replication needs of the array around it.
 pub trait Surroundings {
-    /// Shows gates to the partner, each under a name (serial number) that no volume had before; what was shown for this
+    /// Shows fences to the partner, each under a name (serial number) that no volume had before; what was shown for this
     /// group before is withdrawn first.
     fn show(
         &self,
         group: &str,
-        gates: Vec<Rc<Gate>>,
+        fences: Vec<Rc<Fence>>,
     ) -> LocalBoxFuture<'static, Result<Access, ReplicaError>>;
     /// Withdraws what was shown for a group.
     fn withdraw(&self, group: &str) -> LocalBoxFuture<'static, ()>;
@@ -138,7 +138,7 @@ impl Service {
         let replicator = self.replicator(&offer.group, pool)?;
         self.check_names(offer)?;
         let begun = replicator.begin(offer, pair).await?;
-        // The gates of what was shown before are closed.
+        // The fences of what was shown before are closed.
         self.surroundings.withdraw(&offer.group).await;
         let group = self.group(&offer.group)?;
         let order = group.hosts.lock().await;
@@ -149,7 +149,7 @@ impl Service {
         let access = if begun.answer.is_complete {
             Access::default()
         } else {
-            self.surroundings.show(&offer.group, begun.gates).await?
+            self.surroundings.show(&offer.group, begun.fences).await?
         };
         Ok(fields(&json!({ "answer": begun.answer, "access": access })))
     }

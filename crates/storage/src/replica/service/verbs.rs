@@ -1,6 +1,6 @@
-//! The verbs. Whoever drives a transfer sends `replica_prepare`, `replica_copy`, `replica_status` and `replica_confirm` to
-//! the source and `replica_begin` and `replica_commit` to the partner; whatever one of them replies goes into the next.
-//! The verbs about roles are in `roles.rs`.
+//! The commands. The caller that drives a transfer sends `replica_prepare`, `replica_copy`, `replica_status` and
+//! `replica_confirm` to the source and `replica_begin` and `replica_commit` to the partner; each reply goes into the
+//! next command. The verbs about roles are in `roles.rs`.
 
 use super::{Fields, Service, describe, fields};
 use crate::{

@@ -9,7 +9,7 @@ use futures::{
 use std::rc::Rc;
 
 /// See the module text. What the disks have beyond whole blocks of the largest is left out.
-pub(super) struct Joined {
+pub(super) struct Concat {
     name: String,
     block_bytes: u32,
     /// Each with the place of its first byte.
@@ -17,7 +17,7 @@ pub(super) struct Joined {
     size_bytes: u64,
 }
 
-impl Joined {
+impl Concat {
     /// One disk of several; a single one is passed on as it is.
     pub(super) fn of(name: &str, disks: Vec<Rc<dyn Disk>>) -> Rc<dyn Disk> {
         if let [only] = &disks[..] {
@@ -51,7 +51,7 @@ fn all(writings: Vec<Writing>) -> Writing {
     join_all(writings).map(|results| results.into_iter().collect()).boxed_local()
 }
 
-impl Disk for Joined {
+impl Disk for Concat {
     fn name(&self) -> &str {
         &self.name
     }
@@ -142,7 +142,7 @@ mod tests {
         let disks = [8192, 4608, 4096].map(|size| -> Rc<dyn Disk> {
             Rc::new(MemoryDisk::new("m", size, if size == 4608 { 512 } else { 4096 }).unwrap())
         });
-        let joined = Joined::of("j", disks.to_vec());
+        let joined = Concat::of("j", disks.to_vec());
         assert_eq!((joined.size_bytes(), joined.block_bytes()), (16384, 4096));
         let data: Vec<u8> = (0..12288).map(|at| (at / 512) as u8).collect();
         block_on(joined.write(4096, data.clone().into(), false)).unwrap();

@@ -1,8 +1,8 @@
 //! Superblocks as they are found on disks, from any version and any array.
 
 use super::{
-    super::bits::Bits, HEADER_BYTES, MAGIC, MEMBER_BYTES_MIN, Meta, SUPERBLOCK_BYTES, SlotMeta,
-    SlotMetaState, VERSION,
+    super::bitmap::Bitmap, HEADER_BYTES, MAGIC, MEMBER_BYTES_MIN, SUPERBLOCK_BYTES, SlotRecord,
+    SlotRecordState, Superblock, VERSION,
 };
 use crate::{disk::Disk, raid::RaidError};
 use bytes::{Buf, BytesMut, TryGetError};
@@ -10,7 +10,7 @@ use bytes::{Buf, BytesMut, TryGetError};
 /// A superblock of one disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    pub(crate) meta: Meta,
+    pub(crate) meta: Superblock,
     /// Its place and the id with which it came; none: a spare.
     pub(crate) own: Option<(usize, u64)>,
 }
@@ -119,7 +119,7 @@ fn decode(from: &mut &[u8]) -> Result<Found, Foreign> {
     let marks = (0..from.try_get_u32_le()?).map(|_| mark(from)).collect::<Result<Vec<_>, Foreign>>()?;
     // The first superblocks ended here.
     let is_journaled = from.try_get_u8().is_ok_and(|flag| flag != 0);
-    let meta = Meta {
+    let meta = Superblock {
         set,
         name,
         level,
@@ -141,14 +141,14 @@ fn decode(from: &mut &[u8]) -> Result<Found, Foreign> {
     Ok(Found { meta, own })
 }
 
-fn slot_meta(from: &mut &[u8]) -> Result<SlotMeta, Foreign> {
+fn slot_meta(from: &mut &[u8]) -> Result<SlotRecord, Foreign> {
     let (name, id) = (text(from)?, from.try_get_u64_le()?);
     let state = match from.try_get_u64_le()? {
-        u64::MAX => SlotMetaState::InSync,
-        state if state == u64::MAX - 1 => SlotMetaState::Out,
-        done => SlotMetaState::Rebuilding(done),
+        u64::MAX => SlotRecordState::InSync,
+        state if state == u64::MAX - 1 => SlotRecordState::Out,
+        done => SlotRecordState::Rebuilding(done),
     };
-    Ok(SlotMeta { name, id, state })
+    Ok(SlotRecord { name, id, state })
 }
 
 fn text(from: &mut &[u8]) -> Result<String, Foreign> {
@@ -159,7 +159,7 @@ fn text(from: &mut &[u8]) -> Result<String, Foreign> {
     Ok(String::from_utf8(from.copy_to_bytes(len).to_vec())?)
 }
 
-fn bits(from: &mut &[u8]) -> Result<Bits, Foreign> {
+fn bits(from: &mut &[u8]) -> Result<Bitmap, Foreign> {
     let words = (0..from.try_get_u32_le()?).map(|_| from.try_get_u64_le()).collect::<Result<Vec<_>, _>>()?;
-    Ok(Bits::from_words(words.len() as u64 * 64, &words))
+    Ok(Bitmap::from_words(words.len() as u64 * 64, &words))
 }

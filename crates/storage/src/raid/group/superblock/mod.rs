@@ -1,9 +1,9 @@
-//! What a group writes about itself at the beginning of each member, and where everything lies there.
+//! The superblock of a group at the beginning of each member, and the layout of a member.
 //!
 //! One record, the superblock, holds all that must change together: who is a member, which regions are being written, how
 //! far the initialisation is, which journal counts. It has a generation and is written to all members, to one of two places
 //! in turn; the newest whole one that is found on any member is the group's state. A member whose own superblock is older
-//! is up to date as long as the newest one says that it is a member: whatever followed its failure was not acknowledged
+//! is up to date as long as the newest one lists it as a member: writes after its failure were not acknowledged
 //! before the failure stood in a newer superblock.
 
 mod found;
@@ -15,7 +15,7 @@ use super::{
         RaidConfig, RaidLevel,
         config::{Code, Shape},
     },
-    bits::Bits,
+    bitmap::Bitmap,
     geometry::{Geometry, UNIT},
     journal::Epoch,
 };
@@ -52,7 +52,7 @@ pub(super) struct Layout {
 
 /// The group's state as superblocks hold it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Meta {
+pub(crate) struct Superblock {
     pub(crate) set: u64,
     pub(crate) name: String,
     pub(crate) level: RaidLevel,
@@ -69,11 +69,11 @@ pub(crate) struct Meta {
     pub(super) sums_series: u64,
     /// Stripes before this one were initialised.
     pub(super) initialised: u64,
-    pub(crate) slots: Vec<SlotMeta>,
-    /// Regions whose parity or copies may disagree after a power cut.
-    pub(super) unsynced: Bits,
-    /// Regions whose checksums on disk may be old.
-    pub(super) unsummed: Bits,
+    pub(crate) slots: Vec<SlotRecord>,
+    /// WriteIntent whose parity or copies may disagree after a power cut.
+    pub(super) unsynced: Bitmap,
+    /// WriteIntent whose checksums on disk may be old.
+    pub(super) unsummed: Bitmap,
     /// Units that are lost: (slot, first unit, how many).
     pub(super) marks: Vec<(u32, u64, u64)>,
     /// Whether writes go through the journal; they do so in any case while a member is out.
@@ -82,23 +82,23 @@ pub(crate) struct Meta {
 
 /// A member's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SlotMeta {
+pub(crate) struct SlotRecord {
     pub(crate) name: String,
     /// Told apart from disks that had this place earlier by the generation in which it came.
     pub(crate) id: u64,
-    pub(crate) state: SlotMetaState,
+    pub(crate) state: SlotRecordState,
 }
 
-/// See [`SlotMeta`].
+/// See [`SlotRecord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SlotMetaState {
+pub(crate) enum SlotRecordState {
     InSync,
     Out,
     /// Stripes before this one are there.
     Rebuilding(u64),
 }
 
-impl Meta {
+impl Superblock {
     /// Judges a group of disks and lays it out. `set` tells sets of one name apart.
     pub(crate) fn new(
         config: &RaidConfig,
@@ -109,10 +109,10 @@ impl Meta {
         member_bytes: u64,
         block_bytes: u32,
     ) -> Self {
-        let slot = |disk: &std::rc::Rc<dyn Disk>| SlotMeta {
+        let slot = |disk: &std::rc::Rc<dyn Disk>| SlotRecord {
             name: disk.name().to_owned(),
             id: 1,
-            state: SlotMetaState::InSync,
+            state: SlotRecordState::InSync,
         };
         let mut meta = Self {
             set,
@@ -128,14 +128,14 @@ impl Meta {
             sums_series: u64::from(config.checksums),
             initialised: 0,
             slots: disks.iter().map(slot).collect(),
-            unsynced: Bits::default(),
-            unsummed: Bits::default(),
+            unsynced: Bitmap::default(),
+            unsummed: Bitmap::default(),
             marks: Vec::new(),
             is_journaled: false,
         };
         let (geometry, layout) = meta.lay_out(shape.code);
         let regions = geometry.stripes.div_ceil(layout.stripes_per_region);
-        (meta.unsynced, meta.unsummed) = (Bits::new(regions), Bits::new(regions));
+        (meta.unsynced, meta.unsummed) = (Bitmap::new(regions), Bitmap::new(regions));
         meta
     }
 
@@ -144,7 +144,7 @@ impl Meta {
         self.member_bytes
     }
 
-    /// Where everything lies. Depends only on what never changes.
+    /// The layout. It depends only on values that never change.
     pub(super) fn lay_out(&self, code: Code) -> (Geometry, Layout) {
         // Copies have no use for small stripes: one is what concurrent writers wait for.
         let chunk = u64::from(self.chunk).max(if self.level == RaidLevel::Raid1 { 256 << 10 } else { 0 });
@@ -196,9 +196,9 @@ impl Meta {
             put_text(&mut out, &slot.name);
             out.put_u64_le(slot.id);
             out.put_u64_le(match slot.state {
-                SlotMetaState::InSync => u64::MAX,
-                SlotMetaState::Out => u64::MAX - 1,
-                SlotMetaState::Rebuilding(done) => done,
+                SlotRecordState::InSync => u64::MAX,
+                SlotRecordState::Out => u64::MAX - 1,
+                SlotRecordState::Rebuilding(done) => done,
             });
         }
         for bits in [&self.unsynced, &self.unsummed] {
@@ -235,7 +235,7 @@ impl Meta {
     /// As many flags as there are regions: superblocks hold them in whole words.
     pub(super) fn fit_regions(&mut self, regions: u64) {
         for bits in [&mut self.unsynced, &mut self.unsummed] {
-            *bits = Bits::from_words(regions, bits.words());
+            *bits = Bitmap::from_words(regions, bits.words());
         }
     }
 
@@ -302,14 +302,14 @@ mod tests {
     use futures::executor::block_on;
     use std::rc::Rc;
 
-    fn meta() -> Meta {
+    fn meta() -> Superblock {
         let config = RaidConfig::new("r0", RaidLevel::Raid5);
         let disk =
             |number| Rc::new(MemoryDisk::new(format!("d{number}"), 8 << 20, 512).unwrap()) as Rc<dyn Disk>;
         let shape = config.shape(3).unwrap();
-        let mut meta = Meta::new(&config, shape, 0, 77, &[disk(0), disk(1), disk(2)], 8 << 20, 512);
-        meta.slots[1].state = SlotMetaState::Rebuilding(5);
-        meta.slots[2].state = SlotMetaState::Out;
+        let mut meta = Superblock::new(&config, shape, 0, 77, &[disk(0), disk(1), disk(2)], 8 << 20, 512);
+        meta.slots[1].state = SlotRecordState::Rebuilding(5);
+        meta.slots[2].state = SlotRecordState::Out;
         meta.marks.push((1, 9, 3));
         meta.unsynced.set(3, true);
         meta
@@ -341,7 +341,7 @@ mod tests {
             block_on(disk.write(place, damaged.clone().into(), true)).unwrap();
         }
         assert!(matches!(block_on(look(&disk)), Superblocks::Damaged));
-        block_on(disk.write(0, Meta::no_superblocks(), true)).unwrap();
+        block_on(disk.write(0, Superblock::no_superblocks(), true)).unwrap();
         let mut later = meta.encode(None).slice(..512).to_vec();
         later[8] = 2;
         block_on(disk.write(meta.place(), later.into(), true)).unwrap();
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_superblock_from_before_the_journal_was_a_choice_is_read() {
-        let superblock = Meta { is_journaled: true, ..meta() }.encode(Some((2, 1)));
+        let superblock = Superblock { is_journaled: true, ..meta() }.encode(Some((2, 1)));
         assert!(open(&superblock).unwrap().meta.is_journaled);
         let len = u32::from_le_bytes(superblock[12..16].try_into().unwrap()) as usize;
         let mut shorter = BytesMut::from(&superblock[..len - 1]);
@@ -358,13 +358,13 @@ mod tests {
         let found = open(&seal(shorter)).unwrap();
         assert_eq!(
             (found.own, found.meta),
-            (Some((2, 1)), Meta { ..open(&meta().encode(None)).unwrap().meta })
+            (Some((2, 1)), Superblock { ..open(&meta().encode(None)).unwrap().meta })
         );
     }
 
     #[test]
     fn marks_join_and_split() {
-        let mut meta = Meta { marks: Vec::new(), ..meta() };
+        let mut meta = Superblock { marks: Vec::new(), ..meta() };
         (10..20).for_each(|unit| meta.mark(1, unit));
         meta.mark(1, 15);
         meta.mark(2, 20);
@@ -378,7 +378,7 @@ mod tests {
     fn areas_do_not_overlap_and_regions_are_few() {
         for member_bytes in [MEMBER_BYTES_MIN, 100 << 20, 3 << 40] {
             for code in [Code::None, Code::Copies, Code::Parity(2)] {
-                let (geometry, layout) = Meta { member_bytes, ..meta() }.lay_out(code);
+                let (geometry, layout) = Superblock { member_bytes, ..meta() }.lay_out(code);
                 let pages = (geometry.stripes * geometry.chunk / UNIT).div_ceil(SUMS_PER_PAGE);
                 assert!(layout.journal + layout.journal_len <= layout.sums);
                 assert!(code == Code::None || layout.sums + pages * UNIT <= geometry.start);

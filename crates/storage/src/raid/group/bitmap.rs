@@ -4,12 +4,12 @@ use std::ops::Range;
 
 /// Flags by number, all of them down at first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Bits {
+pub(super) struct Bitmap {
     words: Vec<u64>,
     len: u64,
 }
 
-impl Bits {
+impl Bitmap {
     pub(super) fn new(len: u64) -> Self {
         Self { words: vec![0; len.div_ceil(64) as usize], len }
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn flags_go_up_and_down_and_are_found() {
-        let mut bits = Bits::new(200);
+        let mut bits = Bitmap::new(200);
         bits.set_range(60..70, true);
         bits.set(199, true);
         bits.set(65, false);
@@ -85,6 +85,6 @@ mod tests {
             (Some(60), Some(66), Some(199), 10)
         );
         assert!(bits.get(69) && !bits.get(65) && !bits.any_in(70..199) && bits.any_in(69..71));
-        assert_eq!(Bits::from_words(200, bits.words()), bits);
+        assert_eq!(Bitmap::from_words(200, bits.words()), bits);
     }
 }

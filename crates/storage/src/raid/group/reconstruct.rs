@@ -1,4 +1,4 @@
-//! Contents of a stripe's chunks, whatever has become of some of them.
+//! Contents of a stripe's chunks, reconstructed if some of them are missing or wrong.
 //!
 //! What is missing, cannot be read, or disagrees with its checksum is computed from the others and, where its disk is still
 //! there, written anew. Units that no redundancy gives back are lost. Once something else of their stripe has been written
@@ -17,7 +17,7 @@ use std::rc::Rc;
 const LEN: usize = UNIT as usize;
 
 /// What [`Group::fetch`] found.
-pub(super) struct Fetched {
+pub(super) struct StripeContents {
     /// By position; those that were asked for are there. Lost and marked units are zeros.
     pub(super) blocks: Vec<Option<BytesMut>>,
     /// Beyond reach, asked for or not: (position, unit within the rows).
@@ -34,7 +34,7 @@ struct Strip {
     marked: Vec<usize>,
 }
 
-impl Fetched {
+impl StripeContents {
     /// The bytes of a position that was asked for.
     pub(super) fn take(&mut self, position: usize) -> BytesMut {
         self.blocks[position].take().unwrap_or_default()
@@ -43,7 +43,7 @@ impl Fetched {
 
 impl Group {
     /// The contents of positions of a stripe. The caller holds the stripe's lock.
-    pub(super) async fn fetch(self: &Rc<Self>, rows: Rows, want: &[usize]) -> Fetched {
+    pub(super) async fn fetch(self: &Rc<Self>, rows: Rows, want: &[usize]) -> StripeContents {
         let mut strips: Vec<Option<Strip>> = (0..self.geometry.members).map(|_| None).collect();
         self.read_strips(rows, want, &mut strips).await;
         let mut lost = Vec::new();
@@ -60,7 +60,7 @@ impl Group {
         });
         let marked = marked.filter(|unit| !lost.contains(unit)).collect();
         let blocks = strips.into_iter().map(|strip| Some(strip?.bytes)).collect();
-        Fetched { blocks, lost, marked }
+        StripeContents { blocks, lost, marked }
     }
 
     async fn read_strips(self: &Rc<Self>, rows: Rows, positions: &[usize], strips: &mut [Option<Strip>]) {
@@ -134,7 +134,7 @@ impl Group {
             }
         }
         if self.options.checksums {
-            bad.extend(self.sums.disagree(slot, self.geometry.unit(rows), &bytes));
+            bad.extend(self.checksums.disagree(slot, self.geometry.unit(rows), &bytes));
             bad.sort_unstable();
             bad.dedup();
         }
@@ -146,7 +146,7 @@ impl Group {
         if !self.options.checksums {
             return Vec::new();
         }
-        let wrong = self.sums.disagree(slot, self.geometry.unit(rows), bytes);
+        let wrong = self.checksums.disagree(slot, self.geometry.unit(rows), bytes);
         self.count(|counters| counters.mismatches_found += wrong.len() as u64);
         wrong
     }
@@ -175,7 +175,7 @@ impl Group {
                 let slot = self.geometry.slot(rows.stripe, position);
                 let Some(disk) = self.usable(slot, rows.stripe) else { continue };
                 let bytes = Bytes::copy_from_slice(&strips[position].bytes[at.clone()]);
-                self.sums.set(slot, self.geometry.unit(part), &bytes);
+                self.checksums.set(slot, self.geometry.unit(part), &bytes);
                 match disk.write(self.geometry.place(part), bytes, false).await {
                     Ok(()) => self.count(|counters| counters.mismatches_mended += 1),
                     // It stays bad, and is computed again.
@@ -206,7 +206,7 @@ impl Group {
         }
         parity::recover(blocks, data, missing);
         all_data_is_there
-            || self.regions.can_rely(stripe)
+            || self.write_intent.can_rely(stripe)
             || missing.len() < parity && parity::agrees(blocks, data)
     }
 
@@ -242,7 +242,7 @@ impl Group {
             for &(position, unit) in lost.iter().filter(|(position, _)| is_data(*position)) {
                 let slot = self.geometry.slot(rows.stripe, position);
                 let unit = self.geometry.unit(rows) + unit as u64;
-                self.sums.forget(slot, unit..unit + 1);
+                self.checksums.forget(slot, unit..unit + 1);
                 meta.mark(slot as u32, unit);
             }
             if !meta.fits() {

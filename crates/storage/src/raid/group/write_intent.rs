@@ -1,18 +1,18 @@
-//! Regions: runs of stripes that share a flag in the superblock while they are written.
+//! WriteIntent: runs of stripes that share a flag in the superblock while they are written.
 //!
 //! A region has two flags. `unsynced`: after a power cut its stripes must be made to agree. `unsummed`: its
 //! checksums on disk are old. Flags go up, durable, before the first write. They go down when everything has been
-//! flushed: soon if nobody writes anywhere, and otherwise late, as putting them up again costs writes. Whoever writes
+//! flushed: soon if there are no writes, and otherwise late, because setting them again costs writes. A caller that writes
 //! region after region finds flags up already: they go up for as many more regions as there are flagged ones behind, but
 //! only for a few, as a flag costs time after a power cut, and stripes if a member dies with the power. Per stripe it is
 //! remembered, in memory, whether parity or copies can be relied on at all.
 
 use super::{
     Group, PAGES,
-    bits::Bits,
+    bitmap::Bitmap,
     geometry::{Geometry, Rows, UNIT},
     locks::Hold,
-    meta::Meta,
+    superblock::Superblock,
 };
 use bytes::BytesMut;
 use futures::future::join_all;
@@ -32,19 +32,19 @@ const LOOK_EVERY_NS: Nanos = 500_000_000;
 const AHEAD_MAX: usize = 8;
 
 /// The regions of a group.
-pub(super) struct Regions {
+pub(super) struct WriteIntent {
     pub(super) stripes_per_region: u64,
     geometry: Geometry,
     each: RefCell<Vec<Region>>,
     /// Stripes whose parity or copies may disagree with the data.
-    unsynced: RefCell<Bits>,
-    /// Regions that a power cut may have left torn: what parity says about missing chunks is not to be believed.
+    unsynced: RefCell<Bitmap>,
+    /// WriteIntent that a power cut may have left torn: what parity says about missing chunks is not to be believed.
     /// Other stripes that are not in sync were never written: any content will do.
-    torn: RefCell<Bits>,
+    torn: RefCell<Bitmap>,
     /// Stripes of torn regions whose parity or copies are not known to agree on the platters; none if all are.
-    unsure: RefCell<Option<Bits>>,
-    /// Regions whose checksum pages on disk are old.
-    stale: RefCell<Bits>,
+    unsure: RefCell<Option<Bitmap>>,
+    /// WriteIntent whose checksum pages on disk are old.
+    stale: RefCell<Bitmap>,
     is_cleaning: Cell<bool>,
 }
 
@@ -62,11 +62,11 @@ pub(super) struct Entered {
     region: u64,
 }
 
-impl Regions {
+impl WriteIntent {
     /// As the superblock found things. `stale` says whether flags for checksums are to be minded.
-    pub(super) fn new(geometry: Geometry, stripes_per_region: u64, meta: &Meta) -> Self {
+    pub(super) fn new(geometry: Geometry, stripes_per_region: u64, meta: &Superblock) -> Self {
         let count = geometry.stripes.div_ceil(stripes_per_region);
-        let mut unsynced = Bits::new(geometry.stripes);
+        let mut unsynced = Bitmap::new(geometry.stripes);
         let regions = Self {
             stripes_per_region,
             geometry,
@@ -78,7 +78,7 @@ impl Regions {
             is_cleaning: Cell::new(false),
         };
         if meta.unsynced.next(0).is_some() {
-            let mut unsure = Bits::new(geometry.stripes);
+            let mut unsure = Bitmap::new(geometry.stripes);
             for region in (0..count).filter(|region| meta.unsynced.get(*region)) {
                 unsure.set_range(regions.stripes(region), true);
             }
@@ -135,12 +135,12 @@ impl Regions {
     }
 
     /// Before the members are flushed: which stripes need not agree. None if that does not matter.
-    pub(super) fn before_flush(&self) -> Option<Bits> {
+    pub(super) fn before_flush(&self) -> Option<Bitmap> {
         self.unsure.borrow().as_ref().map(|_| self.unsynced.borrow().clone())
     }
 
     /// All members were flushed: what agreed before does so on the platters.
-    pub(super) fn after_flush(&self, unsynced: &Bits) {
+    pub(super) fn after_flush(&self, unsynced: &Bitmap) {
         let mut unsure = self.unsure.borrow_mut();
         if let Some(stripes) = &mut *unsure {
             stripes.keep(unsynced);
@@ -185,9 +185,9 @@ impl Regions {
         (first..=last).filter_map(|region| regions.get(region)).any(|region| region.writers > 0)
     }
 
-    /// Everything that was written is on the platters and nobody writes: only stripes that were torn before need
+    /// All writes are flushed and no write is under way: only stripes that were torn before need
     /// their flags.
-    pub(super) fn all_written(&self, meta: &mut Meta) {
+    pub(super) fn all_written(&self, meta: &mut Superblock) {
         let unsynced = self.unsynced.borrow();
         let torn = self.torn.borrow();
         for region in 0..self.each.borrow().len() as u64 {
@@ -200,18 +200,18 @@ impl Regions {
 impl Group {
     /// Announces a writer to a region; its flags stay up for as long.
     pub(super) fn enter(self: &Rc<Self>, stripe: u64) -> Entered {
-        let region = self.regions.region(stripe);
-        self.regions.each.borrow_mut()[region as usize].writers += 1;
+        let region = self.write_intent.region(stripe);
+        self.write_intent.each.borrow_mut()[region as usize].writers += 1;
         Entered { group: Rc::clone(self), region }
     }
 
     /// Puts the flags up that a write needs, and waits until they are durable.
     pub(super) async fn flag(self: &Rc<Self>, stripe: u64) {
-        let region = self.regions.region(stripe);
+        let region = self.write_intent.region(stripe);
         if self.lacks_flags(region) {
             self.put_flags_up(region);
         }
-        let ticket = self.regions.each.borrow()[region as usize].ticket;
+        let ticket = self.write_intent.each.borrow()[region as usize].ticket;
         self.committed(ticket).await;
     }
 
@@ -230,11 +230,11 @@ impl Group {
     fn put_flags_up(&self, first: u64) {
         let is_up = |region: &u64| !self.lacks_flags(*region);
         let behind = (0..first).rev().take(AHEAD_MAX).take_while(is_up).count() as u64;
-        let end = (first + 1 + behind).min(self.regions.each.borrow().len() as u64);
+        let end = (first + 1 + behind).min(self.write_intent.each.borrow().len() as u64);
         let lacking: Vec<u64> = (first..end).filter(|region| self.lacks_flags(*region)).collect();
         let (ticket, now) = (self.ask_to_commit(), self.runtime.now());
         let mut meta = self.meta.borrow_mut();
-        let mut regions = self.regions.each.borrow_mut();
+        let mut regions = self.write_intent.each.borrow_mut();
         for number in lacking {
             if self.needs_sync_flag() {
                 meta.unsynced.set(number, true);
@@ -247,9 +247,9 @@ impl Group {
         }
     }
 
-    /// Takes flags down, of regions that nobody has written for a while, for as long as there are any.
+    /// Clears the flags of regions without recent writes, for as long as there are any.
     pub(super) fn keep_clean(self: &Rc<Self>) {
-        if self.regions.is_cleaning.replace(true) {
+        if self.write_intent.is_cleaning.replace(true) {
             return;
         }
         let (runtime, group) = (self.runtime.clone(), Rc::downgrade(self));
@@ -258,7 +258,7 @@ impl Group {
                 runtime.sleep(LOOK_EVERY_NS).await;
                 let Some(group) = group.upgrade() else { return };
                 if group.has_failed.get() || !group.clean(false).await {
-                    group.regions.is_cleaning.set(false);
+                    group.write_intent.is_cleaning.set(false);
                     return;
                 }
             }
@@ -270,7 +270,7 @@ impl Group {
     pub(super) async fn clean(self: &Rc<Self>, also_busy: bool) -> bool {
         let flagged = self.flagged();
         let now = self.runtime.now();
-        let may_all = also_busy || now >= self.regions.last_write() + GROUP_IDLE_NS;
+        let may_all = also_busy || now >= self.write_intent.last_write() + GROUP_IDLE_NS;
         let is_idle = |region: &Region| may_all || now >= region.last_write + REGION_IDLE_NS;
         let chosen: Vec<(u64, Region)> =
             flagged.iter().copied().filter(|(_, region)| region.writers == 0 && is_idle(region)).collect();
@@ -279,44 +279,44 @@ impl Group {
         }
         self.flush_members().await;
         for (region, _) in &chosen {
-            if self.regions.stale.borrow().get(*region) {
+            if self.write_intent.stale.borrow().get(*region) {
                 // Old checksums must not come back from disk when the region does not count as stale any more.
                 for (slot, _) in self.alive() {
-                    self.load_units(slot, self.regions.units(*region)).await;
+                    self.load_units(slot, self.write_intent.units(*region)).await;
                 }
             }
-            self.write_sums(self.regions.units(*region), None).await;
+            self.write_sums(self.write_intent.units(*region), None).await;
         }
         if self.has_failed.get() {
             return false;
         }
         {
             let mut meta = self.meta.borrow_mut();
-            let regions = self.regions.each.borrow();
+            let regions = self.write_intent.each.borrow();
             for (number, before) in &chosen {
                 let now = &regions[*number as usize];
                 if now.writers > 0 || now.last_write != before.last_write || now.ticket != before.ticket {
                     continue;
                 }
-                if !self.regions.unsynced.borrow().any_in(self.regions.stripes(*number)) {
+                if !self.write_intent.unsynced.borrow().any_in(self.write_intent.stripes(*number)) {
                     meta.unsynced.set(*number, false);
                 }
                 meta.unsummed.set(*number, false);
-                self.regions.stale.borrow_mut().set(*number, false);
+                self.write_intent.stale.borrow_mut().set(*number, false);
             }
         }
         self.commit().await;
         !self.flagged().is_empty()
     }
 
-    /// Regions with a flag that need not be up for what is in memory.
+    /// WriteIntent with a flag that need not be up for what is in memory.
     fn flagged(&self) -> Vec<(u64, Region)> {
         let meta = self.meta.borrow();
-        let unsynced = self.regions.unsynced.borrow();
-        let regions = self.regions.each.borrow();
+        let unsynced = self.write_intent.unsynced.borrow();
+        let regions = self.write_intent.each.borrow();
         let is_flagged = |number: &u64| {
             meta.unsummed.get(*number)
-                || meta.unsynced.get(*number) && !unsynced.any_in(self.regions.stripes(*number))
+                || meta.unsynced.get(*number) && !unsynced.any_in(self.write_intent.stripes(*number))
         };
         let numbers = (0..regions.len() as u64).filter(is_flagged);
         numbers.map(|number| (number, regions[number as usize])).collect()
@@ -328,7 +328,7 @@ impl Group {
         let id = self.slots.borrow()[slot].id;
         let parts = [meta.set, meta.group.into(), id, slot as u64, meta.sums_series];
         let seed = parts.iter().fold(0, |sum, part| crc32c::crc32c_append(sum, &part.to_le_bytes()));
-        self.sums.begin(slot, seed, is_old);
+        self.checksums.begin(slot, seed, is_old);
     }
 
     /// Reads the checksum pages that cover these rows of some members, if they are not in memory.
@@ -343,16 +343,16 @@ impl Group {
         if !self.options.checksums {
             return;
         }
-        let missing = self.sums.missing(slot, units);
+        let missing = self.checksums.missing(slot, units);
         if missing.is_empty() {
             return;
         }
-        self.sums.trim(|units| self.regions.is_in_use(units));
+        self.checksums.trim(|units| self.write_intent.is_in_use(units));
         let disk = self.slots.borrow()[slot].disk.clone();
         let Some(disk) = disk else { return };
         for (page, offset) in missing {
             let bytes = disk.read(offset, BytesMut::zeroed(UNIT as usize)).await.ok();
-            self.sums.take(slot, page, bytes.as_deref(), |unit| self.regions.is_stale(unit));
+            self.checksums.take(slot, page, bytes.as_deref(), |unit| self.write_intent.is_stale(unit));
         }
     }
 
@@ -365,7 +365,7 @@ impl Group {
         let _writer = self.locks.take(PAGES, Hold::Exclusive).await;
         let slots = self.alive().into_iter().filter(|(slot, _)| only.is_none_or(|only| only == *slot));
         let writing = slots.flat_map(|(slot, disk)| {
-            let pages = self.sums.changed(slot, units.clone());
+            let pages = self.checksums.changed(slot, units.clone());
             pages.into_iter().map(move |(at, page)| self.write_member(slot, Rc::clone(&disk), at, page, true))
         });
         join_all(writing.collect::<Vec<_>>()).await;
@@ -375,7 +375,7 @@ impl Group {
 impl Drop for Entered {
     fn drop(&mut self) {
         {
-            let mut regions = self.group.regions.each.borrow_mut();
+            let mut regions = self.group.write_intent.each.borrow_mut();
             let region = &mut regions[self.region as usize];
             region.writers -= 1;
             region.last_write = self.group.runtime.now();

@@ -1,7 +1,7 @@
 //! A volume that only its partner writes, and only while one transfer lasts.
 
 use crate::{
-    disk::{Around, Disk, DiskError},
+    disk::{Disk, DiskError, DiskWrapper},
     runtime::Runtime,
 };
 use futures::{
@@ -14,45 +14,45 @@ use std::{
     rc::Rc,
 };
 
-/// Passes everything on until it is closed for good. Each transfer has gates of its own: what an older one still has on its
-/// way meets a closed gate, and cannot land in what came after it.
-pub struct Gate {
+/// Passes everything on until it is closed for good. Each transfer has fences of its own: what an older one still has
+/// on its way meets a closed fence, and cannot land in what came after it.
+pub struct Fence {
     inner: Rc<dyn Disk>,
     runtime: Runtime,
-    passage: Rc<Passage>,
+    passage: Rc<Admission>,
 }
 
 #[derive(Debug, Default)]
-struct Passage {
+struct Admission {
     is_closed: Cell<bool>,
     inside: Cell<usize>,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
-impl Gate {
-    /// An open gate.
+impl Fence {
+    /// An open fence.
     pub(super) fn new(inner: Rc<dyn Disk>, runtime: Runtime) -> Self {
         Self { inner, runtime, passage: Rc::default() }
     }
 
-    /// Lets nothing in any more, and waits until whatever is inside has come out.
+    /// Admits no further operation, and waits until those under way are over.
     pub(super) async fn close(&self) {
         self.passage.is_closed.set(true);
         while self.passage.inside.get() > 0 {
             let (sender, left) = oneshot::channel();
             self.passage.waiting.borrow_mut().push(sender);
-            // An error says the same: nobody is left inside who could tell.
+            // An error means the same: no operation is left inside.
             let _ = left.await;
         }
     }
 }
 
-impl Around for Gate {
+impl DiskWrapper for Fence {
     fn inner(&self) -> &dyn Disk {
         &*self.inner
     }
 
-    /// Runs an operation as a task of its own: it counts as inside until it is over, also when nobody waits for it.
+    /// Runs an operation as a task of its own: it counts as inside until it is over, also if its caller is gone.
     fn pass<T: 'static>(
         &self,
         begin: impl FnOnce(&dyn Disk) -> LocalBoxFuture<'static, Result<T, DiskError>>,
@@ -68,14 +68,14 @@ impl Around for Gate {
         self.runtime.spawn(async move {
             let result = operation.await;
             passage.leave();
-            // Whoever asked may have gone.
+            // The caller may have stopped waiting.
             let _ = sender.send(result);
         });
         Box::pin(async move { receiver.await.unwrap_or(Err(DiskError::Failed(name))) })
     }
 }
 
-impl Passage {
+impl Admission {
     fn leave(&self) {
         self.inside.set(self.inside.get() - 1);
         if self.inside.get() == 0 {
@@ -86,9 +86,9 @@ impl Passage {
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate")
+        f.debug_struct("Fence")
             .field("volume", &self.name())
             .field("passage", &self.passage)
             .finish_non_exhaustive()

@@ -1,11 +1,11 @@
 //! Checksums of a group's units: CRC32C by member and unit, in memory, page by page as they are needed.
 //!
 //! A page on a member begins with a checksum of its own, which covers whose page it is, so that pages of an earlier set, of
-//! another member or torn ones count for nothing. Checksum 0 stands for "not known": such a unit is taken as it is read.
+//! another member or torn ones are ignored. Checksum 0 means "not known": such a unit is used as it is read.
 
 use super::{
     geometry::UNIT,
-    meta::{Layout, SUMS_PER_PAGE},
+    superblock::{Layout, SUMS_PER_PAGE},
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use std::{
@@ -18,7 +18,7 @@ use std::{
 const PAGES_MAX: usize = 64 << 10;
 
 /// The checksums of one group.
-pub(super) struct Sums {
+pub(super) struct Checksums {
     layout: Layout,
     pages: RefCell<BTreeMap<Key, Page>>,
     /// Per slot: whose pages on disk count, and which.
@@ -40,7 +40,7 @@ struct OnDisk {
     written: Option<HashSet<u64>>,
 }
 
-impl Sums {
+impl Checksums {
     pub(super) fn new(layout: Layout, slots: usize) -> Self {
         Self { layout, pages: RefCell::default(), slots: RefCell::new(vec![OnDisk::default(); slots]) }
     }
@@ -112,7 +112,7 @@ impl Sums {
         }
     }
 
-    /// The units hold zeros from now on, or whatever they hold: their checksums are not known.
+    /// The contents of the units are not known any more, and neither are their checksums.
     pub(super) fn forget(&self, slot: usize, units: Range<u64>) {
         let mut pages = self.pages.borrow_mut();
         for unit in units {
@@ -180,7 +180,7 @@ fn page_sum(seed: u32, page: u64, sums: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &page.to_le_bytes()), sums)
 }
 
-/// Never 0, which stands for "not known".
+/// Never 0, which means "not known".
 fn sum_of(unit: &[u8]) -> u32 {
     crc32c::crc32c(unit).max(1)
 }

@@ -10,7 +10,7 @@ use std::{
 
 /// Lets writes pass, and stops them for a moment when the volume must stand still.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct Quiesce {
     passing: Cell<usize>,
     is_closed: Cell<bool>,
     waiting: RefCell<Vec<Waker>>,
@@ -18,25 +18,25 @@ pub(crate) struct Gate {
 
 /// A write that has passed and is not over.
 #[derive(Debug)]
-pub(crate) struct Passage(Rc<Gate>);
+pub(crate) struct Admission(Rc<Quiesce>);
 
 /// While this lives no write passes, and none is under way.
 #[derive(Debug)]
-pub(crate) struct Closed(Rc<Gate>);
+pub(crate) struct Quiesced(Rc<Quiesce>);
 
-impl Gate {
-    /// Waits until the gate is open.
-    pub(crate) async fn enter(self: &Rc<Self>) -> Passage {
+impl Quiesce {
+    /// Waits until operations are admitted.
+    pub(crate) async fn enter(self: &Rc<Self>) -> Admission {
         self.until(|| !self.is_closed.get()).await;
         self.passing.set(self.passing.get() + 1);
-        Passage(Rc::clone(self))
+        Admission(Rc::clone(self))
     }
 
     /// Stops new writes and waits until the others are over.
-    pub(crate) async fn close(self: &Rc<Self>) -> Closed {
+    pub(crate) async fn close(self: &Rc<Self>) -> Quiesced {
         self.until(|| !self.is_closed.get()).await;
         self.is_closed.set(true);
-        let closed = Closed(Rc::clone(self));
+        let closed = Quiesced(Rc::clone(self));
         self.until(|| self.passing.get() == 0).await;
         closed
     }
@@ -58,7 +58,7 @@ impl Gate {
     }
 }
 
-impl Drop for Passage {
+impl Drop for Admission {
     fn drop(&mut self) {
         self.0.passing.set(self.0.passing.get() - 1);
         if self.0.is_closed.get() && self.0.passing.get() == 0 {
@@ -67,14 +67,14 @@ impl Drop for Passage {
     }
 }
 
-impl Drop for Closed {
+impl Drop for Quiesced {
     fn drop(&mut self) {
         self.0.is_closed.set(false);
         self.0.wake();
     }
 }
 
-/// Pages of a volume that are being given another place. Whoever wants to write to one waits.
+/// Pages of a volume that are being moved. A writer to one of them waits.
 #[derive(Debug, Default)]
 pub(crate) struct PageLocks(RefCell<HashMap<u64, Vec<oneshot::Sender<()>>>>);
 
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn a_closed_gate_has_nobody_inside_and_lets_nobody_in() {
-        let gate = Rc::new(Gate::default());
-        let inside = gate.enter().now_or_never().unwrap();
-        let mut closing = Box::pin(gate.close());
+        let quiesce = Rc::new(Quiesce::default());
+        let inside = quiesce.enter().now_or_never().unwrap();
+        let mut closing = Box::pin(quiesce.close());
         assert!(closing.as_mut().now_or_never().is_none());
-        let mut entering = Box::pin(gate.enter());
+        let mut entering = Box::pin(quiesce.enter());
         assert!(entering.as_mut().now_or_never().is_none());
         drop(inside);
         let closed = closing.now_or_never().unwrap();
@@ -140,12 +140,12 @@ mod tests {
 
     #[test]
     fn giving_up_closing_opens_the_gate() {
-        let gate = Rc::new(Gate::default());
-        let inside = gate.enter().now_or_never().unwrap();
-        let mut closing = Box::pin(gate.close());
+        let quiesce = Rc::new(Quiesce::default());
+        let inside = quiesce.enter().now_or_never().unwrap();
+        let mut closing = Box::pin(quiesce.close());
         assert!(closing.as_mut().now_or_never().is_none());
         drop(closing);
-        assert!(gate.enter().now_or_never().is_some());
+        assert!(quiesce.enter().now_or_never().is_some());
         drop(inside);
     }
 }

@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use futures::future::LocalBoxFuture;
 
 /// A disk that has the facts of the one inside, and does every kind of operation in the same way of its own.
-pub(crate) trait Around {
+pub(crate) trait DiskWrapper {
     /// The disk inside.
     fn inner(&self) -> &dyn Disk;
     /// Does an operation, which `begin` begins at the disk inside. Errors: that disk's, and those of the way.
@@ -15,7 +15,7 @@ pub(crate) trait Around {
     ) -> LocalBoxFuture<'static, Result<T, DiskError>>;
 }
 
-impl<A: Around> Disk for A {
+impl<A: DiskWrapper> Disk for A {
     fn name(&self) -> &str {
         self.inner().name()
     }
