@@ -1,4 +1,4 @@
-//! WriteIntent: runs of stripes that share a flag in the superblock while they are written.
+//! Regions: runs of stripes that share a flag in the superblock while they are written.
 //!
 //! A region has two flags. `unsynced`: after a power cut its stripes must be made to agree. `unsummed`: its
 //! checksums on disk are old. Flags go up, durable, before the first write. They go down when everything has been
@@ -38,12 +38,12 @@ pub(super) struct WriteIntent {
     each: RefCell<Vec<Region>>,
     /// Stripes whose parity or copies may disagree with the data.
     unsynced: RefCell<Bitmap>,
-    /// WriteIntent that a power cut may have left torn: what parity says about missing chunks is not to be believed.
+    /// Regions that a power cut may have left torn: what parity says about missing chunks is not to be believed.
     /// Other stripes that are not in sync were never written: any content will do.
     torn: RefCell<Bitmap>,
     /// Stripes of torn regions whose parity or copies are not known to agree on the platters; none if all are.
     unsure: RefCell<Option<Bitmap>>,
-    /// WriteIntent whose checksum pages on disk are old.
+    /// Regions whose checksum pages on disk are old.
     stale: RefCell<Bitmap>,
     is_cleaning: Cell<bool>,
 }
@@ -309,7 +309,7 @@ impl Group {
         !self.flagged().is_empty()
     }
 
-    /// WriteIntent with a flag that need not be up for what is in memory.
+    /// Regions with a flag that need not be up for what is in memory.
     fn flagged(&self) -> Vec<(u64, Region)> {
         let meta = self.meta.borrow();
         let unsynced = self.write_intent.unsynced.borrow();

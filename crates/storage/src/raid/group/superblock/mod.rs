@@ -70,9 +70,9 @@ pub(crate) struct Superblock {
     /// Stripes before this one were initialised.
     pub(super) initialised: u64,
     pub(crate) slots: Vec<SlotRecord>,
-    /// WriteIntent whose parity or copies may disagree after a power cut.
+    /// Regions whose parity or copies may disagree after a power cut.
     pub(super) unsynced: Bitmap,
-    /// WriteIntent whose checksums on disk may be old.
+    /// Regions whose checksums on disk may be old.
     pub(super) unsummed: Bitmap,
     /// Units that are lost: (slot, first unit, how many).
     pub(super) marks: Vec<(u32, u64, u64)>,
