@@ -19,6 +19,8 @@ from tests.array.killed.host import BLOCK_BYTES, Host
 from tests.cli.conftest import linerate
 from tests.support.serving import fine, free_ports, serving
 
+pytestmark = pytest.mark.long
+
 TIMEOUT_S = 60.0
 
 VOLUME = '[[targets.volumes]]\nlun = 0\nname = "mail"\nkind = "pool"\npool = "p0"\nsize = "16m"\n'

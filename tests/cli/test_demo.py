@@ -19,7 +19,7 @@ from tests.support.need import missing
 TIMEOUT_S = 200.0
 GONE_S = 10.0
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,8 @@ from linerate.array.storage import DiskConfig, Pool, RaidSet, Storage
 from tests.conformance.suite import PROGRAM, known_failures, known_skip, listed_names, listed_tests, run_test
 from tests.support import need
 
+pytestmark = pytest.mark.long
+
 IQN = "iqn.2026-11.lab.linerate:conformance"
 SECRET = "a-secret-of-the-suite"
 CHAP_USERS = {"hex": "0xcafe", "base64": "0bY2FmZQ=="}

@@ -20,6 +20,8 @@ from linerate.array import (
 from tests.conformance.suite import PROGRAM, known_failures, known_skip, listed_tests, run_test
 from tests.support import need
 
+pytestmark = pytest.mark.long
+
 IQN = "iqn.2026-11.lab.linerate:two-ports"
 SIZE_BYTES = 64 << 20
 LAYOUT = "512n"

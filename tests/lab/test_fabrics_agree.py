@@ -12,7 +12,7 @@ from tests.lab.conftest import TIMEOUT_S, unique, with_rights
 from tests.lab.fabrics import RATE_BITS_PER_S
 from tests.support.patience import a_busy_machine_may_spoil
 
-pytestmark = pytest.mark.usefixtures("awake")
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.long]
 
 # Payload and wire bytes of a full frame: 52 bytes of headers with TCP timestamps, 38 of Ethernet with its gap.
 PAYLOAD_SHARE = {1500: 1448 / 1538, 9000: 8948 / 9038}

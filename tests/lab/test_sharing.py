@@ -15,6 +15,8 @@ from tests.lab.conftest import run, unique
 from tests.support.patience import a_busy_machine_may_spoil
 from tests.support.traffic import python
 
+pytestmark = pytest.mark.long
+
 SHARED = """
 fabric = "{fabric}"
 [link]

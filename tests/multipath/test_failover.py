@@ -13,6 +13,8 @@ from tests.lab.conftest import unique, with_rights
 from tests.support import need
 from tests.support.patience import a_busy_machine_may_spoil
 
+pytestmark = pytest.mark.long
+
 FAILOVER_S = 1.5
 """From the fault to the first displaced I/O that completes elsewhere, with default settings."""
 SEEDS = {"kernel": range(1, 6), "user": range(6, 11)} if need.IN_CI else {"kernel": (1, 2), "user": (6, 7)}

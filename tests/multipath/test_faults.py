@@ -19,6 +19,8 @@ from tests.lab.conftest import COMMAND, TIMEOUT_S, message, run, unique, with_ri
 from tests.multipath.agents import AGAIN_S, Agents, agents_in
 from tests.support.traffic import python
 
+pytestmark = pytest.mark.long
+
 TWO_CONTROLLERS = """
 fabric = "{fabric}"
 [[switch]]

@@ -18,6 +18,8 @@ from linerate.san.reader import TOPOLOGIES
 from tests.lab.conftest import run, unique
 from tests.support.patience import a_busy_machine_may_spoil
 
+pytestmark = pytest.mark.long
+
 EQUAL = ["10.231.1.1 -> 10.231.1.101", "10.231.1.2 -> 10.231.1.102"]
 FAST = "10.231.1.1 -> 10.231.1.101"
 SLOW = "10.231.2.1 -> 10.231.2.101"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import need
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 STUDY = """\
 title = "Jumbo frames on a slow line"
 

@@ -20,6 +20,8 @@ from linerate.array.control.registration import short_address
 
 from tests.support.serving import fine, serving
 
+pytestmark = pytest.mark.long
+
 ARRAY = """\
 name = "lab"
 portals = ["127.0.0.1:0"]

@@ -22,6 +22,8 @@ from linerate.errors import HostError, LinerateError, PeerError, UserError
 
 from tests.array.fake import Array
 
+pytestmark = pytest.mark.long
+
 TIMEOUT_S = 10.0
 
 

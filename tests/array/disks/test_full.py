@@ -18,6 +18,8 @@ from tests.array.disks.wire import BLOCK, Initiator, logged_in
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment
 from tests.support.serving import fine, serve, serving
 
+pytestmark = pytest.mark.long
+
 IQN = "iqn.2026-11.lab.linerate:full"
 SPACE_ALLOCATION_FAILED = (7, 0x27, 7)
 """DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT (SPC-4): what a full pool says too."""

@@ -20,6 +20,8 @@ import pytest
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
 from tests.support.serving import free_ports, serve
 
+pytestmark = pytest.mark.long
+
 KILLS = int(os.environ.get("LINERATE_KILLS", "4"))
 SECONDS_PER_KILL = 6.0
 IQN = "iqn.2026-11.lab.linerate:killed"

@@ -22,6 +22,8 @@ from tests.array.killed.test_one import KILLS
 from tests.cli.conftest import TIMEOUT_S
 from tests.support.serving import fine, free_ports, serve
 
+pytestmark = pytest.mark.long
+
 SECONDS_PER_KILL = 10.0
 RING = 64
 """Blocks of each volume that are written, one after the other and round again."""

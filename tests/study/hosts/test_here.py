@@ -14,6 +14,8 @@ import pytest
 
 from tests.support import need
 
+pytestmark = pytest.mark.long
+
 STUDY = """\
 title = "Frames of the loopback device"
 

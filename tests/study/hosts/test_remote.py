@@ -28,6 +28,8 @@ from tests.study.hosts.test_here import STUDY, WORKLOAD, inside
 from tests.support.cleared import cleared
 from tests.support.need import missing
 
+pytestmark = pytest.mark.long
+
 PROGRAM = Path(__file__).with_name("two_hosts.py")
 
 
