@@ -7,7 +7,7 @@
 use crate::{
     config::{FaultConfig, PRIORITIES, Schedule, WireConfig},
     frame::{HEADER_BYTES, Nanos, Tagged, wire_bytes},
-    rng::Rng,
+    rng::LinkRng,
     schedule::Scheduler,
     stats::LaneStats,
 };
@@ -62,7 +62,7 @@ pub(crate) struct Lane<P> {
     /// The cable and the link are plugged in, and both ends have power.
     pub(crate) up: bool,
     pub(crate) scheduler: Scheduler,
-    rng: Rng,
+    rng: LinkRng,
     queues: [VecDeque<Waiting<P>>; PRIORITIES],
     /// Priorities with something to send, as bits.
     backlog: u8,
@@ -90,7 +90,7 @@ pub(crate) struct Lane<P> {
 }
 
 impl<P> Lane<P> {
-    pub(crate) fn new(ends: Ends, wire: WireConfig, schedule: &Schedule, rng: Rng) -> Self {
+    pub(crate) fn new(ends: Ends, wire: WireConfig, schedule: &Schedule, rng: LinkRng) -> Self {
         let Ends { from, to, bond, reverse } = ends;
         Self {
             from,

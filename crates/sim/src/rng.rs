@@ -1,21 +1,23 @@
-//! Chance from a seed.
+//! Random numbers from a seed.
 
-/// A small generator (`SplitMix64`): the same seed gives the same numbers on every machine, for ever.
+use rand_xoshiro::{
+    SplitMix64,
+    rand_core::{Rng as _, SeedableRng},
+};
+
+/// `SplitMix64`: the same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(SplitMix64);
 
 impl Rng {
     /// Starts from a seed.
     pub fn new(seed: u64) -> Self {
-        Rng(seed ^ 0x6c69_6e65_7261_7465)
+        Rng(SplitMix64::from_seed((seed ^ 0x6c69_6e65_7261_7465).to_le_bytes()))
     }
 
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
     /// A number from `low` to `high`, both included.

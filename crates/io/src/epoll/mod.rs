@@ -16,7 +16,7 @@ use crate::{
     gather::Regions,
     net::socket,
     pool::{FilePool, FileRequest, OpenFile},
-    slots::{Slots, View, Viewed, stale},
+    slots::{DriverObject, Slots, SocketOrFile, stale},
     system,
 };
 use std::{
@@ -56,12 +56,12 @@ enum Object {
     File(OpenFile),
 }
 
-impl Viewed for Object {
-    fn view(&self) -> Option<View<'_>> {
+impl DriverObject for Object {
+    fn socket_or_file(&self) -> Option<SocketOrFile<'_>> {
         Some(match self {
-            Self::Listener(listener) => View::Listener(&listener.socket),
-            Self::Stream(stream) => View::Stream(&stream.socket),
-            Self::File(open) => View::File(open),
+            Self::Listener(listener) => SocketOrFile::Listener(&listener.socket),
+            Self::Stream(stream) => SocketOrFile::Stream(&stream.socket),
+            Self::File(open) => SocketOrFile::File(open),
         })
     }
 }

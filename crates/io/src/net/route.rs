@@ -1,35 +1,38 @@
-//! Route netlink on the wire: what the kernel tells of links and addresses, and how it is asked (rtnetlink(7)).
+//! The rtnetlink(7) messages that name links and addresses: requests for lists, and what replies and notifications report.
+//!
+//! Only the attributes in use are decoded: a message counts even if a later kernel changes another attribute of it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use libc::{RTM_DELADDR, RTM_DELLINK, RTM_NEWADDR, RTM_NEWLINK};
+use netlink_packet_core::{
+    NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload, NlaBuffer, NlasIterator, Parseable, parse_i32,
+};
+use netlink_packet_route::{
+    AddressFamily, RouteNetlinkMessage,
+    address::{AddressAttribute, AddressFlags, AddressHeader, AddressMessage},
+    link::{LinkFlags, LinkHeader, LinkMessage},
+};
+use std::net::IpAddr;
 
-/// Groups of notifications, as `struct sockaddr_nl` names them: links, and addresses of both families.
+/// Groups of notifications in `struct sockaddr_nl`: links, and addresses of both families.
 pub(super) const GROUPS: u32 = 0x1 | 0x10 | 0x100;
 
-const HEADER_BYTES: usize = 16;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
-const RTM_NEWLINK: u16 = 16;
-const RTM_DELLINK: u16 = 17;
-const RTM_GETLINK: u16 = 18;
-const RTM_NEWADDR: u16 = 20;
-const RTM_DELADDR: u16 = 21;
-const RTM_GETADDR: u16 = 22;
 /// `struct ifinfomsg` and `struct ifaddrmsg`.
 const LINK_BYTES: usize = 16;
 const ADDRESS_BYTES: usize = 8;
 
-/// What one message says.
+/// The content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fact {
-    /// A link is there, under this name; `up`: it is set up and has a carrier.
+pub(super) enum RouteFact {
+    /// A link exists under this name; `up`: it is set up and has a carrier.
     Link { index: u32, name: String, up: bool },
     /// A link is gone.
     LinkGone { index: u32 },
     /// A link has an address that can be used.
     Address { index: u32, address: IpAddr },
-    /// It has it no longer, or not yet.
+    /// The address is gone, or cannot be used yet.
     AddressGone { index: u32, address: IpAddr },
-    /// The kernel changed what it was listing, so the list may lack something.
+    /// The kernel changed links or addresses while it listed them, so the list may be incomplete.
     Interrupted,
     /// The list is complete.
     Done,
@@ -37,7 +40,7 @@ pub(super) enum Fact {
     Refused(i32),
 }
 
-/// A list that can be asked for.
+/// A list that can be requested.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum List {
     Links,
@@ -46,119 +49,93 @@ pub(super) enum List {
 
 /// A request for a whole list.
 pub(super) fn request(list: List) -> Vec<u8> {
-    const NLM_F_REQUEST_DUMP: u16 = 0x1 | 0x300;
-    let (kind, body) = match list {
-        List::Links => (RTM_GETLINK, LINK_BYTES),
-        List::Addresses => (RTM_GETADDR, ADDRESS_BYTES),
+    let payload = match list {
+        List::Links => RouteNetlinkMessage::GetLink(LinkMessage::default()),
+        List::Addresses => RouteNetlinkMessage::GetAddress(AddressMessage::default()),
     };
-    let mut message = vec![0; HEADER_BYTES + body];
-    let len = message.len() as u32;
-    message[0..4].copy_from_slice(&len.to_ne_bytes());
-    message[4..6].copy_from_slice(&kind.to_ne_bytes());
-    message[6..8].copy_from_slice(&NLM_F_REQUEST_DUMP.to_ne_bytes());
-    message
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    let mut message = NetlinkMessage::new(header, NetlinkPayload::from(payload));
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    bytes
 }
 
-/// What a datagram's messages say, in order. Other messages, and what is malformed, are passed over.
-pub(super) fn facts(mut datagram: &[u8]) -> Vec<Fact> {
-    const NLM_F_DUMP_INTR: u16 = 0x10;
+/// The content of a datagram's messages, in order. Other messages and malformed ones are ignored.
+pub(super) fn facts(mut datagram: &[u8]) -> Vec<RouteFact> {
     let mut facts = Vec::new();
-    while let (Some(len), Some(kind), Some(flags)) =
-        (u32_at(datagram, 0), u16_at(datagram, 4), u16_at(datagram, 6))
-    {
-        let Some(body) = datagram.get(HEADER_BYTES..len as usize) else { break };
-        if flags & NLM_F_DUMP_INTR != 0 {
-            facts.push(Fact::Interrupted);
+    while let Ok(message) = NetlinkBuffer::new_checked(datagram) {
+        if message.flags() & NLM_F_DUMP_INTR != 0 {
+            facts.push(RouteFact::Interrupted);
         }
-        facts.extend(fact(kind, body));
-        datagram = datagram.get((len as usize).next_multiple_of(4)..).unwrap_or(&[]);
+        facts.extend(fact(message.message_type(), message.payload()));
+        datagram = datagram.get((message.length() as usize).next_multiple_of(4)..).unwrap_or(&[]);
     }
     facts
 }
 
-fn fact(kind: u16, body: &[u8]) -> Option<Fact> {
+fn fact(kind: u16, body: &[u8]) -> Option<RouteFact> {
     match kind {
-        NLMSG_DONE => Some(Fact::Done),
-        NLMSG_ERROR => Some(Fact::Refused(u32_at(body, 0)?.cast_signed().wrapping_neg())),
+        NLMSG_DONE => Some(RouteFact::Done),
+        NLMSG_ERROR => Some(RouteFact::Refused(parse_i32(body.get(..4)?).ok()?.wrapping_neg())),
         RTM_NEWLINK | RTM_DELLINK => link(kind == RTM_NEWLINK, body),
         RTM_NEWADDR | RTM_DELADDR => address(kind == RTM_NEWADDR, body),
         _ => None,
     }
 }
 
-fn link(there: bool, body: &[u8]) -> Option<Fact> {
-    const IFLA_IFNAME: u16 = 3;
-    const IFF_UP: u32 = 1;
-    const IFF_LOWER_UP: u32 = 1 << 16;
-    // A bridge tells of its ports in the same group: a port that leaves it is not gone.
-    if *body.first()? != 0 {
+fn link(exists: bool, body: &[u8]) -> Option<RouteFact> {
+    let LinkHeader { interface_family, index, flags, .. } = LinkHeader::parse(body).ok()?;
+    // A bridge reports its ports in the same group: a port that leaves the bridge still exists.
+    if interface_family != AddressFamily::Unspec {
         return None;
     }
-    let (index, flags) = (u32_at(body, 4)?, u32_at(body, 8)?);
-    if !there {
-        return Some(Fact::LinkGone { index });
+    if !exists {
+        return Some(RouteFact::LinkGone { index });
     }
-    let (_, name) = attributes(body.get(LINK_BYTES..)?).find(|(kind, _)| *kind == IFLA_IFNAME)?;
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    let name = String::from_utf8_lossy(&name[..end]).into_owned();
-    Some(Fact::Link { index, name, up: flags & IFF_UP != 0 && flags & IFF_LOWER_UP != 0 })
+    let name = attributes(body.get(LINK_BYTES..)?).find(|one| one.kind() == libc::IFLA_IFNAME)?;
+    // The kernel allows names that are not UTF-8.
+    let name = name.value().split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = String::from_utf8_lossy(name).into_owned();
+    Some(RouteFact::Link { index, name, up: flags.contains(LinkFlags::Up | LinkFlags::LowerUp) })
 }
 
-fn address(there: bool, body: &[u8]) -> Option<Fact> {
-    const IFA_ADDRESS: u16 = 1;
-    const IFA_LOCAL: u16 = 2;
-    const IFA_FLAGS: u16 = 8;
-    const IFA_F_DADFAILED: u32 = 0x08;
-    const IFA_F_TENTATIVE: u32 = 0x40;
-    let index = u32_at(body, 4)?;
-    let mut flags = u32::from(*body.get(2)?);
-    // On a point-to-point link ADDRESS is the peer's; LOCAL is missing where the two are the same (IPv6).
+fn address(exists: bool, body: &[u8]) -> Option<RouteFact> {
+    let AddressHeader { index, flags, .. } = AddressHeader::parse(body).ok()?;
+    let mut flags = AddressFlags::from_bits_retain(flags.bits().into());
+    // On a point-to-point link `Address` is the peer's. `Local` is absent where the two are the same (IPv6).
     let (mut any, mut local) = (None, None);
-    for (kind, value) in attributes(body.get(ADDRESS_BYTES..)?) {
-        match kind {
-            IFA_ADDRESS => any = ip(value),
-            IFA_LOCAL => local = ip(value),
-            IFA_FLAGS => flags = u32_at(value, 0)?,
+    for attribute in attributes(body.get(ADDRESS_BYTES..)?) {
+        match AddressAttribute::parse(&attribute) {
+            Ok(AddressAttribute::Address(address)) => any = Some(address),
+            Ok(AddressAttribute::Local(address)) => local = Some(address),
+            Ok(AddressAttribute::Flags(all)) => flags = all,
             _ => {}
         }
     }
     let address = local.or(any)?;
-    // Before duplicate address detection ends, no socket can bind to it; a second event follows.
-    let usable = there && flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED) == 0;
-    Some(if usable { Fact::Address { index, address } } else { Fact::AddressGone { index, address } })
-}
-
-fn ip(bytes: &[u8]) -> Option<IpAddr> {
-    if let Ok(bytes) = <[u8; 4]>::try_from(bytes) {
-        return Some(Ipv4Addr::from(bytes).into());
-    }
-    <[u8; 16]>::try_from(bytes).ok().map(|bytes| Ipv6Addr::from(bytes).into())
-}
-
-/// Kind and value of each attribute.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    /// Marks of nested and of big-endian attributes are no part of the kind.
-    const KIND: u16 = 0x3fff;
-    std::iter::from_fn(move || {
-        let (len, kind) = (usize::from(u16_at(bytes, 0)?), u16_at(bytes, 2)? & KIND);
-        let value = bytes.get(4..len)?;
-        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or(&[]);
-        Some((kind, value))
+    // Until duplicate address detection is done, no socket can listen on it. The kernel reports it again then.
+    let usable = exists && !flags.intersects(AddressFlags::Tentative | AddressFlags::Dadfailed);
+    Some(if usable {
+        RouteFact::Address { index, address }
+    } else {
+        RouteFact::AddressGone { index, address }
     })
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+/// The attributes up to the first malformed one.
+fn attributes(bytes: &[u8]) -> impl Iterator<Item = NlaBuffer<&[u8]>> {
+    NlasIterator::new(bytes).map_while(Result::ok)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::net::Ipv6Addr;
+
+    const HEADER_BYTES: usize = 16;
 
     fn message(kind: u16, flags: u16, body: &[u8], attributes: &[(u16, &[u8])]) -> Vec<u8> {
         let mut message = vec![0; HEADER_BYTES];
@@ -187,7 +164,7 @@ mod tests {
     const BRIDGE: u8 = 7;
 
     #[test]
-    fn links_are_up_with_a_carrier_only_and_bridges_are_not_believed() {
+    fn a_link_needs_a_carrier_to_be_up_and_messages_of_bridges_are_ignored() {
         let up = 1 | 1 << 16;
         let datagram = [
             message(RTM_NEWLINK, 0, &link_body(0, 7, up), &[(99, b"xyz"), (3, b"p0\0")]),
@@ -198,11 +175,24 @@ mod tests {
         .concat();
         let name = || "p0".to_owned();
         let expected = [
-            Fact::Link { index: 7, name: name(), up: true },
-            Fact::Link { index: 7, name: name(), up: false },
-            Fact::LinkGone { index: 7 },
+            RouteFact::Link { index: 7, name: name(), up: true },
+            RouteFact::Link { index: 7, name: name(), up: false },
+            RouteFact::LinkGone { index: 7 },
         ];
         assert_eq!(facts(&datagram), expected);
+    }
+
+    #[test]
+    fn requests_are_dumps_of_links_and_of_addresses() {
+        let expected = |kind, body| message(kind, 0x301, &vec![0; body], &[]);
+        assert_eq!(request(List::Links), expected(18, LINK_BYTES));
+        assert_eq!(request(List::Addresses), expected(22, ADDRESS_BYTES));
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf_8_is_a_name() {
+        let datagram = message(RTM_NEWLINK, 0, &link_body(0, 7, 0), &[(3, b"p\xff\0")]);
+        assert_eq!(facts(&datagram), [RouteFact::Link { index: 7, name: "p\u{fffd}".into(), up: false }]);
     }
 
     #[test]
@@ -218,20 +208,20 @@ mod tests {
         .concat();
         let (local, v6) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from(v6));
         let expected = [
-            Fact::Address { index: 3, address: local },
-            Fact::AddressGone { index: 3, address: local },
-            Fact::AddressGone { index: 3, address: v6 },
-            Fact::Address { index: 3, address: v6 },
+            RouteFact::Address { index: 3, address: local },
+            RouteFact::AddressGone { index: 3, address: local },
+            RouteFact::AddressGone { index: 3, address: v6 },
+            RouteFact::Address { index: 3, address: v6 },
         ];
         assert_eq!(facts(&datagram), expected);
     }
 
     #[test]
-    fn the_end_of_a_list_an_interruption_and_a_refusal_are_told() {
+    fn the_end_of_a_list_an_interruption_and_a_refusal_are_reported() {
         let datagram =
             [message(NLMSG_DONE, 0x10, &[0; 4], &[]), message(NLMSG_ERROR, 0, &(-1_i32).to_ne_bytes(), &[])]
                 .concat();
-        assert_eq!(facts(&datagram), [Fact::Interrupted, Fact::Done, Fact::Refused(1)]);
+        assert_eq!(facts(&datagram), [RouteFact::Interrupted, RouteFact::Done, RouteFact::Refused(1)]);
     }
 
     proptest! {

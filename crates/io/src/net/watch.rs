@@ -1,11 +1,11 @@
 //! Watching a network namespace: links that go up and down, addresses that come and go.
 //!
-//! The kernel tells every change over one netlink socket. When it told more than the socket could hold, everything is
-//! listed again and compared with the last list, so only the delay shows it. The same comparison makes repeated
-//! and overtaken messages harmless: an event is given only when something is different from before.
+//! The kernel reports every change over one netlink socket. When the socket overflows, all links and addresses are listed
+//! again and compared with the last view; the only effect is a delay. The same comparison makes repeated and outdated
+//! messages harmless: an event is reported only when something differs from before.
 
 use crate::{
-    net::route::{self, Fact, GROUPS, List},
+    net::route::{self, GROUPS, List, RouteFact},
     wake::Waker,
 };
 use rustix::{
@@ -26,7 +26,7 @@ use std::{
 
 /// Longer than any datagram that the kernel makes of links and addresses.
 const DATAGRAM_BYTES: usize = 64 * 1024;
-/// Lists that a busy kernel may spoil before we give up.
+/// Most attempts at a list that changes interrupt.
 const LISTS_MAX: u32 = 20;
 
 /// What has changed.
@@ -58,25 +58,25 @@ pub enum NetEvent {
     },
 }
 
-/// A view of the namespace in which it was opened, and a socket that tells how it changes. The socket (see
-/// [`AsFd`]) is readable when [`NetWatch::take`] has something to do; nothing here blocks for longer than a list takes.
+/// A view of the namespace in which it was opened, and a socket that reports changes of it. The socket (see
+/// [`AsFd`]) is readable when [`NetWatch::take`] has something to do; no call blocks for longer than a list takes.
 #[derive(Debug)]
 pub struct NetWatch {
     socket: OwnedFd,
-    /// For lists. A socket belongs to the namespace in which it was opened.
+    /// For lists. A socket belongs to the namespace in which it was opened, whichever thread uses it.
     lister: OwnedFd,
     datagram: Vec<u8>,
-    view: View,
+    view: NetView,
 }
 
 impl NetWatch {
-    /// Watches the namespace of the calling thread. What there is now is in [`NetWatch::links`] and
-    /// [`NetWatch::addresses`]; later changes are events.
+    /// Watches the namespace of the calling thread. [`NetWatch::links`] and [`NetWatch::addresses`] list what exists
+    /// now; later changes are events.
     pub fn open() -> io::Result<Self> {
         let (socket, lister) = (open_socket(SocketFlags::NONBLOCK)?, open_socket(SocketFlags::empty())?);
         bind(&socket, &SocketAddrNetlink::new(0, GROUPS))?;
         let mut datagram = vec![0; DATAGRAM_BYTES];
-        // Listed after the socket has begun to listen, so that no change falls between the two.
+        // The list follows the bind, so no change is missed in between.
         let view = list(&lister, &mut datagram)?;
         Ok(Self { socket, lister, datagram, view })
     }
@@ -92,30 +92,30 @@ impl NetWatch {
         links.flat_map(|link| link.addresses.iter().map(|address| (link.name.as_str(), *address)))
     }
 
-    /// Takes in everything that the kernel has told since the last call, and passes on what changed, in order.
-    pub fn take(&mut self, mut tell: impl FnMut(NetEvent)) -> io::Result<()> {
+    /// Reads all messages of the kernel since the last call, and reports the changes in order.
+    pub fn take(&mut self, mut report: impl FnMut(NetEvent)) -> io::Result<()> {
         loop {
             match recv(&self.socket, &mut self.datagram[..], RecvFlags::empty()) {
                 Ok((_, len)) => {
                     for fact in route::facts(&self.datagram[..len]) {
-                        self.view.learn(fact, &mut tell);
+                        self.view.update(fact, &mut report);
                     }
                 }
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => {}
-                // What was told meanwhile is lost: the socket had no room.
+                // The socket overflowed: messages are lost.
                 Err(Errno::NOBUFS) => {
-                    self.drop_told()?;
+                    self.drop_messages()?;
                     let now = list(&self.lister, &mut self.datagram)?;
-                    self.view.become_like(now, &mut tell);
+                    self.view.change_to(now, &mut report);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Passes over what has been told: after an overrun it is old, and what would have corrected it is lost.
-    fn drop_told(&mut self) -> io::Result<()> {
+    /// Drops the messages in the socket: after an overflow they may be outdated, and their corrections may be lost.
+    fn drop_messages(&mut self) -> io::Result<()> {
         loop {
             match recv(&self.socket, &mut self.datagram[..], RecvFlags::empty()) {
                 Ok(_) | Err(Errno::INTR | Errno::NOBUFS) => {}
@@ -125,17 +125,20 @@ impl NetWatch {
         }
     }
 
-    /// Watches on a thread of its own until the result is dropped. `tell` gets every change, and an error if watching had
-    /// to end.
-    pub fn follow(self, tell: impl FnMut(io::Result<NetEvent>) + Send + 'static) -> io::Result<NetFollower> {
+    /// Watches on a thread of its own until the result is dropped. `report` gets every change, and the error if watching
+    /// ends early.
+    pub fn follow(
+        self,
+        report: impl FnMut(io::Result<NetEvent>) + Send + 'static,
+    ) -> io::Result<NetFollower> {
         let waker = Waker::new()?;
         let end = waker.clone();
         let builder = thread::Builder::new().name("linerate-netwatch".into());
-        let thread = builder.spawn(move || self.run(&end, tell))?;
+        let thread = builder.spawn(move || self.run(&end, report))?;
         Ok(NetFollower { waker, thread: Some(thread) })
     }
 
-    fn run(mut self, end: &Waker, mut tell: impl FnMut(io::Result<NetEvent>)) {
+    fn run(mut self, end: &Waker, mut report: impl FnMut(io::Result<NetEvent>)) {
         loop {
             let mut ready =
                 [PollFd::new(&self.socket, PollFlags::IN), PollFd::from_borrowed_fd(end.fd(), PollFlags::IN)];
@@ -144,11 +147,11 @@ impl NetWatch {
                 return;
             }
             let taken = match waited {
-                Ok(_) | Err(Errno::INTR) => self.take(|event| tell(Ok(event))),
+                Ok(_) | Err(Errno::INTR) => self.take(|event| report(Ok(event))),
                 Err(error) => Err(error.into()),
             };
             if let Err(error) = taken {
-                return tell(Err(error));
+                return report(Err(error));
             }
         }
     }
@@ -160,7 +163,7 @@ impl AsFd for NetWatch {
     }
 }
 
-/// The thread of [`NetWatch::follow`]. Dropping it ends the thread, after which nothing more is told.
+/// The thread of [`NetWatch::follow`]. Drop ends the thread and the reports.
 #[derive(Debug)]
 pub struct NetFollower {
     waker: Waker,
@@ -171,105 +174,105 @@ impl Drop for NetFollower {
     fn drop(&mut self) {
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
-            // One that panicked has said so on standard error.
+            // A panic has written its message to standard error.
             let _ = thread.join();
         }
     }
 }
 
-/// What is known of a namespace.
+/// The links and addresses of a namespace.
 #[derive(Debug, Default)]
-struct View {
+struct NetView {
     /// By the kernel's index.
-    links: BTreeMap<u32, Link>,
+    links: BTreeMap<u32, WatchedLink>,
 }
 
 #[derive(Debug)]
-struct Link {
+struct WatchedLink {
     name: String,
     up: bool,
     addresses: BTreeSet<IpAddr>,
 }
 
-impl View {
-    fn learn(&mut self, fact: Fact, tell: &mut impl FnMut(NetEvent)) {
+impl NetView {
+    fn update(&mut self, fact: RouteFact, report: &mut impl FnMut(NetEvent)) {
         match fact {
-            Fact::Link { index, name, up } => self.learn_link(index, name, up, tell),
-            Fact::LinkGone { index } => {
+            RouteFact::Link { index, name, up } => self.update_link(index, name, up, report),
+            RouteFact::LinkGone { index } => {
                 if let Some(link) = self.links.remove(&index) {
-                    link.end(tell);
+                    link.end(report);
                 }
             }
-            Fact::Address { index, address } => {
+            RouteFact::Address { index, address } => {
                 if let Some(link) = self.links.get_mut(&index)
                     && link.addresses.insert(address)
                 {
-                    tell(NetEvent::AddressAdded { interface: link.name.clone(), address });
+                    report(NetEvent::AddressAdded { interface: link.name.clone(), address });
                 }
             }
-            Fact::AddressGone { index, address } => {
+            RouteFact::AddressGone { index, address } => {
                 if let Some(link) = self.links.get_mut(&index)
                     && link.addresses.remove(&address)
                 {
-                    tell(NetEvent::AddressRemoved { interface: link.name.clone(), address });
+                    report(NetEvent::AddressRemoved { interface: link.name.clone(), address });
                 }
             }
-            Fact::Interrupted | Fact::Done | Fact::Refused(_) => {}
+            RouteFact::Interrupted | RouteFact::Done | RouteFact::Refused(_) => {}
         }
     }
 
-    fn learn_link(&mut self, index: u32, name: String, up: bool, tell: &mut impl FnMut(NetEvent)) {
-        let known = self.links.remove(&index);
-        let link = match known {
+    fn update_link(&mut self, index: u32, name: String, up: bool, report: &mut impl FnMut(NetEvent)) {
+        let before = self.links.remove(&index);
+        let link = match before {
             Some(link) if link.name == name => {
                 if link.up != up {
-                    tell(change(&name, up));
+                    report(change(&name, up));
                 }
-                Link { up, ..link }
+                WatchedLink { up, ..link }
             }
-            known => {
-                // Under a new name it is another one to everybody who goes by names.
-                let addresses = known.map(|link| link.end(tell)).unwrap_or_default();
+            before => {
+                // A renamed link is another link to all users of names.
+                let addresses = before.map(|link| link.end(report)).unwrap_or_default();
                 if up {
-                    tell(change(&name, true));
+                    report(change(&name, true));
                 }
                 for address in &addresses {
-                    tell(NetEvent::AddressAdded { interface: name.clone(), address: *address });
+                    report(NetEvent::AddressAdded { interface: name.clone(), address: *address });
                 }
-                Link { name, up, addresses }
+                WatchedLink { name, up, addresses }
             }
         };
         self.links.insert(index, link);
     }
 
-    /// Tells what makes this view another one.
-    fn become_like(&mut self, now: Self, tell: &mut impl FnMut(NetEvent)) {
+    /// Reports the differences to a newer view, and takes it over.
+    fn change_to(&mut self, now: Self, report: &mut impl FnMut(NetEvent)) {
         let gone: Vec<u32> =
             self.links.keys().copied().filter(|index| !now.links.contains_key(index)).collect();
         for index in gone {
-            self.learn(Fact::LinkGone { index }, tell);
+            self.update(RouteFact::LinkGone { index }, report);
         }
         for (index, link) in now.links {
-            let known = self.links.get(&index).map(|known| known.addresses.clone()).unwrap_or_default();
-            for address in known.difference(&link.addresses) {
-                self.learn(Fact::AddressGone { index, address: *address }, tell);
+            let before = self.links.get(&index).map(|before| before.addresses.clone()).unwrap_or_default();
+            for address in before.difference(&link.addresses) {
+                self.update(RouteFact::AddressGone { index, address: *address }, report);
             }
-            self.learn(Fact::Link { index, name: link.name, up: link.up }, tell);
+            self.update(RouteFact::Link { index, name: link.name, up: link.up }, report);
             for address in link.addresses {
-                self.learn(Fact::Address { index, address }, tell);
+                self.update(RouteFact::Address { index, address }, report);
             }
         }
     }
 }
 
-impl Link {
-    /// Tells that it is gone, and gives the addresses that it had.
-    fn end(self, tell: &mut impl FnMut(NetEvent)) -> BTreeSet<IpAddr> {
+impl WatchedLink {
+    /// Reports that the link is gone. Returns its addresses.
+    fn end(self, report: &mut impl FnMut(NetEvent)) -> BTreeSet<IpAddr> {
         for address in &self.addresses {
-            tell(NetEvent::AddressRemoved { interface: self.name.clone(), address: *address });
+            report(NetEvent::AddressRemoved { interface: self.name.clone(), address: *address });
         }
         if self.up {
-            tell(change(&self.name, false));
+            report(change(&self.name, false));
         }
         self.addresses
     }
@@ -281,14 +284,14 @@ fn change(interface: &str, up: bool) -> NetEvent {
 }
 
 fn open_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
-    // No protocol is protocol 0, which is route netlink.
+    // The default protocol is 0: NETLINK_ROUTE.
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC | flags, None)?)
 }
 
 /// Lists the namespace of a socket.
-fn list(socket: &OwnedFd, datagram: &mut [u8]) -> io::Result<View> {
+fn list(socket: &OwnedFd, datagram: &mut [u8]) -> io::Result<NetView> {
     for _ in 0..LISTS_MAX {
-        let mut view = View::default();
+        let mut view = NetView::default();
         let whole = list_into(&mut view, socket, List::Links, datagram)?
             && list_into(&mut view, socket, List::Addresses, datagram)?;
         if whole {
@@ -298,18 +301,18 @@ fn list(socket: &OwnedFd, datagram: &mut [u8]) -> io::Result<View> {
     Err(io::Error::new(io::ErrorKind::TimedOut, "links and addresses change faster than they can be listed"))
 }
 
-/// Adds a whole list to the view. False if it was spoilt by a change.
-fn list_into(view: &mut View, socket: &OwnedFd, list: List, datagram: &mut [u8]) -> io::Result<bool> {
+/// Adds a whole list to the view. False if a change interrupted it.
+fn list_into(view: &mut NetView, socket: &OwnedFd, list: List, datagram: &mut [u8]) -> io::Result<bool> {
     send(socket, &route::request(list), SendFlags::empty())?;
     let mut whole = true;
     loop {
         let (_, len) = recv(socket, &mut *datagram, RecvFlags::empty())?;
         for fact in route::facts(&datagram[..len]) {
             match fact {
-                Fact::Done => return Ok(whole),
-                Fact::Refused(number) => return Err(io::Error::from_raw_os_error(number)),
-                Fact::Interrupted => whole = false,
-                fact => view.learn(fact, &mut |_| {}),
+                RouteFact::Done => return Ok(whole),
+                RouteFact::Refused(number) => return Err(io::Error::from_raw_os_error(number)),
+                RouteFact::Interrupted => whole = false,
+                fact => view.update(fact, &mut |_| {}),
             }
         }
     }
@@ -319,67 +322,69 @@ fn list_into(view: &mut View, socket: &OwnedFd, list: List, datagram: &mut [u8])
 mod tests {
     use super::*;
 
-    fn link(index: u32, name: &str, up: bool) -> Fact {
-        Fact::Link { index, name: name.into(), up }
+    fn link(index: u32, name: &str, up: bool) -> RouteFact {
+        RouteFact::Link { index, name: name.into(), up }
     }
 
-    fn address(index: u32, last: u8) -> Fact {
-        Fact::Address { index, address: [10, 0, 0, last].into() }
+    fn address(index: u32, last: u8) -> RouteFact {
+        RouteFact::Address { index, address: [10, 0, 0, last].into() }
     }
 
-    fn view(facts: impl IntoIterator<Item = Fact>) -> View {
-        let mut view = View::default();
-        facts.into_iter().for_each(|fact| view.learn(fact, &mut |_| {}));
+    fn view(facts: impl IntoIterator<Item = RouteFact>) -> NetView {
+        let mut view = NetView::default();
+        facts.into_iter().for_each(|fact| view.update(fact, &mut |_| {}));
         view
     }
 
     /// Events in few words.
-    fn told(act: impl FnOnce(&mut dyn FnMut(NetEvent))) -> Vec<String> {
-        let mut told = Vec::new();
+    fn reported(act: impl FnOnce(&mut dyn FnMut(NetEvent))) -> Vec<String> {
+        let mut events = Vec::new();
         act(&mut |event| {
-            told.push(match event {
+            events.push(match event {
                 NetEvent::LinkUp { interface } => format!("{interface} up"),
                 NetEvent::LinkDown { interface } => format!("{interface} down"),
                 NetEvent::AddressAdded { interface, address } => format!("{interface} + {address}"),
                 NetEvent::AddressRemoved { interface, address } => format!("{interface} - {address}"),
             });
         });
-        told
+        events
     }
 
-    fn learnt(view: &mut View, facts: impl IntoIterator<Item = Fact>) -> Vec<String> {
-        told(|mut tell| facts.into_iter().for_each(|fact| view.learn(fact, &mut tell)))
+    fn updated(view: &mut NetView, facts: impl IntoIterator<Item = RouteFact>) -> Vec<String> {
+        reported(|mut report| facts.into_iter().for_each(|fact| view.update(fact, &mut report)))
     }
 
     #[test]
-    fn only_what_is_different_is_told() {
+    fn only_differences_are_reported() {
         let mut view = view([link(1, "a", true), address(1, 1)]);
-        let again = [link(1, "a", true), address(1, 1), address(2, 9), Fact::LinkGone { index: 3 }];
-        assert_eq!(learnt(&mut view, again), [""; 0]);
+        let again = [link(1, "a", true), address(1, 1), address(2, 9), RouteFact::LinkGone { index: 3 }];
+        assert_eq!(updated(&mut view, again), [""; 0]);
         let changes = [address(1, 2), link(1, "a", false), link(1, "a", true)];
-        assert_eq!(learnt(&mut view, changes), ["a + 10.0.0.2", "a down", "a up"]);
-        let gone =
-            [Fact::AddressGone { index: 1, address: [10, 0, 0, 1].into() }, Fact::LinkGone { index: 1 }];
-        assert_eq!(learnt(&mut view, gone), ["a - 10.0.0.1", "a - 10.0.0.2", "a down"]);
+        assert_eq!(updated(&mut view, changes), ["a + 10.0.0.2", "a down", "a up"]);
+        let gone = [
+            RouteFact::AddressGone { index: 1, address: [10, 0, 0, 1].into() },
+            RouteFact::LinkGone { index: 1 },
+        ];
+        assert_eq!(updated(&mut view, gone), ["a - 10.0.0.1", "a - 10.0.0.2", "a down"]);
     }
 
     #[test]
     fn a_renamed_link_is_another_one() {
         let mut view = view([link(1, "a", true), address(1, 1)]);
         let expected = ["a - 10.0.0.1", "a down", "b up", "b + 10.0.0.1"];
-        assert_eq!(learnt(&mut view, [link(1, "b", true)]), expected);
+        assert_eq!(updated(&mut view, [link(1, "b", true)]), expected);
     }
 
     #[test]
-    fn after_an_overrun_the_difference_is_told() {
+    fn after_an_overflow_the_difference_is_reported() {
         let mut old =
             view([link(1, "a", true), address(1, 1), address(1, 2), link(2, "b", true), address(2, 3)]);
         let new = [link(1, "a", false), address(1, 2), address(1, 4), link(3, "c", true), address(3, 3)];
-        let events = told(|mut tell| old.become_like(view(new.clone()), &mut tell));
+        let events = reported(|mut report| old.change_to(view(new.clone()), &mut report));
         let expected =
             ["b - 10.0.0.3", "b down", "a - 10.0.0.1", "a down", "a + 10.0.0.4", "c up", "c + 10.0.0.3"];
         assert_eq!(events, expected);
-        assert_eq!(told(|mut tell| old.become_like(view(new), &mut tell)), [""; 0]);
+        assert_eq!(reported(|mut report| old.change_to(view(new), &mut report)), [""; 0]);
     }
 
     #[test]

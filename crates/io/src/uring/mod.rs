@@ -19,7 +19,7 @@ use crate::{
     gather::{PIECES_PER_CALL, Regions, drop_front},
     net::socket,
     pool::{FilePool, FileRequest, OpenFile},
-    slots::{Slots, View, Viewed, stale},
+    slots::{DriverObject, Slots, SocketOrFile, stale},
     system,
 };
 use io_uring::{opcode, squeue, types};
@@ -67,14 +67,14 @@ struct Object {
     closing: bool,
 }
 
-impl Viewed for Object {
-    fn view(&self) -> Option<View<'_>> {
-        let view = match &self.body {
-            Body::Listener(socket) => View::Listener(socket),
-            Body::Stream { socket, .. } => View::Stream(socket),
-            Body::File(open) => View::File(open),
+impl DriverObject for Object {
+    fn socket_or_file(&self) -> Option<SocketOrFile<'_>> {
+        let found = match &self.body {
+            Body::Listener(socket) => SocketOrFile::Listener(socket),
+            Body::Stream { socket, .. } => SocketOrFile::Stream(socket),
+            Body::File(open) => SocketOrFile::File(open),
         };
-        (!self.closing).then_some(view)
+        (!self.closing).then_some(found)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     config::{NicConfig, Schedule, SwitchConfig, WireConfig},
     lane::{Ends, Lane, Node},
     nic::{Interface, InterfaceConfig, InterfaceId, Nic},
-    rng::Rng,
+    rng::LinkRng,
     switch::Switch,
 };
 use std::collections::BinaryHeap;
@@ -99,7 +99,7 @@ impl<P: Clone> Network<P> {
                 Ends { from: b, to: a, bond: first + 1, reverse: index },
             ];
             for (offset, (ends, schedule)) in ends.into_iter().zip(schedules).enumerate() {
-                let rng = Rng::new(self.seed ^ (index + offset) as u64);
+                let rng = LinkRng::new(self.seed ^ (index + offset) as u64);
                 self.lanes.push(Lane::new(ends, cable.wire, schedule, rng));
                 self.bonds[first + offset].lanes.push(index + offset);
             }
