@@ -65,6 +65,9 @@ CRATE_DEV_EDGES = {
     "load": {"iscsi-target"},
 }
 
+# Packages whose library has another name than theirs.
+CRATE_LIBRARIES = {"md-5": "md5"}
+
 # Python packages from the bottom up: a package imports from lower rows and from itself, never sideways or upwards.
 PYTHON_LAYERS = (
     {"errors", "_core"},

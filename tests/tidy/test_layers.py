@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from os.path import normpath
+from pathlib import PurePosixPath
 
 from tests.tidy import rules
-from tests.tidy.tree import python_imports, text, tracked
+from tests.tidy.tree import bare_rust_file, python_imports, text, tracked
 
 
 def _linerate_crates(table: dict[str, object]) -> set[str]:
@@ -26,6 +29,34 @@ def test_crates_depend_downwards() -> None:
         ):
             for other in _linerate_crates(manifest.get(table, {})) - allowed - extra:
                 faults.append(f"{path}: [{table}] {crate} may not use {other}")
+    assert not faults, "\n".join(faults)
+
+
+def _rust_sources(folder: PurePosixPath) -> list[str]:
+    """Rust files of a crate, and those beside a file that it includes with `#[path]`."""
+    own = [path for path in tracked(".rs") if PurePosixPath(path).is_relative_to(folder)]
+    included = {
+        normpath(PurePosixPath(path).parent / named).rpartition("/")[0] + "/"
+        for path in own
+        for named in re.findall(r'#\[path = "(.+/.+)"\]', text(path))
+    }
+    return own + [path for path in tracked(".rs") if path.startswith(tuple(included))]
+
+
+def test_crates_use_their_dependencies() -> None:
+    """Sources name each one as `name::` or `use name`; tests, examples and benches do not count for `dependencies`."""
+    faults = []
+    for path in tracked("Cargo.toml"):
+        folder = PurePosixPath(path).parent
+        sources = _rust_sources(folder)
+        beside = tuple(f"{folder}/{name}/" for name in ("tests", "examples", "benches"))
+        manifest = tomllib.loads(text(path))
+        for table, without in (("dependencies", beside), ("dev-dependencies", ())):
+            code = "\n".join(bare_rust_file(one) for one in sources if not one.startswith(without))
+            for name in manifest.get(table, {}):
+                library = rules.CRATE_LIBRARIES.get(name, name.replace("-", "_"))
+                if not re.search(rf"\b{library}::|\buse {library}\b", code):
+                    faults.append(f"{path}: [{table}] no source uses {name}")
     assert not faults, "\n".join(faults)
 
 

@@ -18,7 +18,7 @@
 use crate::{
     hosts::Hosts,
     packet::Segment,
-    plan::{ChangeFailure, Plan},
+    plan::{ChangeFailure, FabricPlan},
     report::{Effort, FabricStats, LagStats},
     spec::ChangeSpec,
 };
@@ -46,14 +46,14 @@ const LATE_NS_MAX: Nanos = 40_000;
 
 /// What a fabric's owner asks of its thread.
 #[derive(Debug)]
-pub(crate) enum Request {
+pub(crate) enum FabricRequest {
     Stats(SyncSender<FabricStats>),
     /// Answered by the monotonic time at which it took effect.
     Change(ChangeSpec, SyncSender<Result<Nanos, ChangeFailure>>),
 }
 
 pub(crate) struct Engine {
-    pub(crate) plan: Plan,
+    pub(crate) plan: FabricPlan,
     pub(crate) network: Network<Segment>,
     pub(crate) hosts: Hosts,
     pub(crate) poller: Poller,
@@ -66,7 +66,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(plan: Plan, network: Network<Segment>, hosts: Hosts) -> io::Result<Self> {
+    pub(crate) fn new(plan: FabricPlan, network: Network<Segment>, hosts: Hosts) -> io::Result<Self> {
         // A thread that comes late is a slow network: where it may not hurry, the lag will tell.
         let haste = system::hurry_thread().ok();
         let poller = Poller::new()?;
@@ -86,7 +86,7 @@ impl Engine {
     }
 
     /// Runs until the owner hangs up.
-    pub(crate) fn run(&mut self, requests: &Receiver<Request>) -> io::Result<()> {
+    pub(crate) fn run(&mut self, requests: &Receiver<FabricRequest>) -> io::Result<()> {
         loop {
             let (began, behind) = self.turn()?;
             let woken = if behind { self.wait(Some(0))? } else { self.sleep(began)? };
@@ -156,12 +156,12 @@ impl Engine {
     }
 
     /// Serves all requests that wait. False once the owner has hung up.
-    fn answer(&mut self, requests: &Receiver<Request>) -> io::Result<bool> {
+    fn answer(&mut self, requests: &Receiver<FabricRequest>) -> io::Result<bool> {
         loop {
             match requests.try_recv() {
                 // The caller may have stopped waiting for the answer.
-                Ok(Request::Stats(reply)) => drop(reply.send(self.stats()?)),
-                Ok(Request::Change(change, reply)) => {
+                Ok(FabricRequest::Stats(reply)) => drop(reply.send(self.stats()?)),
+                Ok(FabricRequest::Change(change, reply)) => {
                     let changed = self.plan.change(&change, &mut self.network, &mut self.hosts);
                     drop(reply.send(changed));
                 }

@@ -1,8 +1,8 @@
 //! The handle of a fabric that runs: start, look, change, stop.
 
 use crate::{
-    engine::{Engine, Request},
-    plan::{ChangeFailure, Plan, TapFailure},
+    engine::{Engine, FabricRequest},
+    plan::{ChangeFailure, FabricPlan, TapFailure},
     report::FabricStats,
     spec::{ChangeSpec, FabricSpec, SpecError},
 };
@@ -20,7 +20,7 @@ use thiserror::Error;
 #[derive(Debug)]
 pub struct Fabric {
     /// None once stopped.
-    requests: Option<Sender<Request>>,
+    requests: Option<Sender<FabricRequest>>,
     waker: Waker,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
@@ -34,9 +34,10 @@ impl Fabric {
         let (ready, started) = sync_channel(1);
         // Packets are shared within the thread only, so it builds what it works with.
         let work = move || {
-            let engine = Plan::build(&spec).map_err(FabricError::from).and_then(|(plan, network, hosts)| {
-                Engine::new(plan, network, hosts).map_err(FabricError::Host)
-            });
+            let engine =
+                FabricPlan::build(&spec).map_err(FabricError::from).and_then(|(plan, network, hosts)| {
+                    Engine::new(plan, network, hosts).map_err(FabricError::Host)
+                });
             match engine {
                 Ok(mut engine) => {
                     drop(ready.send(Ok(engine.poller.waker())));
@@ -58,7 +59,7 @@ impl Fabric {
     /// Counters since the start.
     pub fn stats(&self) -> Result<FabricStats, FabricError> {
         let (reply, answer) = sync_channel(1);
-        self.ask(Request::Stats(reply))?;
+        self.ask(FabricRequest::Stats(reply))?;
         answer.recv().map_err(|_| FabricError::Died)
     }
 
@@ -66,7 +67,7 @@ impl Fabric {
     /// is wrong nothing changes.
     pub fn change(&self, change: ChangeSpec) -> Result<Nanos, FabricError> {
         let (reply, answer) = sync_channel(1);
-        self.ask(Request::Change(change, reply))?;
+        self.ask(FabricRequest::Change(change, reply))?;
         match answer.recv().map_err(|_| FabricError::Died)? {
             Ok(at) => Ok(at),
             Err(ChangeFailure::Spec(error)) => Err(error.into()),
@@ -83,7 +84,7 @@ impl Fabric {
         }
     }
 
-    fn ask(&self, request: Request) -> Result<(), FabricError> {
+    fn ask(&self, request: FabricRequest) -> Result<(), FabricError> {
         let requests = self.requests.as_ref().ok_or(FabricError::Died)?;
         requests.send(request).map_err(|_| FabricError::Died)?;
         self.waker.wake();

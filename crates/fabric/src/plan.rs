@@ -18,14 +18,14 @@ pub(crate) use change::ChangeFailure;
 
 /// What a network is made of, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct FabricPlan {
     pub(crate) switches: BTreeMap<String, (SwitchId, SwitchConfig)>,
-    pub(crate) ports: BTreeMap<String, Port>,
+    pub(crate) ports: BTreeMap<String, PlannedPort>,
     pub(crate) trunks: BTreeMap<String, Trunk>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Port {
+pub(crate) struct PlannedPort {
     pub(crate) nic: NicId,
     pub(crate) settings: PortSettings,
     /// Its TAPs among the hosts.
@@ -70,7 +70,7 @@ pub(crate) struct TapFailure {
     pub(crate) error: io::Error,
 }
 
-impl Plan {
+impl FabricPlan {
     /// Builds the network of a valid specification, and the TAPs that it needs.
     pub(crate) fn build(spec: &FabricSpec) -> Result<(Self, Network<Segment>, Hosts), TapFailure> {
         let mut plan = Self::default();
@@ -120,7 +120,7 @@ impl Plan {
             nic: nic.clone(),
             links: sound_links(*links),
         };
-        self.ports.insert(name.clone(), Port { nic: id, settings, hosts: first..hosts.len() });
+        self.ports.insert(name.clone(), PlannedPort { nic: id, settings, hosts: first..hosts.len() });
         Ok(())
     }
 }

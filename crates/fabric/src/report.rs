@@ -3,7 +3,7 @@
 use crate::{
     hosts::{HostStats, Hosts},
     packet::Segment,
-    plan::{Plan, PortSettings, TrunkSettings},
+    plan::{FabricPlan, PortSettings, TrunkSettings},
 };
 use linerate_link::{Nanos, Network, PortStats, SwitchConfig, SwitchStats, TrunkStats};
 use serde::Serialize;
@@ -115,7 +115,12 @@ impl LagStats {
 }
 
 impl FabricStats {
-    pub(crate) fn collect(plan: &Plan, network: &Network<Segment>, hosts: &Hosts, effort: Effort) -> Self {
+    pub(crate) fn collect(
+        plan: &FabricPlan,
+        network: &Network<Segment>,
+        hosts: &Hosts,
+        effort: Effort,
+    ) -> Self {
         let ports = plan.ports.iter().map(|(name, port)| {
             let interfaces = hosts.list[port.hosts.clone()].iter();
             let interfaces = interfaces.map(|host| {

@@ -47,7 +47,7 @@ struct Job {
 // SAFETY: the pieces lie in regions that the driver keeps alive until its file threads have ended.
 unsafe impl Send for Job {}
 
-struct Done {
+struct FinishedJob {
     handle: Handle,
     tag: u64,
     result: io::Result<usize>,
@@ -55,7 +55,7 @@ struct Done {
 }
 
 // SAFETY: the pieces are only kept for the vector's memory and are not followed any more.
-unsafe impl Send for Done {}
+unsafe impl Send for FinishedJob {}
 
 #[derive(Default)]
 struct Queue {
@@ -66,7 +66,7 @@ struct Queue {
 struct Shared {
     queue: Mutex<Queue>,
     work: Condvar,
-    done: Mutex<Vec<Done>>,
+    done: Mutex<Vec<FinishedJob>>,
     finished: Waker,
 }
 
@@ -74,7 +74,7 @@ struct Shared {
 pub(crate) struct FilePool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    collected: Vec<Done>,
+    collected: Vec<FinishedJob>,
     /// Spent vectors, reused so that a warm pool allocates nothing.
     spare: Vec<Vec<iovec>>,
 }
@@ -130,7 +130,7 @@ impl FilePool {
     pub(crate) fn collect(&mut self, ready: &mut Vec<Completion<TcpStream>>) {
         self.shared.finished.acknowledge();
         std::mem::swap(&mut *lock(&self.shared.done), &mut self.collected);
-        for Done { handle, tag, result, pieces } in self.collected.drain(..) {
+        for FinishedJob { handle, tag, result, pieces } in self.collected.drain(..) {
             self.spare.push(pieces);
             ready.push(Completion::File { file: handle, tag, result });
         }
@@ -167,7 +167,7 @@ fn serve(shared: &Shared) {
         drop(queue);
         let result = perform(&mut job);
         let Job { handle, tag, pieces, .. } = job;
-        lock(&shared.done).push(Done { handle, tag, result, pieces });
+        lock(&shared.done).push(FinishedJob { handle, tag, result, pieces });
         shared.finished.wake();
     }
 }

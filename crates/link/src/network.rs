@@ -36,7 +36,7 @@ pub struct TrunkId(usize);
 pub struct Network<P> {
     now: Nanos,
     seed: u64,
-    events: BinaryHeap<Reverse<Event>>,
+    events: BinaryHeap<Reverse<NetworkEvent>>,
     /// Events so far: settles equal times.
     sequence: u64,
     pauses_under_way: usize,
@@ -66,14 +66,14 @@ impl Bond {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Event {
+struct NetworkEvent {
     at: Nanos,
     sequence: u64,
-    what: What,
+    action: NetworkAction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum NetworkAction {
     /// A lane has sent its frame.
     Sent(usize),
     /// The first frame on the wire of a lane arrives.
@@ -169,15 +169,15 @@ impl<P: Clone> Network<P> {
             }
             self.events.pop();
             self.now = event.at;
-            match event.what {
-                What::Sent(lane) => self.sent(lane, receiver),
-                What::Arrived(lane) => {
+            match event.action {
+                NetworkAction::Sent(lane) => self.sent(lane, receiver),
+                NetworkAction::Arrived(lane) => {
                     if let Some((_, tagged)) = self.lanes[lane].flying.pop_front() {
                         self.arrive(lane, tagged, receiver);
                     }
                 }
-                What::Interrupt(nic) => self.interrupt(nic, receiver),
-                What::Pause { lane, epoch, priorities, stop } => {
+                NetworkAction::Interrupt(nic) => self.interrupt(nic, receiver),
+                NetworkAction::Pause { lane, epoch, priorities, stop } => {
                     self.pauses_under_way -= 1;
                     if self.lanes[lane].epoch == epoch {
                         self.pause(lane, priorities, stop);
@@ -188,20 +188,22 @@ impl<P: Clone> Network<P> {
         self.now = self.now.max(until);
     }
 
-    fn at(&mut self, at: Nanos, what: What) {
+    fn at(&mut self, at: Nanos, action: NetworkAction) {
         self.sequence += 1;
-        self.events.push(Reverse(Event { at, sequence: self.sequence, what }));
+        self.events.push(Reverse(NetworkEvent { at, sequence: self.sequence, action }));
     }
 
     fn start(&mut self, lane: usize) {
         if let Some(done) = self.lanes[lane].start(self.now) {
-            self.at(done, What::Sent(lane));
+            self.at(done, NetworkAction::Sent(lane));
         }
     }
 
     fn sent(&mut self, index: usize, receiver: &mut impl Receiver<P>) {
         let lane = &mut self.lanes[index];
-        let Some(Waiting { tagged, account }) = lane.current.take() else { return };
+        let Some(Waiting { tagged, account }) = lane.current.take() else {
+            unreachable!("a lane keeps its frame until it has sent it")
+        };
         let fate = lane.fate(tagged.frame.length, self.now);
         let from = lane.from;
         self.release(account, u64::from(tagged.frame.length), from);
@@ -209,7 +211,7 @@ impl<P: Clone> Network<P> {
         match fate {
             Some(arrival) if arrival > self.now => {
                 self.lanes[index].flying.push_back((arrival, tagged));
-                self.at(arrival, What::Arrived(index));
+                self.at(arrival, NetworkAction::Arrived(index));
             }
             Some(_) => self.arrive(index, tagged, receiver),
             None => {}
@@ -243,7 +245,7 @@ impl<P: Clone> Network<P> {
             Arrived::Dropped => drops.ring += 1,
             Arrived::Waits => {}
             Arrived::InterruptAt(at) if at == self.now => self.interrupt(index, receiver),
-            Arrived::InterruptAt(at) => self.at(at, What::Interrupt(index)),
+            Arrived::InterruptAt(at) => self.at(at, NetworkAction::Interrupt(index)),
         }
         self.ask_for_ring(index);
     }
@@ -277,7 +279,7 @@ impl<P: Clone> Network<P> {
             let at = self.lanes[lane].after_last_pause(arrival);
             let epoch = self.lanes[lane].epoch;
             self.pauses_under_way += 1;
-            self.at(at, What::Pause { lane, epoch, priorities, stop });
+            self.at(at, NetworkAction::Pause { lane, epoch, priorities, stop });
         }
     }
 

@@ -1,6 +1,6 @@
 //! How what is in force changes: everything is checked, then the kernel is asked, and only then the network changes.
 
-use super::{Plan, PortSettings, TrunkSettings};
+use super::{FabricPlan, PortSettings, TrunkSettings};
 use crate::{
     hosts::Hosts,
     packet::Segment,
@@ -34,7 +34,7 @@ impl From<SpecError> for ChangeFailure {
     }
 }
 
-impl Plan {
+impl FabricPlan {
     /// Changes what is named, and returns the monotonic time at which it did. If anything in it is wrong nothing changes.
     pub(crate) fn change(
         &mut self,

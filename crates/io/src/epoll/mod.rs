@@ -266,6 +266,7 @@ impl EpollDriver {
     }
 
     fn accept_some(&mut self, handle: Handle) {
+        // Closed while it rested.
         let Some(Object::Listener(listener)) = self.objects.get_mut(handle) else { return };
         for _ in 0..ACCEPTS_AT_A_TIME {
             match listener.socket.accept() {

@@ -108,10 +108,8 @@ impl Stream {
     }
 
     pub(super) fn try_recv(&mut self, handle: Handle, ready: &mut Ready) {
-        if !self.wants_recv() {
-            return;
-        }
-        let Some(buffer) = self.recv.take() else { return };
+        // No receive waits, or its bytes are not there yet.
+        let Some(buffer) = self.recv.take_if(|_| self.readable) else { return };
         let room: usize = self.recv_pieces.iter().map(|piece| piece.iov_len).sum();
         let result = socket::receive(&self.socket, &mut self.recv_pieces);
         match &result {
@@ -139,6 +137,7 @@ impl Stream {
         pieces: &mut Vec<iovec>,
         ready: &mut Ready,
     ) {
+        // No send waits, or the socket has no room.
         let Some(op) = self.send.as_mut().filter(|_| self.writable) else { return };
         let result = loop {
             if let Err(error) = op.progress.pieces(&op.outgoing, regions, pieces) {

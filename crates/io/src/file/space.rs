@@ -84,12 +84,12 @@ fn free_of(found: &StatVfs) -> u64 {
 pub struct SpaceWatch(Arc<Shared>);
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<WatchedFiles>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct WatchedFiles {
     paths: Vec<PathBuf>,
     latest: BTreeMap<PathBuf, FileSpace>,
     is_over: bool,
@@ -98,7 +98,7 @@ struct State {
 impl SpaceWatch {
     /// Looks at `paths` now and then every `every`.
     pub fn start(paths: Vec<PathBuf>, every: Duration) -> io::Result<Self> {
-        let state = Mutex::new(State { paths, ..State::default() });
+        let state = Mutex::new(WatchedFiles { paths, ..WatchedFiles::default() });
         let shared = Arc::new(Shared { state, changed: Condvar::new() });
         let looking = Arc::clone(&shared);
         thread::Builder::new().name("file-space".into()).spawn(move || looking.look(every))?;
@@ -137,7 +137,7 @@ impl Shared {
     }
 
     /// Nothing between lock and unlock can panic, so a poisoned lock still guards sound data.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WatchedFiles> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

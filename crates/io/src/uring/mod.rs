@@ -151,6 +151,7 @@ impl UringDriver {
     }
 
     fn start_accept(&mut self, listener: Handle) {
+        // Closed in the meantime: it accepts no more.
         let Some(Body::Listener(socket)) = self.body(listener) else { return };
         let fd = types::Fd(socket.as_raw_fd());
         let accept = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut());
@@ -164,8 +165,10 @@ impl UringDriver {
         let op = self.ops.get(index);
         let handle = op.handle;
         let (pieces, count) = (op.pieces.as_ptr(), op.pieces.len().min(PIECES_PER_CALL) as u32);
-        // A file that is closed meanwhile finishes what was begun, so the object is looked up closing or not.
-        let Some(Object { body: Body::File(open), .. }) = self.objects.get(handle) else { return };
+        // A file that is being closed finishes its transfers, so a closing object is found too.
+        let Some(Object { body: Body::File(open), .. }) = self.objects.get(handle) else {
+            unreachable!("a file is kept until its last transfer has ended")
+        };
         let fd = types::Fd(open.file.as_raw_fd());
         let entry = match kind {
             Kind::Write { offset, moved, durable, .. } => {
@@ -175,7 +178,7 @@ impl UringDriver {
             Kind::Read { offset, moved, .. } => {
                 opcode::Readv::new(fd, pieces, count).offset(offset + moved as u64).build()
             }
-            _ => return,
+            _ => unreachable!("only reads and writes are transfers"),
         };
         self.start(index, kind, entry);
     }
@@ -250,7 +253,7 @@ impl UringDriver {
     fn finish(&mut self, index: u32, result: i32) {
         let op = self.ops.get(index);
         let (handle, kind) = (op.handle, op.kind.take());
-        let Some(kind) = kind else { return };
+        let Some(kind) = kind else { unreachable!("each operation is completed once") };
         let closing = self.release_object(handle);
         let socket_op = matches!(kind, Kind::Accept | Kind::Connect | Kind::Recv { .. } | Kind::Send { .. });
         let result = match usize::try_from(result) {
@@ -283,7 +286,9 @@ impl UringDriver {
 
     /// One operation less holds the object. Returns whether it is being closed; the last one out closes it.
     fn release_object(&mut self, handle: Handle) -> bool {
-        let Some(object) = self.objects.get_mut(handle) else { return true };
+        let Some(object) = self.objects.get_mut(handle) else {
+            unreachable!("an object is kept until its last operation has ended")
+        };
         object.in_flight -= 1;
         let closing = object.closing;
         if closing && object.in_flight == 0 && !matches!(object.body, Body::File(_)) {
@@ -296,7 +301,7 @@ impl UringDriver {
         let op = self.ops.get(index);
         let file = op.handle;
         let (Kind::Read { tag, ref mut moved, .. } | Kind::Write { tag, ref mut moved, .. }) = kind else {
-            return;
+            unreachable!("only reads and writes are transfers")
         };
         let result = match result {
             Ok(0) => Ok(*moved),
@@ -500,6 +505,7 @@ impl Driver for UringDriver {
     }
 
     fn close(&mut self, handle: Handle) {
+        // A handle may be closed twice.
         let Some(object) = self.objects.get_mut(handle).filter(|object| !object.closing) else { return };
         object.closing = true;
         if object.in_flight == 0 {

@@ -85,7 +85,9 @@ impl UringDriver {
     }
 
     fn await_bytes(&mut self, index: u32, stream: Handle, buffer_bytes: usize) {
-        let Some((socket, _)) = self.stream(stream) else { return };
+        let Some((socket, _)) = self.stream(stream) else {
+            unreachable!("closing a stream cancels its receive")
+        };
         let poll = opcode::PollAdd::new(types::Fd(socket.as_raw_fd()), libc::POLLIN as u32);
         self.start(index, Kind::Recv { buffer_bytes }, poll.build());
     }
@@ -93,7 +95,7 @@ impl UringDriver {
     /// Takes what there is; if that is nothing, waits.
     fn receive(&mut self, index: u32, stream: Handle, buffer_bytes: usize) {
         let Some(Object { body: Body::Stream { socket, drained }, .. }) = self.objects.get_mut(stream) else {
-            return;
+            unreachable!("a stream is kept until its last operation has ended")
         };
         let mut buffer = self.idle.take(buffer_bytes);
         let pieces = &mut self.ops.get(index).pieces;

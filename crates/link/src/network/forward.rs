@@ -118,6 +118,7 @@ impl<P: Clone> Network<P> {
     /// Lets the sender of a lane go on once little enough of a class is left.
     pub(super) fn let_go(&mut self, index: usize, class: usize) {
         let lane = &mut self.lanes[index];
+        // A lane to a NIC: only switches ask for pauses.
         let Node::Switch(switch) = lane.to else { return };
         let switch = &self.switches[switch];
         if lane.asked >> class & 1 == 1 && lane.held_bytes[class] <= switch.config.xon_bytes {
