@@ -2,7 +2,7 @@
 //! then I/Os, seconds and CPU seconds as JSON. The CPU seconds are the worker threads'; starting and ending are not in
 //! them.
 
-use linerate_load::{Outcome, Run, RunSpec};
+use linerate_load::{Run, RunOutcome, RunSpec};
 use std::io::Write;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writeln!(std::io::stdout(), "started")?;
     let driver = run.facts().driver.clone();
     let summary = run.finish();
-    if let Outcome::Failed(error) = summary.outcome {
+    if let RunOutcome::Failed(error) = summary.outcome {
         return Err(error.into());
     }
     let total = &summary.total;

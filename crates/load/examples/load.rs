@@ -3,7 +3,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use linerate_load::{Interval, Kind, Op, Outcome, Run, RunSpec};
+use linerate_load::{Interval, LatencyKind, Op, Run, RunOutcome, RunSpec};
 use std::{fmt::Write, process::ExitCode, time::Duration};
 
 fn main() -> ExitCode {
@@ -36,11 +36,11 @@ fn run(path: &str) -> Result<ExitCode, String> {
         println!("{:.3} s {} {}: {}", event.at_s, event.kind, event.volume, event.message);
     }
     match summary.outcome {
-        Outcome::Failed(error) => {
+        RunOutcome::Failed(error) => {
             eprintln!("{error}");
             Ok(ExitCode::FAILURE)
         }
-        Outcome::Completed | Outcome::Stopped => Ok(ExitCode::SUCCESS),
+        RunOutcome::Completed | RunOutcome::Stopped => Ok(ExitCode::SUCCESS),
     }
 }
 
@@ -60,7 +60,7 @@ fn line(label: &str, interval: &Interval) -> String {
     );
     for latency in interval.latencies.iter().filter(|latency| latency.stream.is_some()) {
         let op = if latency.op == Op::Read { "read" } else { "write" };
-        let kind = if latency.kind == Kind::Service { "service" } else { "response" };
+        let kind = if latency.kind == LatencyKind::Service { "service" } else { "response" };
         let us = |q| latency.histogram.quantile(q) as f64 / 1000.0;
         let (p50, p99, p999) = (us(0.5), us(0.99), us(0.999));
         let _ = write!(text, "\n{:18}{op} {kind}: p50 {p50:.1} p99 {p99:.1} p99.9 {p999:.1} us", "");

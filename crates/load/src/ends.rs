@@ -3,9 +3,9 @@
 //! Volumes are opened as the run opens them: same sessions, paths, secrets and time limits.
 
 use crate::{
-    backend::{self, BackendKind, Backends, Done, Io, Opened, Opening, Reports},
+    backend::{self, BackendKind, Backends, FinishedIo, Io, OpenedVolume, Opening, Reports},
+    error::RunError,
     record::Op,
-    run::RunError,
     spec::{DriverChoice, RunSpec, VolumeSpec},
     worker::failed,
 };
@@ -73,7 +73,7 @@ fn read_in(netns: Option<&str>, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<V
 }
 
 /// One read of a piece; its index in the list is its slot.
-struct Piece {
+struct EndRead {
     /// Index of the volume in the list of opened ones.
     volume: usize,
     /// On the volume.
@@ -99,12 +99,12 @@ impl<D: Driver> Reading<D> {
 
     fn read(mut self, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<VolumeEnds>, RunError> {
         let opened = self.open(spec, volumes)?;
-        let of = |(at, (_, one)): (usize, &(BackendKind, Opened))| pieces(at, one, self.region_id);
-        let pieces: Vec<Piece> = opened.iter().enumerate().flat_map(of).collect();
+        let of = |(at, (_, one)): (usize, &(BackendKind, OpenedVolume))| pieces(at, one, self.region_id);
+        let pieces: Vec<EndRead> = opened.iter().enumerate().flat_map(of).collect();
         let failures =
             self.read_pieces(&opened, &pieces).map_err(|error| RunError::Host(error.to_string()))?;
         self.backends.close(&mut self.driver, CLOSE_NS);
-        let ends = |(at, (_, one)): (usize, &(BackendKind, Opened))| {
+        let ends = |(at, (_, one)): (usize, &(BackendKind, OpenedVolume))| {
             let part = |from: u64, len: u64| {
                 let mut bytes = vec![0; len as usize];
                 self.region.read(from, &mut bytes);
@@ -124,7 +124,11 @@ impl<D: Driver> Reading<D> {
         Ok(opened.iter().enumerate().map(ends).collect())
     }
 
-    fn open(&mut self, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<(BackendKind, Opened)>, RunError> {
+    fn open(
+        &mut self,
+        spec: &RunSpec,
+        volumes: &[u32],
+    ) -> Result<Vec<(BackendKind, OpenedVolume)>, RunError> {
         let named = |volume: u32| -> &VolumeSpec { &spec.volumes[volume as usize] };
         let mut started = Vec::new();
         for &index in volumes {
@@ -143,8 +147,8 @@ impl<D: Driver> Reading<D> {
     /// Reads for at most `READ_NS`. Returns failures, by index of the volume.
     fn read_pieces(
         &mut self,
-        opened: &[(BackendKind, Opened)],
-        pieces: &[Piece],
+        opened: &[(BackendKind, OpenedVolume)],
+        pieces: &[EndRead],
     ) -> std::io::Result<BTreeMap<usize, String>> {
         let mut left: Vec<bool> = vec![true; pieces.len()];
         let mut failures = BTreeMap::new();
@@ -164,7 +168,7 @@ impl<D: Driver> Reading<D> {
         let until = self.driver.now() + READ_NS;
         while left.contains(&true) && self.driver.now() < until {
             self.turn(until)?;
-            for Done { slot, result } in self.reports.done.drain(..) {
+            for FinishedIo { slot, result } in self.reports.done.drain(..) {
                 left[slot as usize] = false;
                 if let Err(failure) = result {
                     failures.entry(pieces[slot as usize].volume).or_insert(failure.to_string());
@@ -196,7 +200,7 @@ impl<D: Driver> Reading<D> {
 }
 
 /// The reads of both ends of a volume, each as long as the volume takes it.
-fn pieces(at: usize, one: &Opened, region: RegionId) -> Vec<Piece> {
+fn pieces(at: usize, one: &OpenedVolume, region: RegionId) -> Vec<EndRead> {
     let len = END_BYTES.min(one.capacity_bytes);
     let limit = if one.max_transfer_bytes == 0 { PIECE_BYTES } else { one.max_transfer_bytes };
     let step = PIECE_BYTES.min(limit).max(one.block_bytes.into());
@@ -206,7 +210,7 @@ fn pieces(at: usize, one: &Opened, region: RegionId) -> Vec<Piece> {
         let mut done = 0;
         while done < len {
             let seg = Seg { region, offset: to + done, len: step.min(len - done) as u32 };
-            pieces.push(Piece { volume: at, offset: start + done, seg });
+            pieces.push(EndRead { volume: at, offset: start + done, seg });
             done += step;
         }
     }

@@ -36,10 +36,13 @@
 mod backend;
 pub mod bulk;
 pub mod ends;
+mod error;
 pub mod facts;
 mod payload;
+mod plan;
 pub mod record;
 pub mod run;
+mod schedule;
 pub mod spec;
 mod stream;
 mod verify;
@@ -48,12 +51,13 @@ mod worker;
 
 pub use bulk::{BulkError, BulkSink, BulkSinkSpec, BulkSource, BulkSourceSpec};
 pub use ends::{END_BYTES, VolumeEnds, read_ends};
+pub use error::RunError;
 pub use facts::{Facts, ThreadFacts, VolumeFacts};
 pub use linerate_blame::Blame;
 pub use record::{
-    Event, Generator, Histogram, HistogramError, HlogWriter, HostUse, Interval, Kind, Latency, Op, Outcome,
-    PathRow, Row, Summary, TcpSums,
+    Generator, Histogram, HistogramError, HlogWriter, HostUse, Interval, Latency, LatencyKind, Op, PathRow,
+    Row, RunEvent, RunOutcome, Summary, TcpSums,
 };
-pub use run::{PreparedRun, Run, RunError};
+pub use run::{PreparedRun, Run};
 pub use spec::{RunSpec, SpecError};
 pub use virtual_time::{MakeVirtualArray, VirtualArray, VirtualVolume};

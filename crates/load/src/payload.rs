@@ -24,7 +24,7 @@ pub(crate) enum Payload {
 
 /// Where in the region a slot's buffers are.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct BufferPlace {
     read: u64,
     write: u64,
 }
@@ -77,13 +77,16 @@ impl Buffers {
         ratios: &[f64],
         (own, payload): (bool, Payload),
         (seed, worker): (u64, u32),
-    ) -> io::Result<(Self, Vec<Place>)> {
+    ) -> io::Result<(Self, Vec<BufferPlace>)> {
         let pages = |bytes: u32| u64::from(bytes).next_multiple_of(PAGE_BYTES);
         let mut reads = Pool::new(own, slots.iter().map(|slot| pages(slot.0)));
         let mut writes = Pool::new(own, slots.iter().map(|slot| pages(slot.1)));
-        let places: Vec<Place> = slots
+        let places: Vec<BufferPlace> = slots
             .iter()
-            .map(|&(read, write)| Place { read: reads.deal(pages(read)), write: writes.deal(pages(write)) })
+            .map(|&(read, write)| BufferPlace {
+                read: reads.deal(pages(read)),
+                write: writes.deal(pages(write)),
+            })
             .collect();
         let total = reads.end + writes.end * ratios.len() as u64;
         let region = Region::anonymous(total.max(PAGE_BYTES))?;
@@ -102,12 +105,12 @@ impl Buffers {
     }
 
     /// Where a read of `len` bytes goes.
-    pub(crate) fn read(&self, place: Place, len: u32) -> Seg {
+    pub(crate) fn read(&self, place: BufferPlace, len: u32) -> Seg {
         Seg { region: self.id, offset: place.read, len }
     }
 
     /// Where a write of `len` bytes comes from; `ratio` counts into the ratios given at the start.
-    pub(crate) fn write(&self, place: Place, ratio: u32, len: u32) -> Seg {
+    pub(crate) fn write(&self, place: BufferPlace, ratio: u32, len: u32) -> Seg {
         let offset = self.writes_start + u64::from(ratio) * self.ratio_span + place.write;
         Seg { region: self.id, offset, len }
     }

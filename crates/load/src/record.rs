@@ -5,10 +5,11 @@
 
 pub mod histogram;
 pub mod interval;
-pub(crate) mod merge;
+pub(crate) mod message;
 pub(crate) mod tally;
 
 pub use histogram::{HISTOGRAM_MAX_NS, Histogram, HistogramError, HlogWriter};
 pub use interval::{
-    Event, Generator, HostUse, Interval, Kind, Latency, Op, Outcome, PathRow, Row, Summary, TcpSums,
+    Generator, HostUse, Interval, Latency, LatencyKind, Op, PathRow, Row, RunEvent, RunOutcome, Summary,
+    TcpSums,
 };

@@ -3,25 +3,25 @@
 //! Threads of a run: its workers, and a sampler that sleeps until each interval's end and then reads the host's CPU
 //! times. The caller of [`Run::next_interval`] merges. A run in virtual time has one worker and no sampler.
 
+mod merge;
 mod virtual_time;
 
 use crate::{
+    error::RunError,
     facts::{Facts, ThreadFacts},
-    record::{
-        Interval, Outcome, Summary,
-        merge::{Merger, Message},
-        tally::Tally,
-    },
+    plan::RunPlan,
+    record::{Interval, RunOutcome, Summary, message::WorkerMessage, tally::Tally},
+    schedule::RunSchedule,
     spec::{DriverChoice, RunSpec, SpecError},
-    virtual_time::Reports,
+    virtual_time::ArrayReports,
     worker::{
-        self, Hooks, WorkerSetup,
-        control::{Control, Schedule, Wake},
-        plan::Plan,
+        self, Hooks, ReadyWorker, WorkerSetup,
+        control::{Control, Wake},
     },
 };
 use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, Preference, net::netns, open_driver, system, with_driver};
+use merge::Merger;
 use std::{
     io,
     path::Path,
@@ -32,7 +32,6 @@ use std::{
     thread::{self, JoinHandle},
     time::Duration,
 };
-use thiserror::Error;
 
 /// Intervals per worker that may wait to be merged before a worker keeps them to itself.
 const WAITING_INTERVALS: usize = 64;
@@ -48,13 +47,13 @@ pub struct Run {
     control: Arc<Control>,
     merging: Mutex<Merging>,
     /// Of a run in virtual time.
-    reports: Option<Arc<Reports>>,
+    reports: Option<Arc<ArrayReports>>,
 }
 
 #[derive(Debug)]
 struct Merging {
     merger: Merger,
-    messages: Receiver<Message>,
+    messages: Receiver<WorkerMessage>,
     threads: Vec<JoinHandle<()>>,
     /// Disconnected when all threads have ended.
     gone: Receiver<()>,
@@ -66,19 +65,12 @@ struct Merging {
 pub struct PreparedRun {
     facts: Facts,
     control: Arc<Control>,
-    plan: Arc<Plan>,
-    schedule: Schedule,
-    sender: SyncSender<Message>,
-    messages: Receiver<Message>,
+    plan: Arc<RunPlan>,
+    schedule: RunSchedule,
+    sender: SyncSender<WorkerMessage>,
+    messages: Receiver<WorkerMessage>,
     gone: Receiver<()>,
     workers: Workers,
-}
-
-/// A worker that is ready: what it runs on, what it opened.
-pub(crate) struct Ready {
-    pub(crate) driver: &'static str,
-    pub(crate) facts: Facts,
-    pub(crate) indices: Vec<u32>,
 }
 
 impl Run {
@@ -88,8 +80,8 @@ impl Run {
     }
 
     pub(crate) fn start_with(spec: RunSpec, hooks: Hooks) -> Result<Self, RunError> {
-        let armed = PreparedRun::with(spec, hooks)?;
-        armed.start_at(system::now_ns() + START_DELAY_NS)
+        let prepared = PreparedRun::with(spec, hooks)?;
+        prepared.start_at(system::now_ns() + START_DELAY_NS)
     }
 
     /// What was resolved, negotiated and read back.
@@ -131,10 +123,10 @@ impl Run {
             }
         }
         let outcome = match (died, self.control.failure()) {
-            (Some(died), _) => Outcome::Failed(RunError::Internal(died)),
-            (None, Some(error)) => Outcome::Failed(error),
-            (None, None) if self.control.was_stopped() => Outcome::Stopped,
-            (None, None) => Outcome::Completed,
+            (Some(died), _) => RunOutcome::Failed(RunError::Internal(died)),
+            (None, Some(error)) => RunOutcome::Failed(error),
+            (None, None) if self.control.was_stopped() => RunOutcome::Stopped,
+            (None, None) => RunOutcome::Completed,
         };
         Summary { total: merging.merger.summary(), outcome }
     }
@@ -155,8 +147,8 @@ impl PreparedRun {
         let allowed =
             system::allowed_cpus().map_err(|error| RunError::Host(format!("no CPU set: {error}")))?;
         let spec = Arc::new(spec);
-        let plan = Arc::new(Plan::new(&spec, allowed.len()));
-        let schedule = Schedule::new(spec.warmup_s, spec.elapsed_s, spec.interval_s);
+        let plan = Arc::new(RunPlan::new(&spec, allowed.len()));
+        let schedule = RunSchedule::new(spec.warmup_s, spec.elapsed_s, spec.interval_s);
         let control = Arc::new(Control::new(&plan, schedule, spec.limits));
         let (sender, messages) = mpsc::sync_channel(WAITING_INTERVALS * (plan.workers + 1));
         let (here, gone) = mpsc::channel();
@@ -259,7 +251,7 @@ impl Merging {
 struct Workers {
     control: Arc<Control>,
     threads: Vec<JoinHandle<()>>,
-    ready: Vec<Receiver<Result<Ready, RunError>>>,
+    ready: Vec<Receiver<Result<ReadyWorker, RunError>>>,
     begin: Vec<Sender<(Nanos, Sender<()>)>>,
     recycle: Vec<Sender<Box<Tally>>>,
     /// Held by every thread as long as it lives.
@@ -295,16 +287,16 @@ impl Workers {
         Ok(())
     }
 
-    fn spawn(&mut self, order: WorkerSetup) -> Result<(), RunError> {
+    fn spawn(&mut self, setup: WorkerSetup) -> Result<(), RunError> {
         let (tell, ready) = mpsc::channel();
         let (begin, wait) = mpsc::channel();
         self.ready.push(ready);
         self.begin.push(begin);
-        self.thread(&format!("load-{}", order.index), move || work(order, &tell, &wait))
+        self.thread(&format!("load-{}", setup.index), move || work(setup, &tell, &wait))
     }
 
     /// Waits until every worker is ready; the first failure ends the others.
-    fn gather(&mut self, spec: &RunSpec, plan: &Plan, tsc_hz: f64) -> Result<Facts, RunError> {
+    fn gather(&mut self, spec: &RunSpec, plan: &RunPlan, tsc_hz: f64) -> Result<Facts, RunError> {
         let mut facts = Facts { workers: plan.workers, tsc_hz, ..Facts::default() };
         facts.cpus = spec.cpus.as_ref().map_or_else(Vec::new, |cpus| {
             (0..plan.workers).filter_map(|worker| cpus.get(worker % cpus.len().max(1)).copied()).collect()
@@ -324,24 +316,28 @@ impl Workers {
 }
 
 /// A worker's thread: settle, open, tell, wait, run.
-fn work(order: WorkerSetup, tell: &Sender<Result<Ready, RunError>>, wait: &Receiver<(Nanos, Sender<()>)>) {
-    if let Err(error) = pin(&order).and_then(|()| enter_netns(&order)) {
+fn work(
+    setup: WorkerSetup,
+    tell: &Sender<Result<ReadyWorker, RunError>>,
+    wait: &Receiver<(Nanos, Sender<()>)>,
+) {
+    if let Err(error) = pin(&setup).and_then(|()| enter_netns(&setup)) {
         let _ = tell.send(Err(error));
         return;
     }
-    let preference = match order.spec.driver {
+    let preference = match setup.spec.driver {
         // Files complete in the ring itself; elsewhere threads must wait for them.
-        DriverChoice::Auto if order.has_files() => Preference::IoUring,
+        DriverChoice::Auto if setup.has_files() => Preference::IoUring,
         DriverChoice::Auto => Preference::Auto,
         DriverChoice::IoUring => Preference::IoUring,
         DriverChoice::Epoll => Preference::Epoll,
     };
     let opened = match open_driver(preference) {
-        Err(_) if order.spec.driver == DriverChoice::Auto => open_driver(Preference::Auto),
+        Err(_) if setup.spec.driver == DriverChoice::Auto => open_driver(Preference::Auto),
         opened => opened,
     };
     match opened {
-        Ok(any) => with_driver!(any, |driver| work_on(driver, order, tell, wait)),
+        Ok(any) => with_driver!(any, |driver| work_on(driver, setup, tell, wait)),
         Err(error) => {
             let _ = tell.send(Err(RunError::Host(error.to_string())));
         }
@@ -350,15 +346,15 @@ fn work(order: WorkerSetup, tell: &Sender<Result<Ready, RunError>>, wait: &Recei
 
 fn work_on<D: Driver>(
     driver: D,
-    order: WorkerSetup,
-    tell: &Sender<Result<Ready, RunError>>,
+    setup: WorkerSetup,
+    tell: &Sender<Result<ReadyWorker, RunError>>,
     wait: &Receiver<(Nanos, Sender<()>)>,
 ) {
     let (name, waker) = (driver.name(), driver.waker());
-    order.control.add_waker(Wake(Box::new(move || D::wake(&waker))));
-    let netns = order.plan.netns_of(order.index, &order.spec).map(str::to_owned);
+    setup.control.add_waker(Wake(Box::new(move || D::wake(&waker))));
+    let netns = setup.plan.netns_of(setup.index, &setup.spec).map(str::to_owned);
     let thread = ThreadFacts { thread_id: system::thread_id(), netns };
-    let opened = worker::open(driver, order);
+    let opened = worker::open(driver, setup);
     match opened {
         Err(error) => {
             let _ = tell.send(Err(error));
@@ -366,8 +362,8 @@ fn work_on<D: Driver>(
         Ok((mut worker, facts)) => {
             let (indices, volumes) = facts.into_iter().unzip();
             let facts = Facts { volumes, threads: vec![thread], ..Facts::default() };
-            let _ = tell.send(Ok(Ready { driver: name, facts, indices }));
-            match worker.await_order(wait) {
+            let _ = tell.send(Ok(ReadyWorker { driver: name, facts, indices }));
+            match worker.await_start(wait) {
                 Some((start, alive)) => worker.run(start, alive),
                 None => worker.close(),
             }
@@ -375,27 +371,32 @@ fn work_on<D: Driver>(
     }
 }
 
-fn pin(order: &WorkerSetup) -> Result<(), RunError> {
-    let Some(cpus) = order.spec.cpus.as_ref().filter(|cpus| !cpus.is_empty()) else { return Ok(()) };
-    let cpu = cpus[order.index % cpus.len()];
+fn pin(setup: &WorkerSetup) -> Result<(), RunError> {
+    let Some(cpus) = setup.spec.cpus.as_ref().filter(|cpus| !cpus.is_empty()) else { return Ok(()) };
+    let cpu = cpus[setup.index % cpus.len()];
     system::pin_thread(cpu).map_err(|error| {
         SpecError::value("cpus", format!("cannot pin a worker to CPU {cpu}: {error}")).into()
     })
 }
 
 /// From now on the thread opens files and sockets in its volumes' namespace.
-fn enter_netns(order: &WorkerSetup) -> Result<(), RunError> {
-    let Some(path) = order.plan.netns_of(order.index, &order.spec) else { return Ok(()) };
+fn enter_netns(setup: &WorkerSetup) -> Result<(), RunError> {
+    let Some(path) = setup.plan.netns_of(setup.index, &setup.spec) else { return Ok(()) };
     netns::enter(Path::new(path)).map_err(|error| {
         let blame = if error.kind() == io::ErrorKind::PermissionDenied { Blame::Host } else { Blame::User };
-        let first = order.plan.volumes_of(order.index).next();
-        let volume = first.map(|volume| order.spec.volumes[volume as usize].name.clone());
+        let first = setup.plan.volumes_of(setup.index).next();
+        let volume = first.map(|volume| setup.spec.volumes[volume as usize].name.clone());
         RunError::Volume { volume: volume.unwrap_or_default(), message: error.to_string(), blame }
     })
 }
 
 /// Reads the host's CPU times at the end of every interval, and once more when the last worker has ended.
-fn sample_host(start: Nanos, schedule: Schedule, ended: &Receiver<()>, sender: &SyncSender<Message>) {
+fn sample_host(
+    start: Nanos,
+    schedule: RunSchedule,
+    ended: &Receiver<()>,
+    sender: &SyncSender<WorkerMessage>,
+) {
     let mut index = 0;
     loop {
         let cut = start + schedule.cut(index);
@@ -406,63 +407,10 @@ fn sample_host(start: Nanos, schedule: Schedule, ended: &Receiver<()>, sender: &
             ended.recv_timeout(rest) == Err(RecvTimeoutError::Disconnected)
         };
         let cpu = system::host_cpu().unwrap_or_default();
-        if sender.send(Message::Host { index, cpu, last: over }).is_err() || over {
+        if sender.send(WorkerMessage::Host { index, cpu, last: over }).is_err() || over {
             return;
         }
         index += 1;
-    }
-}
-
-/// A run could not start or go on.
-#[derive(Clone, Debug, Error)]
-pub enum RunError {
-    /// The order makes no sense.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    /// A volume could not be opened, or died.
-    #[error("volume {volume}: {message}")]
-    Volume {
-        /// Name of the volume.
-        volume: String,
-        /// What happened and what to do.
-        message: String,
-        /// Whose fault.
-        blame: Blame,
-    },
-    /// The target of a volume refused user name or secret.
-    #[error("volume {volume}: {message}")]
-    Credentials {
-        /// Name of the volume.
-        volume: String,
-        /// What the target said.
-        message: String,
-    },
-    /// A block does not hold what was written to it.
-    #[error("volume {volume}: wrong data: {message}")]
-    Miscompare {
-        /// Name of the volume.
-        volume: String,
-        /// Offset, expected and found.
-        message: String,
-    },
-    /// The machine refused something the run needs.
-    #[error("{0}")]
-    Host(String),
-    /// A worker ended unexpectedly: a defect of this program.
-    #[error("a worker failed: {0}; please report this")]
-    Internal(String),
-}
-
-impl RunError {
-    /// Whose fault it was.
-    pub fn blame(&self) -> Blame {
-        match self {
-            Self::Spec(_) | Self::Credentials { .. } => Blame::User,
-            Self::Volume { blame, .. } => *blame,
-            Self::Miscompare { .. } => Blame::Peer,
-            Self::Host(_) => Blame::Host,
-            Self::Internal(_) => Blame::Us,
-        }
     }
 }
 

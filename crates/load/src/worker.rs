@@ -10,25 +10,24 @@
 pub(crate) mod control;
 mod event_limit;
 mod open;
-pub(crate) mod plan;
 pub(crate) mod recorder;
 mod slot;
 mod volume;
 
 use crate::{
-    backend::{BackendKind, Backends, Done, Failure, Io, Notice, Reports},
+    backend::{BackendKind, Backends, Failure, FinishedIo, Io, Notice, Reports},
+    error::RunError,
     payload::Buffers,
-    record::{Event, Op},
-    run::RunError,
+    plan::RunPlan,
+    record::{Op, RunEvent},
     spec::RunSpec,
     verify::Expected,
 };
 use control::Control;
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Wait};
-use plan::Plan;
-use recorder::{Entry, Recorder, error_message};
-use slot::Slot;
+use recorder::{IoEntry, Recorder, error_message};
+use slot::IoSlot;
 use std::{
     cmp::Reverse,
     collections::BinaryHeap,
@@ -39,19 +38,19 @@ use std::{
 };
 use volume::{Flow, Pick, Picking, Start, Volume};
 
-pub(crate) use open::{Hooks, WorkerSetup, failed, open};
+pub(crate) use open::{Hooks, ReadyWorker, WorkerSetup, failed, open};
 
 /// A volume with so many errors and no success between them is dead.
 const ERRORS_IN_A_ROW_MAX: u32 = 50;
-/// How long a worker takes what is in flight when the run is over: left lying, its senders would send it again.
+/// How long a worker waits for the I/Os in flight when the run is over. Without it the targets would retransmit them.
 const DRAIN_NS: u64 = 1_000_000_000;
-/// The same when somebody stopped the run, and how often it looks whether somebody has.
+/// The same after a stop by the caller, and the time between two checks for a stop.
 const DRAIN_STOPPED_NS: u64 = 100_000_000;
 /// How long closing sessions may take after that.
 const CLOSE_NS: u64 = 50_000_000;
-/// How long a volume that is held back by others waits before it looks again.
+/// Time between two attempts of a volume that the shares hold back.
 const GATED_NS: u64 = 200_000;
-/// Turns without a look at the driver, when I/Os complete without it.
+/// Most turns without a poll of the driver, when I/Os complete without it.
 const TURNS_UNPOLLED_MAX: u32 = 64;
 
 /// See the module text.
@@ -59,7 +58,7 @@ const TURNS_UNPOLLED_MAX: u32 = 64;
 pub(crate) struct Worker<D: Driver> {
     driver: D,
     spec: Arc<RunSpec>,
-    plan: Arc<Plan>,
+    plan: Arc<RunPlan>,
     control: Arc<Control>,
     index: usize,
     hooks: Hooks,
@@ -70,7 +69,7 @@ pub(crate) struct Worker<D: Driver> {
     kinds: Vec<BackendKind>,
     volumes: Vec<Volume>,
     flows: Vec<Flow>,
-    slots: Vec<Slot>,
+    slots: Vec<IoSlot>,
     buffers: Buffers,
     recorder: Recorder,
     /// Volumes that may have something to start.
@@ -90,8 +89,8 @@ pub(crate) struct Worker<D: Driver> {
 }
 
 impl<D: Driver> Worker<D> {
-    /// Runs from `start` until the run is over. `alive` is dropped when the last count has been handed over: what comes
-    /// after that may take as long as a device hangs.
+    /// Runs from `start` until the run is over. `alive` is dropped when the last count has been handed over: closing may
+    /// take longer if a device hangs.
     pub(crate) fn run(mut self, start: Nanos, alive: Sender<()>) {
         self.begin(start);
         let mut now = self.driver.now();
@@ -116,12 +115,12 @@ impl<D: Driver> Worker<D> {
         self.backends.close(&mut self.driver, CLOSE_NS);
     }
 
-    /// Serves its sessions until the order to start comes; none if the sender is gone or the run is over. The sender
+    /// Serves its sessions until the start is sent; none if the sender is gone or the run is over. The sender
     /// wakes the driver.
-    pub(crate) fn await_order<T>(&mut self, orders: &Receiver<T>) -> Option<T> {
+    pub(crate) fn await_start<T>(&mut self, starts: &Receiver<T>) -> Option<T> {
         while !self.control.is_over() {
-            match orders.try_recv() {
-                Ok(order) => return Some(order),
+            match starts.try_recv() {
+                Ok(start) => return Some(start),
                 Err(TryRecvError::Disconnected) => return None,
                 Err(TryRecvError::Empty) => self.serve(Nanos::MAX),
             }
@@ -229,7 +228,7 @@ impl<D: Driver> Worker<D> {
             self.count_backlog(flow, now);
         }
         if self.has_ends {
-            flows.for_each(|flow| self.end_lane_if_done(flow));
+            flows.for_each(|flow| self.end_flow_if_done(flow));
         }
     }
 
@@ -258,7 +257,7 @@ impl<D: Driver> Worker<D> {
         if let Some(intended) = start.intended {
             self.recorder.started(submitted.saturating_sub(intended));
         }
-        *this = Slot {
+        *this = IoSlot {
             volume: index,
             place: this.place,
             busy: true,
@@ -348,12 +347,12 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Counts what has completed and tells what happened.
+    /// Counts completed I/Os and reports notices.
     fn settle(&mut self, now: Nanos) {
-        // What happened to a session or volume explains the I/Os that failed with it, so it comes first.
+        // A notice about a session or volume explains the I/Os that failed with it, so notices are reported first.
         for nth in 0..self.reports.notices.len() {
             let notice = self.reports.notices[nth].clone();
-            self.tell(&notice);
+            self.report(&notice);
         }
         self.reports.notices.clear();
         for nth in 0..self.reports.done.len() {
@@ -366,7 +365,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    fn settle_one(&mut self, done: Done, now: Nanos) {
+    fn settle_one(&mut self, done: FinishedIo, now: Nanos) {
         let slot = self.slots[done.slot as usize];
         self.slots[done.slot as usize].busy = false;
         self.in_flight -= 1;
@@ -394,7 +393,7 @@ impl<D: Driver> Worker<D> {
         match done.result {
             Ok(()) => {
                 self.volumes[slot.volume as usize].errors_in_a_row = 0;
-                self.recorder.record(&Entry {
+                self.recorder.record(&IoEntry {
                     flow: slot.flow,
                     stream,
                     volume: slot.volume,
@@ -440,7 +439,7 @@ impl<D: Driver> Worker<D> {
     }
 }
 
-/// The slower things: timers, ends, trouble.
+/// Timers, ends and errors, which are not on the path of each I/O.
 impl<D: Driver> Worker<D> {
     /// Sets the timer of an open-loop flow whose next arrival is not due yet.
     fn arm_timer(&mut self, index: u32, now: Nanos) {
@@ -458,6 +457,7 @@ impl<D: Driver> Worker<D> {
     /// Keeps the number of arrivals that are due and not started.
     fn count_backlog(&mut self, index: u32, now: Nanos) {
         let flow = &mut self.flows[index as usize];
+        // A closed-loop flow has no arrivals.
         let Some(arrivals) = &mut flow.arrivals else { return };
         let waiting = if flow.at_end || arrivals.next() > now { 0 } else { arrivals.backlog(now) };
         self.backlog = self.backlog - flow.backlog + waiting;
@@ -466,7 +466,7 @@ impl<D: Driver> Worker<D> {
     }
 
     /// A flow that stops at its end is over when its last I/O is.
-    fn end_lane_if_done(&mut self, index: u32) {
+    fn end_flow_if_done(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         if flow.stops_at_end && flow.at_end && flow.in_flight == 0 {
             flow.stops_at_end = false;
@@ -474,7 +474,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    fn io_failed(&mut self, slot: &Slot, failure: Failure, now: Nanos) {
+    fn io_failed(&mut self, slot: &IoSlot, failure: Failure, now: Nanos) {
         let is_reported = self.recorder.record_error(slot.flow, slot.op);
         let volume = &mut self.volumes[slot.volume as usize];
         if volume.dead {
@@ -492,7 +492,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Tells it once; the I/Os that fail from now on are only counted.
+    /// Reports it once; later I/Os that fail are only counted.
     fn volume_died(&mut self, volume: u32, message: String, blame: Blame, now: Nanos) {
         if std::mem::replace(&mut self.volumes[volume as usize].dead, true) {
             return;
@@ -506,8 +506,8 @@ impl<D: Driver> Worker<D> {
         self.control.fail(RunError::Miscompare { volume: self.name(volume), message });
     }
 
-    /// Passes a backend's notice on; a fatal one ends the run.
-    fn tell(&mut self, notice: &Notice) {
+    /// Reports a backend's notice; a fatal one ends the run.
+    fn report(&mut self, notice: &Notice) {
         let of_unit = |unit| {
             let is_it = |at: &usize| self.kinds[*at] == notice.backend && self.volumes[*at].unit == unit;
             (0..self.volumes.len()).find(is_it).map(|at| at as u32)
@@ -540,7 +540,7 @@ impl<D: Driver> Worker<D> {
     ) {
         let at_s = self.recorder.seconds(at);
         let (backends, spec, volumes) = (&self.backends, &self.spec, &self.volumes);
-        self.recorder.event((kind, volume, path.map(|(.., path)| path)), || Event {
+        self.recorder.event((kind, volume, path.map(|(.., path)| path)), || RunEvent {
             at_s,
             kind: kind.into(),
             volume: volume.map(|volume| name_of(spec, &volumes[volume as usize])).unwrap_or_default(),
@@ -561,7 +561,7 @@ fn name_of(spec: &RunSpec, volume: &Volume) -> String {
     spec.volumes[volume.index as usize].name.clone()
 }
 
-/// What a verifying volume should hold.
+/// The expected contents of a volume in verify mode.
 fn expected(volume_bytes: u64, block_bytes: u32, seed: u64) -> Expected {
     Expected::new(volume_bytes, block_bytes.min(crate::verify::UNIT_BYTES_MAX), seed)
 }

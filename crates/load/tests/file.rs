@@ -5,7 +5,7 @@
 mod common;
 
 use common::{run, run_well, spec, stream};
-use linerate_load::{Blame, Outcome, Run, RunError};
+use linerate_load::{Blame, Run, RunError, RunOutcome};
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::FileExt, path::Path, time::Duration};
 
@@ -38,7 +38,7 @@ fn both_drivers_read_and_write_direct_and_cached() {
                 (1 << 20, "file")
             );
             let summary = run.finish();
-            assert!(matches!(summary.outcome, Outcome::Completed), "{:?}", summary.total.events);
+            assert!(matches!(summary.outcome, RunOutcome::Completed), "{:?}", summary.total.events);
             assert!(summary.total.ios() > 20 && summary.total.errors() == 0);
             assert!(summary.total.outstanding_mean <= 8.5, "{}", summary.total.outstanding_mean);
         }
@@ -110,7 +110,7 @@ fn verification_finds_a_planted_corruption() {
         }
     }
     let summary = run.finish();
-    let Outcome::Failed(error @ RunError::Miscompare { .. }) = &summary.outcome else {
+    let RunOutcome::Failed(error @ RunError::Miscompare { .. }) = &summary.outcome else {
         panic!("{:?}", summary.outcome);
     };
     let text = error.to_string();
@@ -153,7 +153,7 @@ fn a_file_that_shrinks_ends_the_run_and_is_told() {
     let started = Run::start(order).unwrap();
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
     let summary = started.finish();
-    let Outcome::Failed(error) = summary.outcome else { panic!("{:?}", summary.outcome) };
+    let RunOutcome::Failed(error) = summary.outcome else { panic!("{:?}", summary.outcome) };
     assert!(error.to_string().contains("only 0 bytes moved"), "{error}");
     assert!(summary.total.errors() >= 50);
     let told = summary.total.events.iter().filter(|event| event.kind == "io_error").count();
@@ -163,7 +163,7 @@ fn a_file_that_shrinks_ends_the_run_and_is_told() {
         &json!([stream("s", &["f"], &json!({}))]),
         &json!({}),
     ));
-    assert!(matches!(other.outcome, Outcome::Completed));
+    assert!(matches!(other.outcome, RunOutcome::Completed));
 }
 
 /// A missing device is no reason to fill this host's memory with a file of its name, by any link that leads there.

@@ -11,7 +11,7 @@ mod common;
 use common::{ios, run_well, spec, stream};
 use linerate_io::system::now_ns;
 use linerate_iscsi_target::Array;
-use linerate_load::{Blame, Op, Outcome, PreparedRun, Run, RunError};
+use linerate_load::{Blame, Op, PreparedRun, Run, RunError, RunOutcome};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ fn facts_are_what_was_negotiated() {
     assert_eq!(facts.session["header_digest"], "crc32c");
     assert_eq!(facts.session["peer_address"], array.portals()[0].to_string());
     assert!(facts.session["send_buffer_bytes"].as_u64().unwrap() > 0);
-    assert!(matches!(run.finish().outcome, Outcome::Completed));
+    assert!(matches!(run.finish().outcome, RunOutcome::Completed));
     array.stop();
 }
 
@@ -109,7 +109,7 @@ fn an_array_that_dies_ends_the_run_as_its_fault() {
     assert!(run.next_interval(Duration::from_secs(5)).is_some());
     array.stop();
     let summary = run.finish();
-    let Outcome::Failed(error @ RunError::Volume { .. }) = &summary.outcome else {
+    let RunOutcome::Failed(error @ RunError::Volume { .. }) = &summary.outcome else {
         panic!("{:?}", summary.outcome)
     };
     assert_eq!(error.blame(), Blame::Peer, "{error}");
@@ -177,7 +177,7 @@ fn an_armed_run_answers_its_targets_and_can_be_called_off() {
         assert_eq!(array.stats().logins, logins, "{driver}: the session was lost meanwhile");
         let run = armed.start_at(now_ns() + 50_000_000).unwrap();
         let summary = run.finish();
-        assert!(matches!(summary.outcome, Outcome::Completed), "{driver}: {:?}", summary.outcome);
+        assert!(matches!(summary.outcome, RunOutcome::Completed), "{driver}: {:?}", summary.outcome);
         assert_eq!(summary.total.events, [], "{driver}");
         assert!(summary.total.ios() > 10, "{driver}");
 

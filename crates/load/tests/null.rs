@@ -4,7 +4,7 @@ mod common;
 
 use common::{ios, null_volume, run, run_well, spec, stream, within_three_attempts};
 use linerate_io::system::now_ns;
-use linerate_load::{Kind, Op, Outcome, Run};
+use linerate_load::{LatencyKind, Op, Run, RunOutcome};
 use serde_json::json;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn intervals_add_up_to_the_summary() {
     for (at, latency) in total.latencies.iter().enumerate() {
         let expected = ios(&total, latency.stream, latency.volume, Some(latency.op));
         assert_eq!(latency.histogram.count(), expected, "distribution {at}");
-        assert_eq!(latency.kind, Kind::Service);
+        assert_eq!(latency.kind, LatencyKind::Service);
     }
     assert_eq!(total.latencies.iter().filter(|latency| latency.volume.is_some()).count(), 6);
     assert!(total.host.load_cpu_user_s > 0.0 && total.host.host_cpu_user_s > 0.0);
@@ -130,7 +130,7 @@ fn open_loops_keep_their_rate_whatever_the_process() {
         within_three_attempts(|| {
             let (_, total) = run_well(order.clone());
             let share = ios(&total, Some(0), None, None) as f64 / total.ios() as f64;
-            assert!(total.latencies.iter().any(|latency| latency.kind == Kind::Response));
+            assert!(total.latencies.iter().any(|latency| latency.kind == LatencyKind::Response));
             let kept = (total.ios() as f64 / 10_000.0 - 1.0).abs() < 0.05 && (share - 0.75).abs() < 0.02;
             kept.then_some(()).ok_or_else(|| format!("{process}: {} I/Os, share {share}", total.ios()))
         });
@@ -163,7 +163,7 @@ fn stop_is_quick_and_keeps_what_was_measured() {
         run.stop();
         let summary = run.finish();
         let took_ns = now_ns() - asked_ns;
-        assert!(matches!(summary.outcome, Outcome::Stopped));
+        assert!(matches!(summary.outcome, RunOutcome::Stopped));
         assert!(summary.total.ios() > 1000 && summary.total.end_s < 10.0);
         if took_ns < 50_000_000 { Ok(()) } else { Err(format!("{took_ns} ns")) }
     });
@@ -200,5 +200,5 @@ fn nonsense_is_refused_by_key() {
     }
     let (_, summary) =
         run(spec(&volume, &json!([stream("s", &["a"], &json!({}))]), &json!({"elapsed_s": 0.01})));
-    assert!(matches!(summary.outcome, Outcome::Completed));
+    assert!(matches!(summary.outcome, RunOutcome::Completed));
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use linerate_load::{Interval, Outcome, Run, RunSpec, VirtualArray};
+use linerate_load::{Interval, Run, RunOutcome, RunSpec, VirtualArray};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn run(array: &str, spec: RunSpec) -> (f64, Value, Value) {
     }
     let end = report(last.map(|interval| interval.index));
     let summary = run.finish();
-    assert!(matches!(summary.outcome, Outcome::Completed), "{:?}", summary.outcome);
+    assert!(matches!(summary.outcome, RunOutcome::Completed), "{:?}", summary.outcome);
     (summary.total.ios() as f64 / elapsed_s, start, end)
 }
 

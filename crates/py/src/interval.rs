@@ -1,7 +1,7 @@
 //! What an interval measured, as columns: one list per counter, one object per distribution, nothing per I/O.
 
 use crate::histogram::Histogram;
-use linerate_load::{Kind, Op, PathRow, Row};
+use linerate_load::{LatencyKind, Op, PathRow, Row};
 use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
@@ -62,10 +62,10 @@ fn op_word(op: Op) -> &'static str {
     }
 }
 
-fn kind_word(kind: Kind) -> &'static str {
+fn kind_word(kind: LatencyKind) -> &'static str {
     match kind {
-        Kind::Service => "service",
-        Kind::Response => "response",
+        LatencyKind::Service => "service",
+        LatencyKind::Response => "response",
     }
 }
 
@@ -165,7 +165,7 @@ impl Interval {
     /// What happened, in order.
     #[getter]
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let convert = |event: &linerate_load::Event| {
+        let convert = |event: &linerate_load::RunEvent| {
             let told = PyDict::new(py);
             told.set_item("at_s", event.at_s)?;
             told.set_item("kind", &event.kind)?;

@@ -7,7 +7,7 @@ use crate::{
     wait::{in_slices, interruptible},
 };
 use linerate_blame::Blame;
-use linerate_load::{Outcome, RunSpec};
+use linerate_load::{RunOutcome, RunSpec};
 use pyo3::prelude::*;
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -37,7 +37,7 @@ pub(crate) struct PreparedRun {
 #[derive(Debug)]
 pub(crate) struct Summary {
     total: Py<Interval>,
-    outcome: Outcome,
+    outcome: RunOutcome,
 }
 
 #[pymethods]
@@ -153,9 +153,9 @@ impl Summary {
     #[getter]
     fn outcome(&self) -> &'static str {
         match self.outcome {
-            Outcome::Completed => "completed",
-            Outcome::Stopped => "stopped",
-            Outcome::Failed(_) => "failed",
+            RunOutcome::Completed => "completed",
+            RunOutcome::Stopped => "stopped",
+            RunOutcome::Failed(_) => "failed",
         }
     }
 
@@ -163,8 +163,8 @@ impl Summary {
     #[getter]
     fn error(&self) -> Option<PyErr> {
         match &self.outcome {
-            Outcome::Failed(error) => Some(run_error(error)),
-            Outcome::Completed | Outcome::Stopped => None,
+            RunOutcome::Failed(error) => Some(run_error(error)),
+            RunOutcome::Completed | RunOutcome::Stopped => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Files and block devices, through the driver's own file operations (`O_DIRECT` unless the volume says otherwise).
 
-use super::{Backend, Done, Failure, Io, OpenError, Opened, Opening, Reports};
+use super::{Backend, Failure, FinishedIo, Io, OpenError, OpenedVolume, Opening, Reports};
 use crate::{record::Op, spec::VolumeSpec};
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos};
@@ -33,7 +33,7 @@ impl Files {
         path: &Path,
         spec: &VolumeSpec,
         writes: bool,
-    ) -> Result<Opened, OpenError> {
+    ) -> Result<OpenedVolume, OpenError> {
         let wanted = spec.size_bytes.map(|size| spec.first_byte + size);
         let options = FileOptions {
             allocate: false,
@@ -54,7 +54,7 @@ impl Files {
         let metadata = fs::metadata(path).map_err(|error| explain(path, &error, spec))?;
         let is_block = metadata.file_type().is_block_device();
         self.files.push(handle);
-        Ok(Opened {
+        Ok(OpenedVolume {
             unit: self.files.len() as u32 - 1,
             kind: if is_block { "block" } else { "file" },
             capacity_bytes,
@@ -70,13 +70,13 @@ impl Files {
         driver: &mut D,
         name: &str,
         block_bytes: u32,
-    ) -> Result<Opened, OpenError> {
+    ) -> Result<OpenedVolume, OpenError> {
         let opened = driver.open(Path::new(name), &FileOptions::default());
         let sized = opened.and_then(|handle| Ok((handle, driver.file_size(handle)?)));
         let (handle, capacity_bytes) =
             sized.map_err(|error| OpenError::new(Blame::Us, format!("cannot open {name}: {error}")))?;
         self.files.push(handle);
-        Ok(Opened {
+        Ok(OpenedVolume {
             unit: self.files.len() as u32 - 1,
             kind: "array",
             capacity_bytes,
@@ -88,7 +88,7 @@ impl Files {
 }
 
 impl<D: Driver> Backend<D> for Files {
-    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<Opened, OpenError> {
+    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<OpenedVolume, OpenError> {
         let Opening { spec, writes, array_blocks, .. } = *opening;
         let user = |problem: &str| OpenError::new(Blame::User, format!("{}: {problem}", spec.url));
         match spec.url.split_once(':') {
@@ -128,7 +128,7 @@ impl<D: Driver> Backend<D> for Files {
             Ok(moved) => Err(Failure::Short { moved: moved as u32 }),
             Err(error) => Err(Failure::System(error.kind(), error.raw_os_error())),
         };
-        reports.done.push(Done { slot: tag as u32, result });
+        reports.done.push(FinishedIo { slot: tag as u32, result });
         None
     }
 

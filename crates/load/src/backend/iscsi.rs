@@ -1,10 +1,12 @@
 //! LUNs behind the initiator: one [`Initiator`] per worker carries all of its iSCSI volumes.
 
-use super::{Backend, BackendKind, Done, Failure, Io, Notice, OpenError, Opened, Opening, Reports};
+use super::{
+    Backend, BackendKind, Failure, FinishedIo, Io, Notice, OpenError, OpenedVolume, Opening, Reports,
+};
 use crate::{
     record::{
         Op, PathRow,
-        tally::{Network, TcpTally},
+        tally::{NetworkTally, TcpTally},
     },
     spec::{
         SessionUse, VolumeSpec,
@@ -142,7 +144,7 @@ fn credentials(spec: &VolumeSpec) -> Credentials {
 
 impl<D: Driver> Backend<D> for Iscsi {
     /// Starts to log in and to probe the LUN.
-    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<Opened, OpenError> {
+    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<OpenedVolume, OpenError> {
         let spec = opening.spec;
         let user = |error: &dyn std::fmt::Display| OpenError::new(Blame::User, error.to_string());
         let (address, in_url) = LunAddress::parse(&spec.url).map_err(|error| user(&error))?;
@@ -168,7 +170,7 @@ impl<D: Driver> Backend<D> for Iscsi {
         };
         self.devices.push(device.map_err(|error| user(&error))?);
         self.volumes.push(opening.index);
-        Ok(Opened {
+        Ok(OpenedVolume {
             unit: self.devices.len() as u32 - 1,
             kind: "iscsi",
             capacity_bytes: 0,
@@ -188,14 +190,14 @@ impl<D: Driver> Backend<D> for Iscsi {
             .map_err(|error| OpenError::new(Blame::Host, format!("waiting for the network failed: {error}")))
     }
 
-    fn finish_opening(&self, driver: &D, opened: Opened) -> Result<Opened, OpenError> {
+    fn finish_opening(&self, driver: &D, opened: OpenedVolume) -> Result<OpenedVolume, OpenError> {
         let device = self.devices[opened.unit as usize];
         if let DeviceState::Failed(failure) = self.initiator.state(device) {
             let error = OpenError::new(failure.blame, failure.message.clone());
             return Err(OpenError { wrong_credentials: failure.wrong_credentials, ..error });
         }
         let facts = self.initiator.facts(device);
-        Ok(Opened {
+        Ok(OpenedVolume {
             capacity_bytes: facts.capacity_bytes(),
             block_bytes: facts.block_bytes,
             max_transfer_bytes: u64::from(facts.max_transfer_blocks) * u64::from(facts.block_bytes),
@@ -209,7 +211,7 @@ impl<D: Driver> Backend<D> for Iscsi {
         paths.nth(path).map(|facts| facts.name.to_owned()).unwrap_or_default()
     }
 
-    fn network_since_last(&mut self, driver: &D, network: &mut Network) {
+    fn network_since_last(&mut self, driver: &D, network: &mut NetworkTally) {
         let tallies: Vec<TcpTally> =
             self.initiator.sessions().map(|session| self.tcp_since_last(driver, session)).collect();
         for tally in &tallies {
@@ -251,7 +253,7 @@ impl<D: Driver> Backend<D> for Iscsi {
         if self.initiator.submit(self.devices[io.unit as usize], &request).is_err() {
             // Offsets and lengths were checked when the volume was opened: the device itself is gone.
             let result = Err(Failure::Iscsi(linerate_iscsi_initiator::IoError::Closed));
-            reports.done.push(Done { slot: io.slot, result });
+            reports.done.push(FinishedIo { slot: io.slot, result });
         }
     }
 
@@ -290,7 +292,7 @@ impl<D: Driver> Backend<D> for Iscsi {
 
 impl IoSink for Reports {
     fn done(&mut self, done: IoDone) {
-        self.done.push(Done { slot: done.slot, result: done.result.map_err(Failure::Iscsi) });
+        self.done.push(FinishedIo { slot: done.slot, result: done.result.map_err(Failure::Iscsi) });
     }
 
     fn event(&mut self, event: Event) {

@@ -4,7 +4,7 @@
 //! share sessions, and one flush per turn sends everything.
 //!
 //! The contract: [`Backend::submit`] queues, [`Backend::flush`] sends what is queued, completions of the driver go to
-//! [`Backend::complete`]; each submitted I/O ends in exactly one [`Done`]. A backend allocates nothing per I/O.
+//! [`Backend::complete`]; each submitted I/O ends in exactly one [`FinishedIo`]. A backend allocates nothing per I/O.
 
 mod file;
 mod iscsi;
@@ -14,7 +14,7 @@ mod router;
 pub(crate) use router::{BackendKind, Backends, is_remote, kind_of};
 
 use crate::{
-    record::{Op, tally::Network},
+    record::{Op, tally::NetworkTally},
     spec::VolumeSpec,
 };
 use linerate_blame::Blame;
@@ -45,7 +45,7 @@ pub(crate) struct Io {
 
 /// The end of an I/O.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Done {
+pub(crate) struct FinishedIo {
     pub(crate) slot: u32,
     pub(crate) result: Result<(), Failure>,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Notice {
 /// What backends report; reused, so empty of allocations once warm.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
-    pub(crate) done: Vec<Done>,
+    pub(crate) done: Vec<FinishedIo>,
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct Opening<'a> {
 
 /// A volume that was opened.
 #[derive(Clone, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedVolume {
     /// Which of the backend's volumes.
     pub(crate) unit: u32,
     /// `iscsi`, `file`, `block`, `null` or `array`.
@@ -155,7 +155,7 @@ pub(crate) struct Opened {
 /// A kind of volume. See the module text.
 pub(crate) trait Backend<D: Driver> {
     /// Opens a volume, or starts to.
-    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<Opened, OpenError>;
+    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<OpenedVolume, OpenError>;
 
     /// Waits until every volume is open or has failed. For backends whose [`Self::open`] only starts to.
     fn wait_ready(&mut self, _: &mut D) -> Result<(), OpenError> {
@@ -163,7 +163,7 @@ pub(crate) trait Backend<D: Driver> {
     }
 
     /// What a volume is, after [`Self::wait_ready`]. `opened` is what [`Self::open`] returned.
-    fn finish_opening(&self, _: &D, opened: Opened) -> Result<Opened, OpenError> {
+    fn finish_opening(&self, _: &D, opened: OpenedVolume) -> Result<OpenedVolume, OpenError> {
         Ok(opened)
     }
 
@@ -190,7 +190,7 @@ pub(crate) trait Backend<D: Driver> {
     }
 
     /// Adds what the network carried since the last call.
-    fn network_since_last(&mut self, _: &D, _: &mut Network) {}
+    fn network_since_last(&mut self, _: &D, _: &mut NetworkTally) {}
 
     /// The name of a volume's path by its index; empty if volumes have no paths.
     fn path_name(&self, _: u32, _: usize) -> String {

@@ -1,7 +1,7 @@
 //! The null backend: every I/O is done at once. It measures the generator itself: other results must be well below this
 //! limit.
 
-use super::{Backend, Done, Io, OpenError, Opened, Opening, Reports};
+use super::{Backend, FinishedIo, Io, OpenError, OpenedVolume, Opening, Reports};
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos};
 
@@ -20,13 +20,13 @@ impl Null {
 }
 
 impl<D: Driver> Backend<D> for Null {
-    fn open(&mut self, _: &mut D, opening: &Opening<'_>) -> Result<Opened, OpenError> {
+    fn open(&mut self, _: &mut D, opening: &Opening<'_>) -> Result<OpenedVolume, OpenError> {
         let url = &opening.spec.url;
         let size = url.split_once(':').and_then(|(_, size)| size.parse().ok());
         let capacity_bytes = size.ok_or_else(|| {
             OpenError::new(Blame::User, format!("{url}: expected null:SIZE with the size in bytes"))
         })?;
-        Ok(Opened {
+        Ok(OpenedVolume {
             unit: 0,
             kind: "null",
             capacity_bytes,
@@ -43,7 +43,7 @@ impl<D: Driver> Backend<D> for Null {
             self.held.push(io.slot);
             return;
         }
-        reports.done.push(Done { slot: io.slot, result: Ok(()) });
+        reports.done.push(FinishedIo { slot: io.slot, result: Ok(()) });
     }
 
     fn complete(
@@ -57,7 +57,7 @@ impl<D: Driver> Backend<D> for Null {
 
     fn on_time(&mut self, _: &mut D, now: Nanos, reports: &mut Reports) {
         if self.stall.is_some_and(|(_, to)| now >= to) {
-            reports.done.extend(self.held.drain(..).map(|slot| Done { slot, result: Ok(()) }));
+            reports.done.extend(self.held.drain(..).map(|slot| FinishedIo { slot, result: Ok(()) }));
         }
     }
 

@@ -3,16 +3,16 @@
 //! A new protocol needs a file with its [`Backend`] and a row in the table below. The rest of the crate names no protocol.
 //! Dispatch is a `match` on one byte: no dynamic call and no allocation per I/O.
 
-use super::{Backend, Io, OpenError, Opened, Opening, Reports, file::Files, iscsi::Iscsi, null::Null};
-use crate::record::tally::Network;
+use super::{Backend, Io, OpenError, OpenedVolume, Opening, Reports, file::Files, iscsi::Iscsi, null::Null};
+use crate::record::tally::NetworkTally;
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId};
 use std::sync::Arc;
 
-/// Makes the type of kinds, the table of URL schemes and the dispatch from one row per backend:
-/// kind, field and type, then its URL schemes, each with the form of such a URL.
+/// Makes the type of kinds, the table of URL schemes and the dispatch from one row per backend: kind, field and type,
+/// whether its volumes are on another host, then its URL schemes, each with the form of such a URL.
 macro_rules! backends {
-    ($($kind:ident $field:ident: $type:ty { $($scheme:literal: $form:literal),+ })+) => {
+    ($($kind:ident $field:ident: $type:ty, remote $remote:literal { $($scheme:literal: $form:literal),+ })+) => {
         /// Which backend a volume uses.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum BackendKind {
@@ -21,6 +21,14 @@ macro_rules! backends {
 
         /// URL schemes, with the form of a URL that users write; empty for those that only this program writes.
         const SCHEMES: &[(&str, BackendKind, &str)] = &[$($(($scheme, BackendKind::$kind, $form),)+)+];
+
+        /// Whether the volume is on another host: its ends can be read only through its backend.
+        pub(crate) fn is_remote(url: &str) -> bool {
+            match kind_of(url) {
+                $(Some(BackendKind::$kind) => $remote,)+
+                None => false,
+            }
+        }
 
         /// One backend of each kind.
         #[derive(Debug, Default)]
@@ -34,7 +42,7 @@ macro_rules! backends {
                 &mut self,
                 driver: &mut D,
                 opening: &Opening<'_>,
-            ) -> Result<(BackendKind, Opened), OpenError> {
+            ) -> Result<(BackendKind, OpenedVolume), OpenError> {
                 let kind = kind_of(&opening.spec.url).ok_or_else(|| unknown_scheme(&opening.spec.url))?;
                 let opened = match kind {
                     $(BackendKind::$kind => self.$field.open(driver, opening),)+
@@ -53,8 +61,8 @@ macro_rules! backends {
                 &self,
                 driver: &D,
                 kind: BackendKind,
-                opened: Opened,
-            ) -> Result<Opened, OpenError> {
+                opened: OpenedVolume,
+            ) -> Result<OpenedVolume, OpenError> {
                 match kind {
                     $(BackendKind::$kind => self.$field.finish_opening(driver, opened),)+
                 }
@@ -105,8 +113,8 @@ macro_rules! backends {
             }
 
             /// What the network carried since the last call.
-            pub(crate) fn network_since_last<D: Driver>(&mut self, driver: &D) -> Network {
-                let mut network = Network::default();
+            pub(crate) fn network_since_last<D: Driver>(&mut self, driver: &D) -> NetworkTally {
+                let mut network = NetworkTally::default();
                 $(self.$field.network_since_last(driver, &mut network);)+
                 network
             }
@@ -127,9 +135,9 @@ macro_rules! backends {
 }
 
 backends! {
-    File files: Files { "file": "file:/path", "array": "" }
-    Iscsi iscsi: Iscsi { "iscsi": "iscsi://..." }
-    Null null: Null { "null": "null:SIZE" }
+    File files: Files, remote false { "file": "file:/path", "array": "" }
+    Iscsi iscsi: Iscsi, remote true { "iscsi": "iscsi://..." }
+    Null null: Null, remote false { "null": "null:SIZE" }
 }
 
 impl Backends {
@@ -149,11 +157,6 @@ impl Backends {
 pub(crate) fn kind_of(url: &str) -> Option<BackendKind> {
     let (scheme, _) = url.split_once(':')?;
     SCHEMES.iter().find(|(known, ..)| *known == scheme).map(|(_, kind, _)| *kind)
-}
-
-/// Whether the volume is on another host: its ends can be read only through its backend.
-pub(crate) fn is_remote(url: &str) -> bool {
-    matches!(kind_of(url), Some(BackendKind::Iscsi))
 }
 
 fn unknown_scheme(url: &str) -> OpenError {

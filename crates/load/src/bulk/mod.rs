@@ -99,14 +99,14 @@ pub struct BulkSourceStats {
 #[derive(Debug)]
 pub struct BulkSink {
     address: SocketAddr,
-    counts: Arc<sink::Counts>,
+    counts: Arc<sink::SinkCounters>,
     _mover: Mover,
 }
 
 impl BulkSink {
     /// Listens. When it returns, sources can connect.
     pub fn start(spec: BulkSinkSpec) -> Result<Self, BulkError> {
-        let counts = Arc::new(sink::Counts::default());
+        let counts = Arc::new(sink::SinkCounters::default());
         let shared = Arc::clone(&counts);
         let (mover, address) =
             Mover::start("bulk-sink", spec.netns, move |mut driver: EpollDriver, tell| {
@@ -133,7 +133,7 @@ impl BulkSink {
 /// Sends without end. Stops when dropped.
 #[derive(Debug)]
 pub struct BulkSource {
-    counts: Arc<source::Counts>,
+    counts: Arc<source::SourceCounters>,
     _mover: Mover,
 }
 
@@ -141,7 +141,7 @@ impl BulkSource {
     /// Connects. When it returns, all connections send.
     pub fn start(spec: BulkSourceSpec) -> Result<Self, BulkError> {
         spec.check()?;
-        let counts = Arc::new(source::Counts::default());
+        let counts = Arc::new(source::SourceCounters::default());
         let shared = Arc::clone(&counts);
         let netns = spec.netns.clone();
         let (mover, ()) = Mover::start("bulk-source", netns, move |mut driver: EpollDriver, tell| {

@@ -12,12 +12,12 @@ const RECEIVE_BYTES: usize = 256 * 1024;
 
 /// What the sink's thread counts and others read.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct SinkCounters {
     bytes: AtomicU64,
     connections: AtomicU32,
 }
 
-impl Counts {
+impl SinkCounters {
     pub(super) fn stats(&self) -> BulkSinkStats {
         BulkSinkStats {
             bytes_received: self.bytes.load(Relaxed),
@@ -35,7 +35,7 @@ pub(super) fn listen<D: Driver>(driver: &mut D, address: SocketAddr) -> Result<S
 }
 
 /// Receives until it is over.
-pub(super) fn receive<D: Driver>(driver: &mut D, counts: &Counts, over: &AtomicBool) {
+pub(super) fn receive<D: Driver>(driver: &mut D, counts: &SinkCounters, over: &AtomicBool) {
     let mut completions = Vec::new();
     // A driver that cannot wait any more ends the sink: its sources see their connections close.
     while !over.load(Relaxed) && driver.poll(Wait::Forever, &mut completions).is_ok() {
@@ -51,7 +51,7 @@ pub(super) fn receive<D: Driver>(driver: &mut D, counts: &Counts, over: &AtomicB
     }
 }
 
-fn accept<D: Driver>(driver: &mut D, socket: D::Socket, counts: &Counts) {
+fn accept<D: Driver>(driver: &mut D, socket: D::Socket, counts: &SinkCounters) {
     // One that died while it waited is the source's to notice.
     if let Ok(stream) = driver.add_stream(socket, &SocketOptions::default()) {
         counts.connections.fetch_add(1, Relaxed);
@@ -59,7 +59,7 @@ fn accept<D: Driver>(driver: &mut D, socket: D::Socket, counts: &Counts) {
     }
 }
 
-fn received<D: Driver>(driver: &mut D, stream: Handle, bytes: usize, buffer: Buffer, counts: &Counts) {
+fn received<D: Driver>(driver: &mut D, stream: Handle, bytes: usize, buffer: Buffer, counts: &SinkCounters) {
     if bytes == 0 {
         driver.close(stream);
         counts.connections.fetch_sub(1, Relaxed);

@@ -21,16 +21,16 @@ const LOOK_NS: u64 = 50_000_000;
 
 /// What the source's thread counts and others read.
 #[derive(Debug, Default)]
-pub(super) struct Counts(Mutex<BulkSourceStats>);
+pub(super) struct SourceCounters(Mutex<BulkSourceStats>);
 
-impl Counts {
+impl SourceCounters {
     pub(super) fn stats(&self) -> BulkSourceStats {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 #[derive(Debug)]
-struct Connection {
+struct BulkConnection {
     stream: Handle,
     /// None while it is being sent.
     outgoing: Option<Box<Outgoing>>,
@@ -42,7 +42,7 @@ struct Connection {
 /// Connections of one source.
 #[derive(Debug)]
 pub(super) struct Source {
-    connections: Vec<Connection>,
+    connections: Vec<BulkConnection>,
     chunk: Seg,
     /// Between two chunks of one connection; 0 = none.
     pace_ns: u64,
@@ -60,7 +60,7 @@ pub(super) fn connect<D: Driver>(driver: &mut D, spec: &BulkSourceSpec) -> Resul
             .connect(spec.address, &spec.socket_options())
             .map_err(|error| BulkError::Socket { address: spec.address, error })?;
         let outgoing = Some(Box::new(Outgoing::new()));
-        connections.push(Connection { stream, outgoing, due: 0, seen: TcpInfo::default(), lost: false });
+        connections.push(BulkConnection { stream, outgoing, due: 0, seen: TcpInfo::default(), lost: false });
     }
     await_connections(driver, spec)?;
     let now = driver.now();
@@ -101,7 +101,7 @@ fn await_connections<D: Driver>(driver: &mut D, spec: &BulkSourceSpec) -> Result
 
 impl Source {
     /// Sends until it is over.
-    pub(super) fn send<D: Driver>(&mut self, driver: &mut D, counts: &Counts, over: &AtomicBool) {
+    pub(super) fn send<D: Driver>(&mut self, driver: &mut D, counts: &SourceCounters, over: &AtomicBool) {
         let mut completions = Vec::new();
         let mut look = driver.now();
         while !over.load(Relaxed) {
@@ -152,7 +152,7 @@ impl Source {
     }
 
     /// Asks the kernel how the connections are, and publishes it. A lost one keeps what was last seen of it.
-    fn look<D: Driver>(&mut self, driver: &D, counts: &Counts) {
+    fn look<D: Driver>(&mut self, driver: &D, counts: &SourceCounters) {
         let count = self.connections.len() as f64;
         let mut sum = BulkSourceStats { lost: self.lost.clone(), ..BulkSourceStats::default() };
         for connection in &mut self.connections {

@@ -1,7 +1,7 @@
 //! The product of a run: what one interval, or the whole measured time, was like.
 
 use super::Histogram;
-use crate::run::RunError;
+use crate::error::RunError;
 use linerate_blame::Blame;
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub enum Op {
 /// Which time a distribution is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum LatencyKind {
     /// Submit to complete.
     Service,
     /// Intended start to complete; in a closed loop the same as service.
@@ -93,7 +93,7 @@ pub struct Latency {
     /// Direction.
     pub op: Op,
     /// Which time.
-    pub kind: Kind,
+    pub kind: LatencyKind,
     /// The counts. Of a volume they are kept in coarse buckets (6 % wide).
     pub histogram: Histogram,
 }
@@ -149,7 +149,7 @@ pub struct Generator {
 
 /// Something worth telling that happened during a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Event {
+pub struct RunEvent {
     /// Seconds since the start of the run.
     pub at_s: f64,
     /// Machine-readable: `io_error`, `session_lost`, `session_back`, `volume_failed`, `miscompare`, `reader_slow`, ...
@@ -191,7 +191,7 @@ pub struct Interval {
     /// The generator.
     pub generator: Generator,
     /// What happened, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<RunEvent>,
 }
 
 impl Interval {
@@ -213,7 +213,7 @@ impl Interval {
 
 /// Why a run ended.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// Its time was over, all `stop_at_end` streams reached the end, or a limit was reached.
     Completed,
     /// [`crate::Run::stop`] was called.
@@ -228,5 +228,5 @@ pub struct Summary {
     /// The measurement, without warm-up.
     pub total: Interval,
     /// How the run ended.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }

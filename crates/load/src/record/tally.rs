@@ -1,7 +1,7 @@
 //! What a worker counts into during one interval. Only its worker touches it; at the interval's end it is handed over
 //! whole and comes back empty, so the hot path neither locks nor allocates.
 
-use super::{Event, Generator, HISTOGRAM_MAX_NS, Histogram, Op, PathRow};
+use super::{Generator, HISTOGRAM_MAX_NS, Histogram, Op, PathRow, RunEvent};
 
 /// Sub-buckets per power of two in the upper half of the first bucket: three significant digits, as in [`Histogram`].
 const HALF: usize = 1024;
@@ -102,14 +102,14 @@ pub(crate) struct TcpTally {
 
 /// What the network carried for a worker since it was last asked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Network {
+pub(crate) struct NetworkTally {
     /// Over all sessions.
     pub(crate) tcp: TcpTally,
     /// By volume and path.
     pub(crate) paths: Vec<PathRow>,
 }
 
-impl Network {
+impl NetworkTally {
     /// Adds what came later.
     pub(crate) fn add(&mut self, later: &Self) {
         self.tcp.add(&later.tcp);
@@ -149,8 +149,8 @@ pub(crate) struct Tally {
     pub(crate) generator: Generator,
     pub(crate) cpu_user_us: u64,
     pub(crate) cpu_system_us: u64,
-    pub(crate) network: Network,
-    pub(crate) events: Vec<Event>,
+    pub(crate) network: NetworkTally,
+    pub(crate) events: Vec<RunEvent>,
 }
 
 /// What a stream needs counted: whether this worker serves it, and whether response and service time differ.
@@ -177,7 +177,7 @@ impl Tally {
         self.cells.fill([Cell::default(); 2]);
         self.generator = Generator::default();
         (self.cpu_user_us, self.cpu_system_us) = (0, 0);
-        self.network = Network::default();
+        self.network = NetworkTally::default();
         self.events.clear();
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{PreparedRun, Run};
 use crate::{
-    record::{Interval, Kind, Outcome},
+    record::{Interval, LatencyKind, RunOutcome},
     spec::RunSpec,
     worker::Hooks,
 };
@@ -20,7 +20,7 @@ fn spec(elapsed_s: f64, arrival: &str) -> RunSpec {
     RunSpec::from_json(&text).unwrap()
 }
 
-fn quantile_ms(interval: &Interval, kind: Kind, q: f64) -> f64 {
+fn quantile_ms(interval: &Interval, kind: LatencyKind, q: f64) -> f64 {
     let one = interval.latencies.iter().find(|latency| latency.stream.is_some() && latency.kind == kind);
     one.unwrap().histogram.quantile(q) as f64 / MS as f64
 }
@@ -35,7 +35,7 @@ fn response_time_shows_a_stall_that_service_time_hides() {
     let total = run.finish().total;
     assert!((4000..=5000).contains(&total.ios()), "{} I/Os", total.ios());
     let p95_ms = |kind| quantile_ms(&total, kind, 0.95);
-    let (service, response) = (p95_ms(Kind::Service), p95_ms(Kind::Response));
+    let (service, response) = (p95_ms(LatencyKind::Service), p95_ms(LatencyKind::Response));
     assert!(service < 20.0, "95 % of the service times are below {service} ms");
     assert!(response > 100.0, "95 % of the response times are below {response} ms");
     assert!(
@@ -57,7 +57,7 @@ fn a_hanging_volume_does_not_delay_the_end() {
         let asked = now_ns();
         run.stop();
         let summary = run.finish();
-        assert!(matches!(summary.outcome, Outcome::Stopped));
+        assert!(matches!(summary.outcome, RunOutcome::Stopped));
         assert_eq!(summary.total.ios(), 0);
         now_ns() - asked
     };
@@ -70,7 +70,7 @@ fn an_overload_is_counted_and_costs_no_memory() {
     let arrival = r#"{"kind": "open", "process": "poisson", "rate_iops": 500000000}"#;
     let total = Run::start_with(spec(0.3, arrival), Hooks::default()).unwrap().finish().total;
     assert!(total.generator.backlog_max > 100_000 && total.ios() > 1000, "{:?}", total.generator);
-    assert!(quantile_ms(&total, Kind::Response, 0.5) > 20.0);
+    assert!(quantile_ms(&total, LatencyKind::Response, 0.5) > 20.0);
 }
 
 #[test]

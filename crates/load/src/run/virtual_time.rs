@@ -1,16 +1,15 @@
 //! Starting a run in virtual time.
 
-use super::{Merging, Ready, Run, RunError, WAITING_INTERVALS};
+use super::{Merging, Run, WAITING_INTERVALS, merge::Merger};
 use crate::{
+    error::RunError,
     facts::{Facts, VolumeFacts},
-    record::merge::{Merger, Message},
+    plan::RunPlan,
+    record::message::WorkerMessage,
+    schedule::RunSchedule,
     spec::RunSpec,
-    virtual_time::{self, MakeVirtualArray, Reports},
-    worker::{
-        Hooks, WorkerSetup,
-        control::{Control, Schedule},
-        plan::Plan,
-    },
+    virtual_time::{self, ArrayReports, MakeVirtualArray},
+    worker::{Hooks, ReadyWorker, WorkerSetup, control::Control},
 };
 use linerate_io::system::HostCpu;
 use std::{
@@ -24,15 +23,15 @@ impl Run {
     pub fn in_virtual_time(spec: RunSpec, make: MakeVirtualArray) -> Result<Self, RunError> {
         spec.validate()?;
         let spec = Arc::new(virtual_time::adapted(spec)?);
-        let plan = Arc::new(Plan::new(&spec, 1));
-        let schedule = Schedule::new(spec.warmup_s, spec.elapsed_s, spec.interval_s);
+        let plan = Arc::new(RunPlan::new(&spec, 1));
+        let schedule = RunSchedule::new(spec.warmup_s, spec.elapsed_s, spec.interval_s);
         let control = Arc::new(Control::new(&plan, schedule, spec.limits));
-        let reports = Arc::new(Reports::default());
+        let reports = Arc::new(ArrayReports::default());
         let (sender, messages) = mpsc::sync_channel(WAITING_INTERVALS);
         let (give_back, returned) = mpsc::channel();
         let (tell, ready) = mpsc::channel();
         let (here, gone) = mpsc::channel();
-        let order = WorkerSetup {
+        let setup = WorkerSetup {
             spec: Arc::clone(&spec),
             plan: Arc::clone(&plan),
             control: Arc::clone(&control),
@@ -45,7 +44,7 @@ impl Run {
         let kept = Arc::clone(&reports);
         let named = thread::Builder::new().name("load-virtual".into()).spawn(move || {
             let _here: mpsc::Sender<()> = here;
-            virtual_time::work(order, make, &kept, &tell);
+            virtual_time::work(setup, make, &kept, &tell);
         });
         let thread = named.map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?;
         let ready =
@@ -53,7 +52,7 @@ impl Run {
         let facts = facts_of(&spec, ready);
         let mut merger = Merger::new(&plan, schedule, vec![give_back], 0.0, HostCpu::default());
         // The host's CPU has no part in it.
-        merger.take(Message::Host { index: 0, cpu: HostCpu::default(), last: true });
+        merger.take(WorkerMessage::Host { index: 0, cpu: HostCpu::default(), last: true });
         let merging = Merging { merger, messages, threads: vec![thread], gone };
         Ok(Self { facts, control, merging: Mutex::new(merging), reports: Some(reports) })
     }
@@ -66,7 +65,7 @@ impl Run {
     }
 }
 
-fn facts_of(spec: &RunSpec, ready: Ready) -> Facts {
+fn facts_of(spec: &RunSpec, ready: ReadyWorker) -> Facts {
     let mut facts = Facts { driver: ready.driver.into(), workers: 1, ..ready.facts };
     let mut volumes = vec![VolumeFacts::default(); spec.volumes.len()];
     for (index, volume) in ready.indices.into_iter().zip(facts.volumes) {
@@ -80,7 +79,7 @@ fn facts_of(spec: &RunSpec, ready: Ready) -> Facts {
 mod tests {
     use super::Run;
     use crate::{
-        record::{Interval, Outcome},
+        record::{Interval, RunOutcome},
         spec::RunSpec,
         virtual_time::{MakeVirtualArray, VirtualArray, VirtualVolume},
     };
@@ -148,7 +147,7 @@ mod tests {
                 assert!(done.abs_diff(*counted) <= 4, "{done} reads, the array counted {counted}");
             }
             let summary = run.finish();
-            assert!(matches!(summary.outcome, Outcome::Completed));
+            assert!(matches!(summary.outcome, RunOutcome::Completed));
             (summary.total.ios(), summary.total.rows[0].service_sum_ns)
         });
         assert_eq!(totals[0], totals[1]);
@@ -160,7 +159,7 @@ mod tests {
         let rest = r#", "verify": "on", "arrival": {"kind": "open", "process": "poisson", "rate_iops": 100}"#;
         let run = Run::in_virtual_time(spec(60.0, rest), virtual_array()).unwrap();
         let summary = run.finish();
-        assert!(matches!(summary.outcome, Outcome::Completed), "{:?}", summary.outcome);
+        assert!(matches!(summary.outcome, RunOutcome::Completed), "{:?}", summary.outcome);
         assert!((5500..6500).contains(&summary.total.ios()), "{}", summary.total.ios());
     }
 
@@ -182,6 +181,6 @@ mod tests {
         let run = Run::in_virtual_time(spec(1e6, ""), virtual_array()).unwrap();
         assert!(run.next_interval(Duration::from_secs(10)).is_some());
         run.stop();
-        assert!(matches!(run.finish().outcome, Outcome::Stopped));
+        assert!(matches!(run.finish().outcome, RunOutcome::Stopped));
     }
 }

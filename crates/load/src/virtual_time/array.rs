@@ -1,7 +1,7 @@
 //! The virtual array of an array file: its disks, RAID sets and pools, made by the array's own controller.
 
 use super::virtual_array::{MakeVirtualArray, VirtualArray, VirtualVolume};
-use crate::{run::RunError, spec::SpecError};
+use crate::{error::RunError, spec::SpecError};
 use linerate_blame::Blame;
 use linerate_storage::{
     Runtime,

@@ -26,12 +26,12 @@ pub(super) struct VirtualTimeDriver {
     executor: Executor,
     volumes: Vec<VirtualVolume>,
     regions: Vec<Arc<Region>>,
-    done: Rc<RefCell<Done>>,
+    done: Rc<RefCell<FinishedTasks>>,
 }
 
 /// What tasks hand back.
 #[derive(Default)]
-struct Done {
+struct FinishedTasks {
     completions: Vec<Completion<()>>,
     spare: Vec<BytesMut>,
 }

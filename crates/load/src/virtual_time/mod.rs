@@ -14,14 +14,14 @@ mod array;
 mod driver;
 mod virtual_array;
 
-pub(crate) use virtual_array::Reports;
+pub(crate) use virtual_array::ArrayReports;
 pub use virtual_array::{MakeVirtualArray, VirtualArray, VirtualVolume};
 
 use crate::{
+    error::RunError,
     facts::{Facts, ThreadFacts},
-    run::{Ready, RunError},
     spec::{RunSpec, SpecError},
-    worker::{self, WorkerSetup},
+    worker::{self, ReadyWorker, WorkerSetup},
 };
 use driver::VirtualTimeDriver;
 use linerate_io::{Nanos, system};
@@ -44,10 +44,10 @@ pub(crate) fn adapted(mut spec: RunSpec) -> Result<RunSpec, SpecError> {
 
 /// The thread of a run in virtual time: make the array, open its volumes, tell, run.
 pub(crate) fn work(
-    mut order: WorkerSetup,
+    mut setup: WorkerSetup,
     make: MakeVirtualArray,
-    reports: &Arc<Reports>,
-    tell: &Sender<Result<Ready, RunError>>,
+    reports: &Arc<ArrayReports>,
+    tell: &Sender<Result<ReadyWorker, RunError>>,
 ) {
     let mut executor = Executor::new();
     let runtime = executor.runtime();
@@ -57,10 +57,10 @@ pub(crate) fn work(
         None => return drop(tell.send(Err(RunError::Internal("the array waits for nothing".into())))),
     };
     let blocks = virtual_array.volumes.iter().map(|volume| (volume.name.clone(), volume.block_bytes));
-    order.virtual_time = Some(blocks.collect());
-    let (control, report) = (Arc::clone(&order.control), virtual_array.report);
+    setup.virtual_time = Some(blocks.collect());
+    let (control, report) = (Arc::clone(&setup.control), virtual_array.report);
     let driver = VirtualTimeDriver::new(executor, virtual_array.volumes);
-    match worker::open(driver, order) {
+    match worker::open(driver, setup) {
         Err(error) => drop(tell.send(Err(error))),
         Ok((worker, facts)) => {
             let (indices, volumes) = facts.into_iter().unzip();
@@ -71,7 +71,7 @@ pub(crate) fn work(
             let (watch, ends) = (Arc::clone(reports), report.clone());
             runtime.spawn(virtual_array::watch(runtime.clone(), start, control.schedule, watch, ends));
             let (alive, _ended) = std::sync::mpsc::channel();
-            if tell.send(Ok(Ready { driver: driver::NAME, facts, indices })).is_ok() {
+            if tell.send(Ok(ReadyWorker { driver: driver::NAME, facts, indices })).is_ok() {
                 worker.run(start, alive);
                 reports.put(Nanos::MAX, &*report);
             }

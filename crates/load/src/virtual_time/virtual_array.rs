@@ -1,6 +1,6 @@
 //! What a run in virtual time goes to, and what that says about itself while the run lasts.
 
-use crate::{run::RunError, worker::control::Schedule};
+use crate::{error::RunError, schedule::RunSchedule};
 use futures::future::LocalBoxFuture;
 use linerate_io::Nanos;
 use linerate_storage::{Disk, Runtime};
@@ -49,9 +49,9 @@ impl fmt::Debug for VirtualArray {
 
 /// The reports of the virtual array: at the start, at the end of every interval, at the end of the run.
 #[derive(Debug, Default)]
-pub(crate) struct Reports(Mutex<BTreeMap<Nanos, String>>);
+pub(crate) struct ArrayReports(Mutex<BTreeMap<Nanos, String>>);
 
-impl Reports {
+impl ArrayReports {
     /// Keeps the report of an instant since the start.
     pub(super) fn put(&self, at: Nanos, report: &dyn Fn() -> String) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(at, report());
@@ -72,8 +72,8 @@ impl Reports {
 pub(super) async fn watch(
     runtime: Runtime,
     start: Nanos,
-    schedule: Schedule,
-    reports: Arc<Reports>,
+    schedule: RunSchedule,
+    reports: Arc<ArrayReports>,
     report: Rc<dyn Fn() -> String>,
 ) {
     for index in 0.. {

@@ -1,6 +1,6 @@
 //! Events of an interval, few of each kind: a target that sends without end must not fill the interval with them.
 
-use crate::record::Event;
+use crate::record::RunEvent;
 use std::collections::BTreeMap;
 
 /// Events of one topic that an interval holds; the rest is counted.
@@ -19,12 +19,12 @@ pub(crate) struct EventLimit(BTreeMap<Topic, Count>);
 struct Count {
     events: u64,
     /// Says for which volume and path they are, and whose fault.
-    first: Option<Event>,
+    first: Option<RunEvent>,
 }
 
 impl EventLimit {
     /// Counts an event. Gives it if there is room for it; it is made only then.
-    pub(crate) fn admit(&mut self, topic: Topic, event: impl FnOnce() -> Event) -> Option<Event> {
+    pub(crate) fn admit(&mut self, topic: Topic, event: impl FnOnce() -> RunEvent) -> Option<RunEvent> {
         let count = self.0.entry(topic).or_default();
         count.events += 1;
         if count.events > EVENTS_MAX {
@@ -36,12 +36,12 @@ impl EventLimit {
     }
 
     /// One event for each topic of which events were left out before `at_s`. Starts anew.
-    pub(crate) fn left_out(&mut self, at_s: f64) -> impl Iterator<Item = Event> {
+    pub(crate) fn left_out(&mut self, at_s: f64) -> impl Iterator<Item = RunEvent> {
         std::mem::take(&mut self.0).into_iter().filter_map(move |((kind, ..), count)| {
             let more = count.events.saturating_sub(EVENTS_MAX);
             let first = count.first.filter(|_| more > 0)?;
             let message = format!("{more} more events of the kind {kind} in this interval");
-            Some(Event { at_s, kind: LEFT_OUT.into(), message, ..first })
+            Some(RunEvent { at_s, kind: LEFT_OUT.into(), message, ..first })
         })
     }
 }
@@ -51,9 +51,9 @@ mod tests {
     use super::*;
     use linerate_blame::Blame;
 
-    fn event(volume: &str) -> Event {
+    fn event(volume: &str) -> RunEvent {
         let (kind, message) = ("async_message".into(), "vendor specific event".into());
-        Event { at_s: 1.0, kind, volume: volume.into(), path: String::new(), message, blame: Blame::Peer }
+        RunEvent { at_s: 1.0, kind, volume: volume.into(), path: String::new(), message, blame: Blame::Peer }
     }
 
     #[test]
@@ -65,8 +65,8 @@ mod tests {
         };
         assert_eq!((admitted(1), admitted(2)), (10, 10));
         assert!(limit.admit(("session_lost", Some(1), None), || event("sd1")).is_some());
-        let rest: Vec<Event> = limit.left_out(2.0).collect();
-        let shown = |event: &Event| (event.kind.clone(), event.volume.clone(), event.message.clone());
+        let rest: Vec<RunEvent> = limit.left_out(2.0).collect();
+        let shown = |event: &RunEvent| (event.kind.clone(), event.volume.clone(), event.message.clone());
         let more = "15 more events of the kind async_message in this interval".to_owned();
         let expected = ["sd1", "sd2"].map(|sd| (LEFT_OUT.to_owned(), sd.to_owned(), more.clone()));
         assert_eq!(rest.iter().map(shown).collect::<Vec<_>>(), expected);

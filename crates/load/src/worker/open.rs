@@ -1,21 +1,16 @@
 //! Opening: from a planned share of the work to a worker that is ready to start.
 
-use super::{
-    Flow, Slot, Volume, Worker,
-    control::Control,
-    expected,
-    plan::{FlowPlan, Plan},
-    recorder::Recorder,
-};
+use super::{Flow, IoSlot, Volume, Worker, control::Control, expected, recorder::Recorder};
 use crate::{
-    backend::{self, BackendKind, Backends, OpenError, Opened},
-    facts::VolumeFacts,
+    backend::{self, BackendKind, Backends, OpenError, OpenedVolume},
+    error::RunError,
+    facts::{Facts, VolumeFacts},
     payload::{Buffers, Payload},
+    plan::{FlowPlan, RunPlan},
     record::{
-        merge::Message,
+        message::WorkerMessage,
         tally::{Needs, Tally},
     },
-    run::RunError,
     spec::{RunSpec, ShareMode, StreamSpec, VerifyMode, VolumeSpec},
     stream::{Sequence, arrival::Arrivals, share::Turns},
 };
@@ -39,13 +34,13 @@ pub(crate) struct Hooks {
 /// What a worker is given.
 pub(crate) struct WorkerSetup {
     pub(crate) spec: Arc<RunSpec>,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<RunPlan>,
     pub(crate) control: Arc<Control>,
     pub(crate) index: usize,
     pub(crate) hooks: Hooks,
     /// In virtual time: block sizes of the array's volumes, by name.
     pub(crate) virtual_time: Option<BTreeMap<String, u32>>,
-    pub(crate) sender: SyncSender<Message>,
+    pub(crate) sender: SyncSender<WorkerMessage>,
     pub(crate) returned: Receiver<Box<Tally>>,
 }
 
@@ -58,19 +53,26 @@ impl WorkerSetup {
     }
 }
 
+/// A worker that is ready: its driver, and what it opened.
+pub(crate) struct ReadyWorker {
+    pub(crate) driver: &'static str,
+    pub(crate) facts: Facts,
+    pub(crate) indices: Vec<u32>,
+}
+
 /// A worker that is ready, and the facts of its volumes with their indices.
 pub(crate) type Prepared<D> = (Worker<D>, Vec<(u32, VolumeFacts)>);
 
 /// Opens a worker's volumes. Returns the worker and the facts of its volumes with their indices.
-pub(crate) fn open<D: Driver>(mut driver: D, order: WorkerSetup) -> Result<Prepared<D>, RunError> {
+pub(crate) fn open<D: Driver>(mut driver: D, setup: WorkerSetup) -> Result<Prepared<D>, RunError> {
     let mut backends = Backends::default();
-    let opened = open_volumes(&mut backends, &mut driver, &order)?;
-    let mut opening = Opening::new(&order);
+    let opened = open_volumes(&mut backends, &mut driver, &setup)?;
+    let mut opening = Opening::new(&setup);
     for (index, _, volume) in &opened {
         opening.add_volume(*index, volume)?;
     }
     let Opening { flows, volumes, slot_sizes, facts, ratios, .. } = opening;
-    let WorkerSetup { spec, plan, control, index, hooks, virtual_time, sender, returned } = order;
+    let WorkerSetup { spec, plan, control, index, hooks, virtual_time, sender, returned } = setup;
     let own = spec.verify == VerifyMode::On;
     let in_virtual_time = virtual_time.is_some();
     // Zeros take no memory on the disks of a run in virtual time, and there is no compression.
@@ -103,7 +105,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: WorkerSetup) -> Result<Prepa
         kinds: opened.iter().map(|(_, kind, _)| *kind).collect(),
         volumes,
         flows,
-        slots: places.into_iter().map(Slot::free).collect(),
+        slots: places.into_iter().map(IoSlot::free).collect(),
         buffers,
         limit: 0.0,
         in_flight: 0,
@@ -121,16 +123,16 @@ pub(crate) fn open<D: Driver>(mut driver: D, order: WorkerSetup) -> Result<Prepa
 fn open_volumes<D: Driver>(
     backends: &mut Backends,
     driver: &mut D,
-    order: &WorkerSetup,
-) -> Result<Vec<(u32, BackendKind, Opened)>, RunError> {
-    let volume = |index: u32| &order.spec.volumes[index as usize];
+    setup: &WorkerSetup,
+) -> Result<Vec<(u32, BackendKind, OpenedVolume)>, RunError> {
+    let volume = |index: u32| &setup.spec.volumes[index as usize];
     let mut started = Vec::new();
-    for index in order.plan.volumes_of(order.index) {
+    for index in setup.plan.volumes_of(setup.index) {
         let spec = volume(index);
         let is_written =
             |stream: &StreamSpec| stream.read_percent < 100.0 && stream.volumes.contains(&spec.name);
-        let writes = order.spec.streams.iter().any(is_written);
-        let opening = backend::Opening { spec, index, writes, array_blocks: order.virtual_time.as_ref() };
+        let writes = setup.spec.streams.iter().any(is_written);
+        let opening = backend::Opening { spec, index, writes, array_blocks: setup.virtual_time.as_ref() };
         let (kind, opened) = backends.open(driver, &opening).map_err(|error| failed(spec, error))?;
         started.push((index, kind, opened));
     }
@@ -144,7 +146,7 @@ fn open_volumes<D: Driver>(
 
 /// A worker's volumes and flows while they are put together.
 struct Opening<'a> {
-    order: &'a WorkerSetup,
+    setup: &'a WorkerSetup,
     plans: Vec<FlowPlan>,
     /// Compression ratios in use.
     ratios: Vec<f64>,
@@ -156,11 +158,11 @@ struct Opening<'a> {
 }
 
 impl<'a> Opening<'a> {
-    fn new(order: &'a WorkerSetup) -> Self {
+    fn new(setup: &'a WorkerSetup) -> Self {
         Self {
-            order,
-            plans: order.plan.flows_of(order.index),
-            ratios: ratios(&order.spec.streams),
+            setup,
+            plans: setup.plan.flows_of(setup.index),
+            ratios: ratios(&setup.spec.streams),
             flows: Vec::new(),
             volumes: Vec::new(),
             slot_sizes: Vec::new(),
@@ -168,8 +170,8 @@ impl<'a> Opening<'a> {
         }
     }
 
-    fn add_volume(&mut self, index: u32, opened: &Opened) -> Result<(), RunError> {
-        let spec = &self.order.spec;
+    fn add_volume(&mut self, index: u32, opened: &OpenedVolume) -> Result<(), RunError> {
+        let spec = &self.setup.spec;
         let this = &spec.volumes[index as usize];
         let size_bytes = usable_bytes(this, opened).map_err(|error| failed(this, error))?;
         let first_flow = self.flows.len() as u32;
@@ -212,12 +214,12 @@ impl<'a> Opening<'a> {
             dead: false,
             errors_in_a_row: 0,
         });
-        self.facts.push((index, facts_of(this, opened, size_bytes, self.order.index)));
+        self.facts.push((index, facts_of(this, opened, size_bytes, self.setup.index)));
         Ok(())
     }
 
-    fn add_flow(&mut self, plan: &FlowPlan, size_bytes: u64, opened: &Opened) -> Result<(), OpenError> {
-        let spec = &self.order.spec;
+    fn add_flow(&mut self, plan: &FlowPlan, size_bytes: u64, opened: &OpenedVolume) -> Result<(), OpenError> {
+        let spec = &self.setup.spec;
         let stream = &spec.streams[plan.stream as usize];
         check_blocks(stream, opened)?;
         let name = (spec.seed, plan.stream, plan.volume);
@@ -268,7 +270,7 @@ pub(crate) fn failed(volume: &VolumeSpec, error: OpenError) -> RunError {
 }
 
 /// Bytes of the device that the run uses.
-fn usable_bytes(volume: &VolumeSpec, opened: &Opened) -> Result<u64, OpenError> {
+fn usable_bytes(volume: &VolumeSpec, opened: &OpenedVolume) -> Result<u64, OpenError> {
     let block = u64::from(opened.block_bytes);
     let (first, capacity) = (volume.first_byte, opened.capacity_bytes);
     if first % block != 0 {
@@ -296,7 +298,7 @@ fn bytes_text(bytes: u64) -> String {
 }
 
 /// A stream's sizes must suit the volume's blocks.
-fn check_blocks(stream: &StreamSpec, opened: &Opened) -> Result<(), OpenError> {
+fn check_blocks(stream: &StreamSpec, opened: &OpenedVolume) -> Result<(), OpenError> {
     let block = opened.block_bytes;
     if !stream.sizes.granularity().is_multiple_of(block) {
         let size = stream.sizes.granularity();
@@ -333,7 +335,7 @@ fn ratios(streams: &[StreamSpec]) -> Vec<f64> {
     ratios
 }
 
-fn facts_of(volume: &VolumeSpec, opened: &Opened, size_bytes: u64, worker: usize) -> VolumeFacts {
+fn facts_of(volume: &VolumeSpec, opened: &OpenedVolume, size_bytes: u64, worker: usize) -> VolumeFacts {
     VolumeFacts {
         name: volume.name.clone(),
         kind: opened.kind.into(),

@@ -1,16 +1,14 @@
-//! A worker's books: it counts every completed I/O, and hands an interval's counts over when the interval ends.
+//! A worker's recorder: it counts every completed I/O, and sends an interval's counts to the merger when it ends.
 
-use super::{
-    control::Schedule,
-    event_limit::{EventLimit, Topic},
-};
+use super::event_limit::{EventLimit, Topic};
 use crate::{
     backend::Failure,
     record::{
-        Event, Op,
-        merge::{Batch, Message},
-        tally::{Coarse, Needs, Network, Tally, side},
+        Op, RunEvent,
+        message::{Batch, WorkerMessage},
+        tally::{Coarse, Needs, NetworkTally, Tally, side},
     },
+    schedule::RunSchedule,
 };
 use linerate_blame::Blame;
 use linerate_io::{Nanos, system};
@@ -18,15 +16,15 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 /// An arrival that starts later than this after its intended time counts as late.
 const LATE_NS: u64 = 100_000;
-/// Events of one kind of trouble that one worker reports per interval; the rest is only counted.
+/// Most events of failed I/Os that one worker reports per interval; the others are only counted.
 const ERROR_EVENTS_MAX: u32 = 10;
 
-/// The books.
+/// See the module text.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     worker: usize,
     start: Nanos,
-    schedule: Schedule,
+    schedule: RunSchedule,
     index: u32,
     next_cut: Nanos,
     /// After the warm-up.
@@ -40,15 +38,15 @@ pub(crate) struct Recorder {
     error_events: u32,
     event_limit: EventLimit,
     cpu: system::ProcessCpu,
-    /// Waits for a slow reader: the run's clock stops meanwhile.
+    /// Waits for a slow reader. For virtual time, where waiting takes no time of the run.
     is_patient: bool,
-    sender: SyncSender<Message>,
+    sender: SyncSender<WorkerMessage>,
     returned: Receiver<Box<Tally>>,
 }
 
 /// One completed I/O.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct IoEntry {
     pub(crate) flow: u32,
     pub(crate) stream: u32,
     /// Index among the worker's volumes.
@@ -61,13 +59,13 @@ pub(crate) struct Entry {
 }
 
 impl Recorder {
-    /// Books for so many flows and volumes. `is_patient`: a reader who is behind is waited for.
+    /// For the given numbers of flows and volumes. `is_patient`: waits for a reader that is behind.
     pub(crate) fn new(
         (worker, flows, volumes): (usize, usize, usize),
         needs: Vec<Needs>,
-        schedule: Schedule,
+        schedule: RunSchedule,
         is_patient: bool,
-        (sender, returned): (SyncSender<Message>, Receiver<Box<Tally>>),
+        (sender, returned): (SyncSender<WorkerMessage>, Receiver<Box<Tally>>),
     ) -> Self {
         let spare = (0..2).map(|_| Box::new(Tally::new(flows, &needs))).collect();
         Self {
@@ -108,7 +106,7 @@ impl Recorder {
     }
 
     /// Counts an I/O that succeeded.
-    pub(crate) fn record(&mut self, entry: &Entry) {
+    pub(crate) fn record(&mut self, entry: &IoEntry) {
         let side = side(entry.op);
         let cell = &mut self.tally.cells[entry.flow as usize][side];
         cell.ios += 1;
@@ -148,8 +146,8 @@ impl Recorder {
         *most = (*most).max(waiting);
     }
 
-    /// Tells something, unless this interval has heard enough of it.
-    pub(crate) fn event(&mut self, topic: Topic, event: impl FnOnce() -> Event) {
+    /// Adds an event, unless the interval has enough of its topic.
+    pub(crate) fn event(&mut self, topic: Topic, event: impl FnOnce() -> RunEvent) {
         self.tally.events.extend(self.event_limit.admit(topic, event));
     }
 
@@ -158,9 +156,9 @@ impl Recorder {
         now.saturating_sub(self.start) as f64 / 1e9
     }
 
-    /// Ends the intervals that are over at `now`. A reader who does not keep up loses no count: the interval
-    /// goes on, and its counts arrive with a later one.
-    pub(crate) fn cut(&mut self, now: Nanos, network: impl FnOnce() -> Network) {
+    /// Ends the intervals that are over at `now`. A reader that does not keep up loses no count: the interval
+    /// continues, and its counts are sent with a later one.
+    pub(crate) fn cut(&mut self, now: Nanos, network: impl FnOnce() -> NetworkTally) {
         self.close_interval(now, &network());
         while self.next_cut <= now && self.next_cut < self.start + self.schedule.end() {
             self.hand_over(self.schedule.cut(self.index));
@@ -171,20 +169,21 @@ impl Recorder {
         }
     }
 
-    /// Ends the last interval, whole or not, and hands over what is kept for the whole run.
-    pub(crate) fn end(mut self, now: Nanos, network: &Network) {
+    /// Ends the last interval, complete or not, and sends the counts of the whole run.
+    pub(crate) fn end(mut self, now: Nanos, network: &NetworkTally) {
         self.close_interval(now, network);
         let end = now.saturating_sub(self.start).min(self.schedule.cut(self.index));
         let batch = self.batch(end);
-        let last = Message::Last { worker: self.worker, batch, coarse: std::mem::take(&mut self.coarse) };
+        let last =
+            WorkerMessage::Last { worker: self.worker, batch, coarse: std::mem::take(&mut self.coarse) };
         // The run was dropped: its reader is gone.
         let _ = self.sender.send(last);
     }
 
-    fn close_interval(&mut self, now: Nanos, network: &Network) {
+    fn close_interval(&mut self, now: Nanos, network: &NetworkTally) {
         let at_s = self.seconds(now);
         self.tally.events.extend(self.event_limit.left_out(at_s));
-        // In virtual time there is no load of the CPU.
+        // In virtual time the CPU time is not part of the load.
         let cpu = if self.is_patient { self.cpu } else { system::thread_cpu().unwrap_or(self.cpu) };
         self.tally.cpu_user_us += cpu.user_us - self.cpu.user_us;
         self.tally.cpu_system_us += cpu.system_us - self.cpu.system_us;
@@ -194,17 +193,18 @@ impl Recorder {
 
     fn hand_over(&mut self, end: u64) {
         let batch = self.batch(end);
-        let message = Message::Interval { worker: self.worker, batch };
+        let message = WorkerMessage::Interval { worker: self.worker, batch };
         if self.is_patient {
             // The run was dropped: its reader is gone.
             let _ = self.sender.send(message);
             return;
         }
         let sent = self.sender.try_send(message);
+        // Else the merger has it.
         let Err(TrySendError::Full(back) | TrySendError::Disconnected(back)) = sent else { return };
-        if let Message::Interval { batch, .. } = back {
+        if let WorkerMessage::Interval { batch, .. } = back {
             self.spare.push(std::mem::replace(&mut self.tally, batch.tally));
-            self.tally.events.push(Event {
+            self.tally.events.push(RunEvent {
                 at_s: end as f64 / 1e9,
                 kind: "reader_slow".into(),
                 volume: String::new(),

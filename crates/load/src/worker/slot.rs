@@ -1,14 +1,14 @@
 //! One I/O in flight, as its worker remembers it.
 
-use crate::{payload::Place, record::Op};
+use crate::{payload::BufferPlace, record::Op};
 use linerate_io::Nanos;
 
 /// One I/O in flight, or room for one, in a cache line of its own.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(super) struct Slot {
+pub(super) struct IoSlot {
     pub(super) volume: u32,
-    pub(super) place: Place,
+    pub(super) place: BufferPlace,
     pub(super) busy: bool,
     pub(super) flow: u32,
     pub(super) op: Op,
@@ -18,9 +18,9 @@ pub(super) struct Slot {
     pub(super) intended: Option<Nanos>,
 }
 
-impl Slot {
+impl IoSlot {
     /// Room for an I/O with its buffers here.
-    pub(super) fn free(place: Place) -> Self {
+    pub(super) fn free(place: BufferPlace) -> Self {
         Self {
             volume: 0,
             place,

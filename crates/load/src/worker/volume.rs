@@ -111,7 +111,7 @@ impl Volume {
                 }
                 return Pick::Start(Start { flow, shot, intended: None });
             }
-            self.lane_at_end(flows, flow, picking);
+            self.flow_at_end(flows, flow, picking);
         }
         Pick::Nothing
     }
@@ -172,13 +172,13 @@ impl Volume {
     }
 
     /// A closed-loop flow has nothing more to do: the shares no longer include it.
-    fn lane_at_end(&mut self, flows: &mut [Flow], flow: u32, picking: &Picking<'_>) {
+    fn flow_at_end(&mut self, flows: &mut [Flow], flow: u32, picking: &Picking<'_>) {
         flows[flow as usize].at_end = true;
         self.turns.remove((flow - self.flows.start) as usize);
         self.live -= 1;
         if self.live == 0 {
             picking.control.volumes.retire(self.index as usize, picking.worker);
         }
-        picking.control.lane_ended(flows[flow as usize].stream as usize, picking.worker);
+        picking.control.flow_ended(flows[flow as usize].stream as usize, picking.worker);
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "every test uses its part of it")]
 
-use linerate_load::{Interval, Op, Outcome, Run, RunSpec, Summary};
+use linerate_load::{Interval, Op, Run, RunOutcome, RunSpec, Summary};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(spec: RunSpec) -> (Vec<Interval>, Summary) {
 pub(crate) fn run_well(spec: RunSpec) -> (Vec<Interval>, Interval) {
     let (intervals, summary) = run(spec);
     assert!(
-        matches!(summary.outcome, Outcome::Completed),
+        matches!(summary.outcome, RunOutcome::Completed),
         "{:?}: {:?}",
         summary.outcome,
         summary.total.events

@@ -11,7 +11,7 @@ mod common;
 mod peer;
 
 use common::{spec, stream};
-use linerate_load::{Event, Interval, Run, read_ends};
+use linerate_load::{Interval, Run, RunEvent, read_ends};
 use peer::{IQN, Peer, listen};
 use serde_json::{Value, json};
 use std::io::{self, Read};
@@ -135,7 +135,7 @@ fn load(script: fn(&mut Peer) -> io::Result<()>, driver: &str) -> (Vec<Interval>
     (intervals, began.elapsed().as_secs_f64())
 }
 
-fn of_kind<'a>(interval: &'a Interval, kind: &str) -> Vec<&'a Event> {
+fn of_kind<'a>(interval: &'a Interval, kind: &str) -> Vec<&'a RunEvent> {
     interval.events.iter().filter(|event| event.kind == kind).collect()
 }
 

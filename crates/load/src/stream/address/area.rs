@@ -10,13 +10,13 @@ const BAND_DECAY: f64 = 3.0;
 /// A part of a volume. Positions run from 0 through the first piece and then through the second.
 #[derive(Clone, Debug)]
 pub(crate) struct Area {
-    first: Piece,
-    second: Piece,
+    first: AreaPiece,
+    second: AreaPiece,
 }
 
 /// Bytes from `start`.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct AreaPiece {
     start: u64,
     len: u64,
 }
@@ -32,7 +32,7 @@ impl Area {
         let size = end.checked_sub(start).filter(|&size| size > 0);
         let size = size.ok_or(PlaceError::TooSmall { needed: start + block, found: end })?;
         let Some(range) = range else {
-            return Ok(Self { first: Piece { start, len: size }, second: Piece { start, len: 0 } });
+            return Ok(Self { first: AreaPiece { start, len: size }, second: AreaPiece { start, len: 0 } });
         };
         let down = |value| bound(value, range.unit, start, end) / block * block;
         let (from, to) = (down(range.start).max(start), down(range.end));
@@ -41,8 +41,8 @@ impl Area {
         }
         let second = to.saturating_sub(end).min(from - start);
         Ok(Self {
-            first: Piece { start: from, len: to.min(end) - from },
-            second: Piece { start, len: second },
+            first: AreaPiece { start: from, len: to.min(end) - from },
+            second: AreaPiece { start, len: second },
         })
     }
 
@@ -61,10 +61,13 @@ impl Area {
         if bytes >= self.first.len {
             return Err(PlaceError::TooSmall { needed: bytes + 1, found: self.first.len });
         }
-        let Piece { start, len } = self.first;
-        let none = Piece { start, len: 0 };
-        let inside = Self { first: Piece { start, len: bytes }, second: none };
-        Ok((inside, Self { first: Piece { start: start + bytes, len: len - bytes }, second: self.second }))
+        let AreaPiece { start, len } = self.first;
+        let none = AreaPiece { start, len: 0 };
+        let inside = Self { first: AreaPiece { start, len: bytes }, second: none };
+        Ok((
+            inside,
+            Self { first: AreaPiece { start: start + bytes, len: len - bytes }, second: self.second },
+        ))
     }
 
     /// An I/O of `bytes` on a grid of `grid` bytes must fit into every piece there is.

@@ -1,10 +1,14 @@
 //! Merges what the workers hand over into intervals and the summary. Runs in the thread that asks for intervals.
 
-use super::{
-    Event, Histogram, HostUse, Interval, Kind, Latency, Op, Row, TcpSums,
-    tally::{Cell, Coarse, Counts, Network, Tally, TcpTally},
+use crate::{
+    plan::RunPlan,
+    record::{
+        Histogram, HostUse, Interval, Latency, LatencyKind, Op, Row, RunEvent, TcpSums,
+        message::{Batch, WorkerMessage},
+        tally::{Cell, Counts, NetworkTally, Tally, TcpTally},
+    },
+    schedule::RunSchedule,
 };
-use crate::worker::{control::Schedule, plan::Plan};
 use linerate_io::system::HostCpu;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,59 +19,20 @@ use std::{
 const TOTAL_EVENTS_MAX: usize = 10_000;
 const OPS: [Op; 2] = [Op::Read, Op::Write];
 
-/// One interval of one worker.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    pub(crate) index: u32,
-    /// End of the interval in ns since the start of the run; earlier than scheduled when the run ended.
-    pub(crate) end: u64,
-    pub(crate) tally: Box<Tally>,
-}
-
-/// What reaches the merger.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// A worker ended an interval.
-    Interval {
-        /// Which worker.
-        worker: usize,
-        /// Its counts.
-        batch: Batch,
-    },
-    /// A worker has ended.
-    Last {
-        /// Which worker.
-        worker: usize,
-        /// Counts of its last interval.
-        batch: Batch,
-        /// Distributions of its volumes over the measured time.
-        coarse: Vec<[Coarse; 2]>,
-    },
-    /// Host CPU at the end of an interval (or of the run).
-    Host {
-        /// Which interval.
-        index: u32,
-        /// Since the host started.
-        cpu: HostCpu,
-        /// No more will come.
-        last: bool,
-    },
-}
-
-/// Where an interval's numbers come together.
+/// The sums of an interval over all workers.
 #[derive(Debug, Default)]
 struct Sum {
     end: u64,
     cells: BTreeMap<(u32, u32, Op), Cell>,
     latencies: BTreeMap<(u32, Op, bool), Histogram>,
-    network: Network,
+    network: NetworkTally,
     interval: Interval,
 }
 
 /// The merger of a run.
 #[derive(Debug)]
 pub(crate) struct Merger {
-    schedule: Schedule,
+    schedule: RunSchedule,
     /// (stream, volume) of every flow, by worker.
     flows: Vec<Vec<(u32, u32)>>,
     /// Volumes by worker.
@@ -87,8 +52,8 @@ pub(crate) struct Merger {
 impl Merger {
     /// For a planned run that starts now.
     pub(crate) fn new(
-        plan: &Plan,
-        schedule: Schedule,
+        plan: &RunPlan,
+        schedule: RunSchedule,
         recycle: Vec<Sender<Box<Tally>>>,
         tsc_hz: f64,
         host: HostCpu,
@@ -127,13 +92,13 @@ impl Merger {
     }
 
     /// Takes a message in.
-    pub(crate) fn take(&mut self, message: Message) {
+    pub(crate) fn take(&mut self, message: WorkerMessage) {
         match message {
-            Message::Interval { worker, batch } => {
+            WorkerMessage::Interval { worker, batch } => {
                 self.progress[worker] = batch.index + 1;
                 self.add(worker, batch);
             }
-            Message::Last { worker, batch, coarse } => {
+            WorkerMessage::Last { worker, batch, coarse } => {
                 self.progress[worker] = u32::MAX;
                 self.add(worker, batch);
                 for (&volume, pair) in self.volumes[worker].iter().zip(&coarse) {
@@ -142,7 +107,7 @@ impl Merger {
                     }
                 }
             }
-            Message::Host { index, cpu, last } => {
+            WorkerMessage::Host { index, cpu, last } => {
                 self.progress[self.flows.len()] = if last { u32::MAX } else { index + 1 };
                 let host = &mut self.open.entry(index).or_default().interval.host;
                 host.host_cpu_user_s += cpu.user_s - self.host.user_s;
@@ -225,7 +190,7 @@ impl Merger {
             stream: None,
             volume: Some(volume),
             op,
-            kind: Kind::Service,
+            kind: LatencyKind::Service,
             histogram,
         };
         let coarse = std::mem::take(&mut self.coarse).into_iter().filter(|(_, h)| h.count() > 0);
@@ -282,7 +247,7 @@ impl Sum {
                 stream: Some(stream),
                 volume: None,
                 op,
-                kind: if is_response { Kind::Response } else { Kind::Service },
+                kind: if is_response { LatencyKind::Response } else { LatencyKind::Service },
                 histogram,
             })
             .collect();
@@ -293,7 +258,7 @@ impl Sum {
         interval.paths = self.network.paths;
         // Stable: the paths of a volume stay in the order of its list.
         interval.paths.sort_by_key(|row| row.volume);
-        interval.events.sort_by(|a: &Event, b| a.at_s.total_cmp(&b.at_s));
+        interval.events.sort_by(|a: &RunEvent, b| a.at_s.total_cmp(&b.at_s));
         interval
     }
 }

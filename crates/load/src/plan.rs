@@ -1,4 +1,4 @@
-//! Who does what: volumes dealt over workers, flows (one stream on one volume) with their weights and rates. Worked out
+//! Volumes dealt over workers, flows (one stream on one volume) with their weights and rates. Worked out
 //! from the specification alone, before anything is opened.
 //!
 //! A worker's thread lives in one network namespace, so the volumes of each namespace have workers of their own.
@@ -10,7 +10,7 @@ use crate::{
 
 /// The plan of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct RunPlan {
     pub(crate) workers: usize,
     /// Volumes by worker, ascending.
     volumes: Vec<Vec<u32>>,
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) volume_weights: Vec<f64>,
     /// Share of each closed-loop stream; 0 for others.
     pub(crate) stream_weights: Vec<f64>,
-    /// Lanes that stop at their end.
+    /// Flows that stop at their end.
     pub(crate) to_end: usize,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct FlowPlan {
     pub(crate) priority: u32,
 }
 
-impl Plan {
+impl RunPlan {
     /// For a valid specification on a machine with so many usable CPUs.
     pub(crate) fn new(spec: &RunSpec, cpus: usize) -> Self {
         let volumes = deal(&spec.volumes, if spec.workers == 0 { cpus } else { spec.workers });
@@ -140,11 +140,11 @@ fn deal(volumes: &[VolumeSpec], workers: usize) -> Vec<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::Plan;
+    use super::RunPlan;
     use crate::spec::{RunSpec, VolumeSpec};
     use serde_json::json;
 
-    fn plan(arrival: &str) -> Plan {
+    fn plan(arrival: &str) -> RunPlan {
         let sizes = r#""sizes": {"kind": "mix", "parts": [[4096, 100]]}"#;
         let text = format!(
             r#"{{"version": 1, "elapsed_s": 1, "arrival": {arrival},
@@ -154,7 +154,7 @@ mod tests {
                         {{"name": "y", "volumes": ["a", "b", "c"], {sizes}}},
                         {{"name": "z", "volumes": ["c"], "rate_iops": 50, "priority": 1, {sizes}}}]}}"#
         );
-        Plan::new(&serde_json::from_str::<RunSpec>(&text).unwrap(), 2)
+        RunPlan::new(&serde_json::from_str::<RunSpec>(&text).unwrap(), 2)
     }
 
     #[test]

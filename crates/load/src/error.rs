@@ -1,0 +1,58 @@
+//! Why a run cannot start or go on, and whose fault it is.
+
+use crate::spec::SpecError;
+use linerate_blame::Blame;
+use thiserror::Error;
+
+/// A run could not start or go on.
+#[derive(Clone, Debug, Error)]
+pub enum RunError {
+    /// The order makes no sense.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A volume could not be opened, or died.
+    #[error("volume {volume}: {message}")]
+    Volume {
+        /// Name of the volume.
+        volume: String,
+        /// What happened and what to do.
+        message: String,
+        /// Whose fault.
+        blame: Blame,
+    },
+    /// The target of a volume refused user name or secret.
+    #[error("volume {volume}: {message}")]
+    Credentials {
+        /// Name of the volume.
+        volume: String,
+        /// What the target said.
+        message: String,
+    },
+    /// A block does not hold what was written to it.
+    #[error("volume {volume}: wrong data: {message}")]
+    Miscompare {
+        /// Name of the volume.
+        volume: String,
+        /// Offset, expected and found.
+        message: String,
+    },
+    /// The machine refused something the run needs.
+    #[error("{0}")]
+    Host(String),
+    /// A worker ended unexpectedly: a defect of this program.
+    #[error("a worker failed: {0}; please report this")]
+    Internal(String),
+}
+
+impl RunError {
+    /// Whose fault it was.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Spec(_) | Self::Credentials { .. } => Blame::User,
+            Self::Volume { blame, .. } => *blame,
+            Self::Miscompare { .. } => Blame::Peer,
+            Self::Host(_) => Blame::Host,
+            Self::Internal(_) => Blame::Us,
+        }
+    }
+}
