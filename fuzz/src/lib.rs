@@ -6,12 +6,12 @@
 mod array_sessions;
 
 pub use array_sessions::array_sessions;
-use linerate_iscsi_proto::chap::{Algorithm, ChapConfig, Credentials, Secret};
+use linerate_iscsi_proto::chap::{Algorithm, ChapConfig, ChapSecret, Credentials};
 use linerate_iscsi_proto::frame::{Event, Receiver};
 use linerate_iscsi_proto::keys::{Negotiation, Offer, Side};
 use linerate_iscsi_proto::login::{
-    Accepted, InitiatorConfig, InitiatorLogin, Lookup, SessionRequest, TargetConfig, TargetHost, TargetLogin,
-    TargetStep,
+    Accepted, InitiatorConfig, InitiatorLogin, Lookup, SessionRequest, TargetHost, TargetLogin,
+    TargetLoginConfig, TargetStep,
 };
 use linerate_iscsi_proto::names::IscsiName;
 use linerate_iscsi_proto::params::{DigestKind, SessionParams};
@@ -99,7 +99,7 @@ impl TargetHost for Host {
 }
 
 fn chap() -> ChapConfig {
-    let side = |name: &str, secret: &[u8]| Credentials { name: name.into(), secret: Secret::new(secret) };
+    let side = |name: &str, secret: &[u8]| Credentials { name: name.into(), secret: ChapSecret::new(secret) };
     let (initiator, target) =
         (side("alice", b"\x01\x02 not in any corpus"), side("array", b"\x03\x04 nor this"));
     ChapConfig::new(&[Algorithm::Sha256, Algorithm::Md5], initiator, Some(target)).expect("valid")
@@ -141,7 +141,7 @@ const TEXTS: [&[u8]; 6] = [
 pub fn session_events(data: &[u8]) {
     let mut input = Input(data);
     let offer = Offer::default();
-    let config = TargetConfig { offer, text_bytes_max: 4096, commands: 4, first_stat_sn: 0 };
+    let config = TargetLoginConfig { offer, text_bytes_max: 4096, commands: 4, first_stat_sn: 0 };
     let name = |text| IscsiName::parse(text).expect("valid");
     let mut initiator = InitiatorLogin::new(InitiatorConfig {
         initiator_name: name("iqn.2026-11.lab:a"),

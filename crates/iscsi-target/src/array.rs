@@ -2,15 +2,15 @@
 
 use crate::{
     change::{ChangeError, change},
-    config::{AluaState, ArrayChange, ArrayConfig, ArrayLimits, WaitMode},
+    config::{ArrayChange, ArrayConfig, ArrayLimits, WaitMode},
     engine::{Deliver, Engine, Exports},
-    portals::{self, ListenOn, Portal},
+    error::ArrayError,
+    opening::{groups, open_targets},
+    portals::{ListenOn, Portal},
     shared::{Mailbox, SharedState, WorkerMessage},
     stats::{ArrayStats, PortalStats, SessionStats},
-    target::{IscsiTarget, Opening, TargetError},
     worker::Worker,
 };
-use linerate_blame::Blame;
 use linerate_io::{
     Driver, EpollDriver, OpenDriverError, Wait,
     net::{NetEvent, NetFollower, NetWatch},
@@ -334,201 +334,10 @@ fn deliver(mailbox: &Arc<Mailbox<Socket>>) -> Deliver {
     Box::new(move |answers| mailbox.post(WorkerMessage::Answers(answers)))
 }
 
-/// Opens everything that a configuration names.
-pub(crate) fn open_targets<D: Driver>(
-    config: &ArrayConfig,
-    driver: &mut D,
-    engine: Option<&Engine>,
-) -> Result<(Vec<Arc<IscsiTarget>>, Vec<crate::volume::SharedVolume>), ArrayError> {
-    check_limits(config)?;
-    let groups = groups(config)?;
-    let (array, volumes) = (config.name.as_str(), Vec::new());
-    let mut opening = Opening { array, groups: &groups, driver, engine, volumes };
-    let mut targets: Vec<Arc<IscsiTarget>> = Vec::new();
-    for target in &config.targets {
-        let fault = |error| ArrayError::Target { name: target.name.clone(), error: Box::new(error) };
-        let opened = opening.target(target).map_err(fault)?;
-        if targets.iter().any(|other| other.name == opened.name) {
-            return Err(ArrayError::TwoTargets(opened.name));
-        }
-        targets.push(Arc::new(opened));
-    }
-    for made in engine.into_iter().flat_map(Engine::made) {
-        if let Err(error) = opening.made(&targets, made) {
-            tracing::error!(event = "volume_not_shown", volume = made.1, %error, "this volume is not shown");
-        }
-    }
-    Ok((targets, opening.volumes))
-}
-
-/// The portal groups and their states.
-fn groups(config: &ArrayConfig) -> Result<Vec<(u16, AluaState)>, ArrayError> {
-    let state = |tag: u16| config.portal_groups.iter().find(|group| group.tag == tag).map(|group| group.alua);
-    Ok(portals::groups(config)?.into_iter().map(|tag| (tag, state(tag).unwrap_or_default())).collect())
-}
-
-fn check_limits(config: &ArrayConfig) -> Result<(), ArrayError> {
-    let limits = &config.limits;
-    let segment = 512..=0x00ff_ffff;
-    let wrong = |key, rule| Err(ArrayError::Limit { key, rule });
-    if !segment.contains(&limits.max_recv_data_segment_bytes) {
-        return wrong("max_recv_data_segment_bytes", "512 to 16777215 (RFC 7143 section 13.12)");
-    }
-    if !segment.contains(&limits.max_burst_bytes) {
-        return wrong("max_burst_bytes", "512 to 16777215 (RFC 7143 section 13.13)");
-    }
-    if !(512..=limits.max_burst_bytes).contains(&limits.first_burst_bytes) {
-        return wrong("first_burst_bytes", "512 to `max_burst_bytes` (RFC 7143 section 13.14)");
-    }
-    if !(1..=4096).contains(&limits.commands_per_session) {
-        return wrong("commands_per_session", "1 to 4096");
-    }
-    if !(1..=64).contains(&limits.connections_per_session) {
-        return wrong("connections_per_session", "1 to 64");
-    }
-    if limits.sessions == 0 {
-        return wrong("sessions", "at least 1");
-    }
-    if limits.half_open_connections == 0 {
-        return wrong("half_open_connections", "at least 1");
-    }
-    if limits.half_open_per_peer == 0 {
-        return wrong("half_open_per_peer", "at least 1");
-    }
-    if limits.text_bytes < 8192 {
-        return wrong("text_bytes", "at least 8192: a login may need that much");
-    }
-    let times = [
-        ("login_timeout_s", limits.login_timeout_s),
-        ("idle_timeout_s", limits.idle_timeout_s),
-        ("nop_interval_s", limits.nop_interval_s),
-        ("nop_timeout_s", limits.nop_timeout_s),
-        ("stall_timeout_s", limits.stall_timeout_s),
-        ("pressed_stall_timeout_s", limits.pressed_stall_timeout_s),
-    ];
-    for (key, time) in &times[4..] {
-        if *time == 0.0 {
-            return wrong(key, "more than 0: others may wait for what a stalled peer holds");
-        }
-    }
-    match times.iter().find(|(_, time)| !(0.0..=1e6).contains(time)) {
-        Some((key, _)) => wrong(key, "0 to 1000000 seconds"),
-        None => Ok(()),
-    }
-}
-
 /// Whether each worker gets enough memory for the largest command beside others.
 fn check_memory(limits: &ArrayLimits, workers: usize) -> Result<(), ArrayError> {
     if limits.memory_bytes / (workers.max(1) as u64) < MEMORY_PER_WORKER_BYTES_MIN {
         return Err(ArrayError::Limit { key: "memory_bytes", rule: "at least 16777216 (16 MiB) per worker" });
     }
     Ok(())
-}
-
-/// Why an array cannot start. [`ArrayError::blame`] says whose fault it is.
-#[derive(Debug, thiserror::Error)]
-pub enum ArrayError {
-    /// `portals` is empty.
-    #[error("`portals` is empty; name at least one address, for example \"127.0.0.1:3260\"")]
-    NoPortal,
-    /// A portal is not an address with a port.
-    #[error("portal \"{0}\" is not an address with a port, for example \"127.0.0.1:3260\" or \"[::1]:3260\"")]
-    Portal(String),
-    /// A portal has both an address and an interface, or neither.
-    #[error("a portal needs either `address` or `interface`")]
-    PortalPlace,
-    /// A portal follows an interface that there is not.
-    #[error("this host has no interface \"{0}\"; change `interface`")]
-    NoInterface(String),
-    /// Portals follow an interface, but its changes cannot be watched.
-    #[error("cannot watch the host's interfaces ({0}); give portals an `address` instead of an `interface`")]
-    Watch(#[source] io::Error),
-    /// A portal group has the tag 0.
-    #[error(
-        "a portal group has the tag 0; tags are 1 to 65535, as they are also relative target port identifiers"
-    )]
-    GroupZero,
-    /// A portal group is described twice.
-    #[error("`portal_groups` describes group {0} twice")]
-    GroupTwice(u16),
-    /// A portal cannot be listened on.
-    #[error("cannot listen on portal {portal} ({error}); {}", way_out(error))]
-    Listen {
-        /// Which portal.
-        portal: SocketAddr,
-        /// Why not.
-        error: io::Error,
-    },
-    /// A limit is out of range.
-    #[error("`limits.{key}` is out of range: {rule}")]
-    Limit {
-        /// The key.
-        key: &'static str,
-        /// What it may be.
-        rule: &'static str,
-    },
-    /// Two targets have the same name.
-    #[error("two targets are named \"{0}\"; names differ in more than case")]
-    TwoTargets(String),
-    /// Disks, RAID sets or pools cannot be opened.
-    #[error("`storage`: {0}")]
-    Storage(#[source] StorageError),
-    /// A target cannot be served.
-    #[error("target \"{name}\": {error}")]
-    Target {
-        /// Its name as configured.
-        name: String,
-        /// Why not.
-        error: Box<TargetError>,
-    },
-    /// A worker cannot be pinned.
-    #[error("cannot pin a worker to CPU {cpu} ({error}); `cpus` may name the CPUs that this process may use")]
-    Cpu {
-        /// Which CPU.
-        cpu: usize,
-        /// Why not.
-        error: io::Error,
-    },
-    /// No I/O driver.
-    #[error(transparent)]
-    Driver(#[from] OpenDriverError),
-    /// The host is short of threads, descriptors or memory.
-    #[error("the host cannot start a worker ({0}); raise the limits of processes, open files or memory")]
-    Host(#[source] io::Error),
-    /// A worker ended while starting.
-    #[error("a worker thread ended while starting; this is a mistake in the program")]
-    WorkerDied,
-}
-
-impl ArrayError {
-    /// Whose fault it is.
-    pub fn blame(&self) -> Blame {
-        match self {
-            Self::WorkerDied => Blame::Us,
-            Self::Host(_) | Self::Watch(_) => Blame::Host,
-            // An array that starts sends nothing to its partner yet: its storage is at fault.
-            Self::Storage(error) if error.blame() == Blame::Peer => Blame::Host,
-            Self::Storage(error) => error.blame(),
-            Self::Driver(error) => match error {
-                OpenDriverError::UnknownName(_) => Blame::User,
-                _ => Blame::Host,
-            },
-            Self::Target { error, .. } => match error.as_ref() {
-                TargetError::Volume(error) if error.is_hosts_fault() => Blame::Host,
-                _ => Blame::User,
-            },
-            _ => Blame::User,
-        }
-    }
-}
-
-fn way_out(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "stop the program that uses the port, or choose another (port 0 = any free one)"
-        }
-        io::ErrorKind::AddrNotAvailable => "this host does not have the address",
-        io::ErrorKind::PermissionDenied => "ports below 1024 need privileges; choose a higher one",
-        _ => "choose another address",
-    }
 }

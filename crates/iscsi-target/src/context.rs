@@ -1,15 +1,16 @@
 //! What connections need from the worker that serves them.
 
+use crate::connection_key::ConnectionKey;
 use crate::{
     buffers::budget::Budget,
     buffers::operation::{Operations, Origin},
     buffers::pool::ChunkPool,
+    buffers::spare_lists::SpareLists,
     completion_guard::CompletionGuard,
     config::ArrayLimits,
-    connection::SpareLists,
     engine::OperationRequest,
     mcs::McsSessions,
-    shared::{ConnectionKey, Mailbox, SharedState, WorkerMessage},
+    shared::{Mailbox, SharedState, WorkerMessage},
     stats::Counters,
     volume::Media,
 };

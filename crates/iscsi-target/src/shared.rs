@@ -3,6 +3,7 @@
 //! Nothing here is touched per command: a worker comes here when a connection arrives, a session begins or ends, and
 //! when one worker has something to tell another.
 
+use crate::connection_key::ConnectionKey;
 use crate::{
     admission::{ChapDelays, Connections, Standing, Ticket, Victim},
     completion_guard::CompletionGuard,
@@ -26,13 +27,6 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
-
-/// Names a connection across workers; never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ConnectionKey {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
-}
 
 /// A connection on its way to the worker that shall serve it.
 #[derive(Debug)]

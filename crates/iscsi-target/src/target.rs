@@ -7,7 +7,7 @@ use crate::{
 };
 use linerate_io::Driver;
 use linerate_iscsi_proto::{
-    chap::{Algorithm, ChapConfig, ChapConfigError, Credentials, Secret, SecretError},
+    chap::{Algorithm, ChapConfig, ChapConfigError, ChapSecret, Credentials, SecretError},
     names::{IscsiName, NameError, NamePattern},
     send_targets::TargetAddress,
 };
@@ -156,7 +156,7 @@ fn chap(settings: &ChapSettings) -> Result<ChapConfig, TargetError> {
     let algorithms = settings.algorithms.iter().map(algorithm).collect::<Result<Vec<_>, _>>()?;
     let credentials = |name: &String, secret: &String| Credentials {
         name: name.clone(),
-        secret: Secret::new(secret.clone().into_bytes()),
+        secret: ChapSecret::new(secret.clone().into_bytes()),
     };
     let mutual = match (&settings.mutual_user, &settings.mutual_secret) {
         (Some(user), Some(secret)) => Some(credentials(user, secret)),

@@ -5,16 +5,18 @@
 
 mod mcs;
 
+use crate::connection_key::ConnectionKey;
 use crate::{
-    array::{ArrayError, open_targets},
     buffers::operation::{InFlight, Origin},
     change::{ChangeError, change},
     config::{ArrayChange, ArrayConfig},
     connection::{Connection, Endpoints},
     context::WorkerContext,
     engine::{FinishedOperation, OperationError, OperationOutput, OperationResult},
+    error::ArrayError,
+    opening::open_targets,
     portals::{ListenOn, Portal, can_serve},
-    shared::{Arrival, ConnectionKey, Mailbox, SharedState, WorkerMessage},
+    shared::{Arrival, Mailbox, SharedState, WorkerMessage},
     stats::{ArrayStats, SessionStats},
 };
 use linerate_io::{Completion, Driver, Handle, Nanos, SocketOptions, Wait, net::NetEvent};

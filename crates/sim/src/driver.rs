@@ -2,7 +2,7 @@
 
 use crate::files::{FileOperation, FileWork};
 use crate::link::{Recv, Send, Side};
-use crate::world::{Event, SimNetwork, World};
+use crate::world::{SimNetwork, World, WorldEvent};
 use linerate_io::{
     Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
     TcpInfo, Wait,
@@ -209,7 +209,7 @@ impl Driver for SimDriver {
             assert!(end.send.is_none(), "one send per stream at a time");
             end.send = Some(Send { outgoing, sent: 0 });
             let at = world.now + world.rng.range(0, 1_000);
-            world.schedule(at, Event::Transmit { link, side });
+            world.schedule(at, WorldEvent::Transmit { link, side });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Files of a simulated host: in memory, with operations that take their time. The bytes of an operation are read or
 //! written just before its completion, so that memory which was given away meanwhile shows.
 
-use crate::world::{Event, World};
+use crate::world::{World, WorldEvent};
 use linerate_io::{Completion, FileOptions, Handle, Region, Seg};
 use std::{
     io::{self, ErrorKind},
@@ -61,7 +61,7 @@ impl World {
     pub(crate) fn begin_file_operation(&mut self, operation: FileOperation) {
         let most = if self.rng.chance(5) { 10 } else { 1 } * self.conditions.file_ns;
         let at = self.now + self.rng.range(1_000, most);
-        self.schedule(at, Event::File(operation));
+        self.schedule(at, WorldEvent::File(operation));
     }
 
     /// Does an operation, and completes it.

@@ -6,7 +6,7 @@
 //! that is the old write that must not undo a newer one.
 
 use crate::link::{Piece, Side};
-use crate::world::{Event, SimNetwork, World};
+use crate::world::{SimNetwork, World, WorldEvent};
 use linerate_io::Nanos;
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -41,7 +41,7 @@ impl SimNetwork {
             for side in [Side::Client, Side::Server] {
                 if !world.is_silent(link, side) && !world.links[link].end(side).held.is_empty() {
                     let at = world.now + world.rng.range(0, RESEND_NS);
-                    world.schedule(at, Event::Release { link, side });
+                    world.schedule(at, WorldEvent::Release { link, side });
                 }
             }
         }
@@ -95,7 +95,7 @@ impl World {
             if let Some(timeout) = self.links[link].end(side.other()).user_timeout {
                 // Kernels look at it only when they send again, which they do ever more rarely.
                 let late = self.rng.range(0, timeout);
-                self.schedule(now + timeout + late, Event::GiveUp { link, side: side.other() });
+                self.schedule(now + timeout + late, WorldEvent::GiveUp { link, side: side.other() });
             }
         }
         self.links[link].end(side).held.push_back(piece);

@@ -114,7 +114,7 @@ pub(crate) struct Station {
     pub(crate) regions: Vec<Arc<Region>>,
 }
 
-pub(crate) enum Event {
+pub(crate) enum WorldEvent {
     /// A connection attempt reaches the listener's host.
     Attempt { link: usize },
     /// The answer reaches the client.
@@ -141,7 +141,7 @@ pub(crate) struct World {
     pub(crate) rng: Rng,
     pub(crate) conditions: Conditions,
     sequence: u64,
-    events: BTreeMap<(Nanos, u64), Event>,
+    events: BTreeMap<(Nanos, u64), WorldEvent>,
     pub(crate) links: Vec<Link>,
     pub(crate) listeners: BTreeMap<SocketAddr, (usize, Handle)>,
     /// By the server's address; one that is missing is whole.
@@ -154,7 +154,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn schedule(&mut self, at: Nanos, event: Event) {
+    pub(crate) fn schedule(&mut self, at: Nanos, event: WorldEvent) {
         self.sequence += 1;
         self.events.insert((at, self.sequence), event);
     }
@@ -178,21 +178,21 @@ impl World {
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: WorldEvent) {
         match event {
-            Event::Attempt { link } => self.attempt(link),
-            Event::Answer { link, refused } => self.answer(link, refused),
-            Event::Transmit { link, side } => self.transmit(link, side),
-            Event::Arrive { link, side, piece } => self.reach(link, side, piece),
-            Event::Release { link, side } => self.release(link, side),
-            Event::GiveUp { link, side } => self.give_up(link, side),
-            Event::Lose { link } => {
+            WorldEvent::Attempt { link } => self.attempt(link),
+            WorldEvent::Answer { link, refused } => self.answer(link, refused),
+            WorldEvent::Transmit { link, side } => self.transmit(link, side),
+            WorldEvent::Arrive { link, side, piece } => self.reach(link, side, piece),
+            WorldEvent::Release { link, side } => self.release(link, side),
+            WorldEvent::GiveUp { link, side } => self.give_up(link, side),
+            WorldEvent::Lose { link } => {
                 let silent = self.conditions.silent_percent;
                 let silent = self.rng.chance(silent);
                 self.cut(link, silent);
             }
-            Event::File(operation) => self.finish_file_operation(operation),
-            Event::Kill { link, side, error } => self.kill(link, side, error),
+            WorldEvent::File(operation) => self.finish_file_operation(operation),
+            WorldEvent::Kill { link, side, error } => self.kill(link, side, error),
         }
     }
 
@@ -209,7 +209,7 @@ impl World {
                 } else if !cut {
                     // Data for a socket that is gone is answered with a reset.
                     let at = self.now + self.travel_ns();
-                    self.schedule(at, Event::Arrive { link, side: side.other(), piece: Piece::Reset });
+                    self.schedule(at, WorldEvent::Arrive { link, side: side.other(), piece: Piece::Reset });
                 }
             }
             Piece::Finish if !cut => {
@@ -233,7 +233,7 @@ impl World {
         self.links.push(link);
         let link = self.links.len() - 1;
         let at = self.now + self.travel_ns();
-        self.schedule(at, Event::Attempt { link });
+        self.schedule(at, WorldEvent::Attempt { link });
         link
     }
 
@@ -241,7 +241,7 @@ impl World {
         if self.is_silent(link, Side::Server) || self.is_silent(link, Side::Client) {
             let client = self.links[link].end(Side::Client);
             if !client.closed && client.dead.is_none() {
-                self.schedule(self.now + ATTEMPT_NS, Event::Attempt { link });
+                self.schedule(self.now + ATTEMPT_NS, WorldEvent::Attempt { link });
             }
             return;
         }
@@ -250,7 +250,7 @@ impl World {
         let refused = self.rng.chance(refuse);
         let listener = self.listeners.get(&server).copied().filter(|_| !refused);
         let at = self.now + self.travel_ns();
-        self.schedule(at, Event::Answer { link, refused: listener.is_none() });
+        self.schedule(at, WorldEvent::Answer { link, refused: listener.is_none() });
         let Some((station, listener)) = listener else { return };
         let client = self.links[link].end(Side::Client).addr;
         let socket = SimSocket::new(link, Arc::clone(&self.orphans));
@@ -259,7 +259,7 @@ impl World {
         if self.conditions.life_ns > 0 {
             let life = self.conditions.life_ns;
             let at = self.now + self.rng.range(0, 2 * life);
-            self.schedule(at, Event::Lose { link });
+            self.schedule(at, WorldEvent::Lose { link });
         }
     }
 
@@ -305,11 +305,11 @@ impl World {
             let at = peer.last_arrival.max(self.now + travel) + occupied;
             peer.last_arrival = at;
             let piece = Piece::Bytes(bytes);
-            self.schedule(at, Event::Arrive { link, side: side.other(), piece });
+            self.schedule(at, WorldEvent::Arrive { link, side: side.other(), piece });
         }
         if !done {
             let pause = self.rng.range(0, 1_000);
-            self.schedule(self.now + pause, Event::Transmit { link, side });
+            self.schedule(self.now + pause, WorldEvent::Transmit { link, side });
         }
     }
 
@@ -344,7 +344,7 @@ impl World {
         self.stations[station].ready.push_back(received);
         let peer = self.links[link].end(side.other());
         if std::mem::take(&mut peer.stalled) {
-            self.schedule(self.now, Event::Transmit { link, side: side.other() });
+            self.schedule(self.now, WorldEvent::Transmit { link, side: side.other() });
         }
     }
 
@@ -359,7 +359,7 @@ impl World {
         }
         let travel = self.travel_ns();
         let at = self.links[link].end(side.other()).last_arrival.max(self.now + travel);
-        self.schedule(at, Event::Arrive { link, side: side.other(), piece: Piece::Finish });
+        self.schedule(at, WorldEvent::Arrive { link, side: side.other(), piece: Piece::Finish });
     }
 
     /// Loses a connection: nothing gets through from now on, and both ends learn it soon, or much later.
@@ -370,9 +370,9 @@ impl World {
         for side in [Side::Client, Side::Server] {
             let after = if silent { SILENCE_NS } else { self.rng.range(0, 5_000_000) };
             let error = if silent { ErrorKind::TimedOut } else { ErrorKind::ConnectionReset };
-            self.schedule(self.now + after, Event::Kill { link, side, error });
+            self.schedule(self.now + after, WorldEvent::Kill { link, side, error });
             if std::mem::take(&mut self.links[link].end(side).stalled) {
-                self.schedule(self.now, Event::Transmit { link, side });
+                self.schedule(self.now, WorldEvent::Transmit { link, side });
             }
         }
     }

@@ -22,9 +22,10 @@ impl Credentials {
     pub(crate) fn chap(&self) -> Result<Option<ChapConfig>, OptionsError> {
         let side = |name: &Option<String>, secret: &Option<Secret>| match (name, secret) {
             (None, None) => Ok(None),
-            (Some(name), Some(secret)) => {
-                Ok(Some(chap::Credentials { name: name.clone(), secret: chap::Secret::new(secret.reveal()) }))
-            }
+            (Some(name), Some(secret)) => Ok(Some(chap::Credentials {
+                name: name.clone(),
+                secret: chap::ChapSecret::new(secret.reveal()),
+            })),
             _ => Err(OptionsError::HalfCredentials),
         };
         match (side(&self.user, &self.secret)?, side(&self.mutual_user, &self.mutual_secret)?) {

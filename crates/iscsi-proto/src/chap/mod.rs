@@ -78,7 +78,7 @@ impl Algorithm {
     }
 
     /// The response to a challenge.
-    pub fn respond(self, identifier: u8, secret: &Secret, challenge: &[u8]) -> Vec<u8> {
+    pub fn respond(self, identifier: u8, secret: &ChapSecret, challenge: &[u8]) -> Vec<u8> {
         fn hash<D: Digest>(identifier: u8, secret: &[u8], challenge: &[u8]) -> Vec<u8> {
             D::new()
                 .chain_update([identifier])
@@ -96,19 +96,19 @@ impl Algorithm {
     }
 
     /// True if `response` answers the challenge; takes the same time for every difference.
-    pub fn verify(self, identifier: u8, secret: &Secret, challenge: &[u8], response: &[u8]) -> bool {
+    pub fn verify(self, identifier: u8, secret: &ChapSecret, challenge: &[u8], response: &[u8]) -> bool {
         self.respond(identifier, secret, challenge).ct_eq(response).into()
     }
 }
 
 /// A CHAP secret. Never shown by `Debug`, wiped when dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Vec<u8>);
+pub struct ChapSecret(Vec<u8>);
 
-impl Secret {
+impl ChapSecret {
     /// From its bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
-        Secret(bytes.into())
+        ChapSecret(bytes.into())
     }
 
     /// Whether it may protect a target (RFC 7143 section 9.2.1: a listener that knows one exchange may try secrets in
@@ -130,15 +130,15 @@ impl Secret {
     }
 }
 
-impl Drop for Secret {
+impl Drop for ChapSecret {
     fn drop(&mut self) {
         self.wipe();
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ChapSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
+        f.write_str("ChapSecret(..)")
     }
 }
 
@@ -148,7 +148,7 @@ pub struct Credentials {
     /// `CHAP_N`: compared whole and literally.
     pub name: String,
     /// The secret.
-    pub secret: Secret,
+    pub secret: ChapSecret,
 }
 
 /// What authentication a side wants.
@@ -232,13 +232,13 @@ pub enum SecretError {
 
 #[cfg(test)]
 mod tests {
-    use super::Secret;
+    use super::ChapSecret;
 
     #[test]
     fn a_secret_is_wiped_and_never_shown() {
-        let mut secret = Secret::new("only the two of us know");
-        assert_eq!(format!("{secret:?}"), "Secret(..)");
+        let mut secret = ChapSecret::new("only the two of us know");
+        assert_eq!(format!("{secret:?}"), "ChapSecret(..)");
         secret.wipe();
-        assert_eq!(secret, Secret::new([0; 23]));
+        assert_eq!(secret, ChapSecret::new([0; 23]));
     }
 }

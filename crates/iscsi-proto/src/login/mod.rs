@@ -29,7 +29,8 @@ pub use table::{
     INITIATOR_LOGIN, InitiatorEvent, InitiatorState, Row, TARGET_LOGIN, TargetEvent, TargetState, next_state,
 };
 pub use target::{
-    Accepted, Joined, LoginRefusal, Lookup, TargetConfig, TargetHost, TargetLogin, TargetReply, TargetStep,
+    Accepted, Joined, LoginRefusal, Lookup, TargetHost, TargetLogin, TargetLoginConfig, TargetReply,
+    TargetStep,
 };
 
 use crate::params::SessionParams;

@@ -67,7 +67,7 @@ pub struct Accepted {
 
 /// Limits and wishes of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TargetConfig {
+pub struct TargetLoginConfig {
     /// What is negotiated.
     pub offer: Offer,
     /// Most bytes of text in one request, over all its PDUs.
@@ -81,7 +81,7 @@ pub struct TargetConfig {
 /// One login on the target's side.
 #[derive(Debug)]
 pub struct TargetLogin {
-    config: TargetConfig,
+    config: TargetLoginConfig,
     state: TargetState,
     stat_sn: u32,
     pdus: u32,
@@ -130,7 +130,7 @@ pub enum TargetStep {
 
 impl TargetLogin {
     /// Waits for the first request.
-    pub fn new(config: TargetConfig) -> Self {
+    pub fn new(config: TargetLoginConfig) -> Self {
         TargetLogin {
             state: TargetState::Start,
             stat_sn: config.first_stat_sn,

@@ -2,7 +2,7 @@
 
 use super::pair::*;
 use linerate_iscsi_proto::chap::{
-    Algorithm, SECRET_BYTES_MAX, SECRET_BYTES_MIN, Secret, SecretError, encode_hex,
+    Algorithm, ChapSecret, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SecretError, encode_hex,
 };
 use linerate_iscsi_proto::login::*;
 use linerate_iscsi_proto::pdu::{BHS_BYTES, LoginRequest, LoginStatus};
@@ -66,7 +66,7 @@ fn every_algorithm_authenticates_both_sides() {
 /// The values were computed with another implementation (Python's hashlib).
 #[test]
 fn responses_are_those_of_other_implementations() {
-    let secret = Secret::new("twelve bytes");
+    let secret = ChapSecret::new("twelve bytes");
     let response = |algorithm: Algorithm| encode_hex(&algorithm.respond(7, &secret, &[2; 16]));
     assert_eq!(response(Algorithm::Md5), "0xac3ecce335938945df584e017fe8ff79");
     assert_eq!(response(Algorithm::Sha1), "0xa08a66a8b12046fb00fcc9271140a716f260f10e");
@@ -82,7 +82,7 @@ fn responses_are_those_of_other_implementations() {
 
 #[test]
 fn a_targets_secret_has_96_bits_at_least_and_255_bytes_at_most() {
-    let judged = |len: usize| Secret::new(vec![b'x'; len]).check();
+    let judged = |len: usize| ChapSecret::new(vec![b'x'; len]).check();
     assert_eq!(judged(0), Err(SecretError::Empty));
     assert_eq!(judged(11), Err(SecretError::Short(11)));
     assert_eq!((judged(SECRET_BYTES_MIN), judged(SECRET_BYTES_MAX)), (Ok(()), Ok(())));

@@ -16,7 +16,7 @@ fn several(connections: u16) -> Offer {
 fn session(connections: u16) -> (Established, Host) {
     let mut host = Host::default();
     let config = InitiatorConfig { offer: several(connections), ..initiator_config() };
-    let target = TargetConfig { offer: several(8), ..target_config() };
+    let target = TargetLoginConfig { offer: several(8), ..target_config() };
     let (initiator, _) = run(config, target, &mut host).done();
     let commands = CommandWindow::new(700, 9);
     host.joined = Some(Joined { params: initiator.params, commands });

@@ -299,10 +299,10 @@ fn chap_values_and_configurations() {
     assert_eq!(encode_hex(&[0, 0xab]), "0x00ab");
     assert_eq!(encode_base64(&[0, 0xab]), "0bAKs=");
     // RFC 1994 names the hash; the value was computed with another implementation (Python's hashlib).
-    let secret = linerate_iscsi_proto::chap::Secret::new("secret");
+    let secret = linerate_iscsi_proto::chap::ChapSecret::new("secret");
     let proof = Algorithm::Md5.respond(1, &secret, &[2; 16]);
     assert_eq!(encode_hex(&proof), "0x0e2483e0da85f656522f3da3ffe0a142");
-    assert_eq!(format!("{secret:?}"), "Secret(..)");
+    assert_eq!(format!("{secret:?}"), "ChapSecret(..)");
     let same = ChapConfig::new(&BOTH, credentials("a", "s"), Some(credentials("b", "s")));
     assert_eq!(same, Err(ChapConfigError::SameSecret));
     assert_eq!(ChapConfig::new(&[], credentials("a", "s"), None), Err(ChapConfigError::NoAlgorithm));

@@ -1,6 +1,6 @@
 //! Both login machines talking to each other, and the scenarios that the other files use.
 
-use linerate_iscsi_proto::chap::{Algorithm, ChapConfig, Credentials, Secret};
+use linerate_iscsi_proto::chap::{Algorithm, ChapConfig, ChapSecret, Credentials};
 use linerate_iscsi_proto::keys::Offer;
 use linerate_iscsi_proto::login::*;
 use linerate_iscsi_proto::names::IscsiName;
@@ -67,8 +67,8 @@ impl TargetHost for Host {
     }
 }
 
-pub(crate) fn target_config() -> TargetConfig {
-    TargetConfig { offer: Offer::default(), text_bytes_max: 65_536, commands: 32, first_stat_sn: 100 }
+pub(crate) fn target_config() -> TargetLoginConfig {
+    TargetLoginConfig { offer: Offer::default(), text_bytes_max: 65_536, commands: 32, first_stat_sn: 100 }
 }
 
 pub(crate) fn initiator_config() -> InitiatorConfig {
@@ -86,7 +86,7 @@ pub(crate) fn initiator_config() -> InitiatorConfig {
 }
 
 pub(crate) fn credentials(name: &str, secret: &str) -> Credentials {
-    Credentials { name: name.into(), secret: Secret::new(secret) }
+    Credentials { name: name.into(), secret: ChapSecret::new(secret) }
 }
 
 pub(crate) fn one_way(algorithms: &[Algorithm], secret: &str) -> ChapConfig {
@@ -123,7 +123,7 @@ impl Outcome {
 }
 
 /// Runs a login; every header goes over the wire form.
-pub(crate) fn run(config: InitiatorConfig, target: TargetConfig, host: &mut Host) -> Outcome {
+pub(crate) fn run(config: InitiatorConfig, target: TargetLoginConfig, host: &mut Host) -> Outcome {
     let mut initiator = InitiatorLogin::new(config);
     let mut login = TargetLogin::new(target);
     let (mut request, mut data) = initiator.start();

@@ -1,7 +1,7 @@
 //! Connections by peer: those that have not logged in (half-open), and those of sessions.
 
 use super::{Peer, Ticket};
-use crate::{config::ArrayLimits, shared::ConnectionKey};
+use crate::{config::ArrayLimits, connection_key::ConnectionKey};
 use linerate_io::Nanos;
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -214,7 +214,7 @@ impl Connections {
 #[cfg(test)]
 mod tests {
     use super::{Connections, KNOWN_AFTER_NS, Standing, Victim};
-    use crate::{config::ArrayLimits, shared::ConnectionKey};
+    use crate::{config::ArrayLimits, connection_key::ConnectionKey};
     use std::net::IpAddr;
 
     fn address(last: u8) -> IpAddr {

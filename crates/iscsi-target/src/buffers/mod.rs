@@ -4,3 +4,4 @@
 pub(crate) mod budget;
 pub(crate) mod operation;
 pub(crate) mod pool;
+pub(crate) mod spare_lists;

@@ -4,9 +4,9 @@
 use crate::{
     buffers::pool::Chunks,
     connection::TaskId,
+    connection_key::ConnectionKey,
     context::WorkerContext,
     engine::{BufferPart, Operation, OperationRequest},
-    shared::ConnectionKey,
 };
 use linerate_io::{Driver, Handle};
 use slab::Slab;

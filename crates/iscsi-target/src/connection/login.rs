@@ -16,8 +16,8 @@ use linerate_iscsi_proto::{
     frame::Framer,
     keys::Offer,
     login::{
-        Accepted, Established, Joined, LoginRefusal, Lookup, SessionRequest, TargetConfig, TargetHost,
-        TargetLogin, TargetState, TargetStep,
+        Accepted, Established, Joined, LoginRefusal, Lookup, SessionRequest, TargetHost, TargetLogin,
+        TargetLoginConfig, TargetState, TargetStep,
     },
     pdu::{BHS_BYTES, LoginRequest, LoginStatus},
     window::CommandWindow,
@@ -54,7 +54,7 @@ impl Login {
             max_connections: limits.connections_per_session,
             ..Offer::default()
         };
-        let machine = TargetLogin::new(TargetConfig {
+        let machine = TargetLogin::new(TargetLoginConfig {
             offer,
             text_bytes_max: limits.text_bytes.min(LOGIN_TEXT_BYTES_MAX),
             commands: limits.commands_per_session,

@@ -24,11 +24,12 @@ mod session;
 mod steps;
 mod tasks;
 
+use crate::buffers::spare_lists::SpareLists;
 use crate::{
     admission::Ticket,
     buffers::budget::{Budget, Share},
+    connection_key::ConnectionKey,
     context::WorkerContext,
-    shared::ConnectionKey,
 };
 
 use inbound::{Direct, Inbound, Sink};
@@ -41,7 +42,6 @@ use linerate_iscsi_proto::{
 use login::{Login, LoginDelay};
 use management::Due;
 use outbound::Outbound;
-pub(crate) use outbound::SpareLists;
 use reply::Answers;
 use session::Session;
 use slab::Slab;

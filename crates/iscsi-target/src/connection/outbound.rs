@@ -3,32 +3,13 @@
 use crate::{
     buffers::budget::{Budget, Share},
     buffers::pool::{ChunkPool, Chunks},
+    buffers::spare_lists::SpareLists,
     context::WorkerContext,
 };
 use linerate_io::{Driver, Handle, Nanos, Outgoing};
 
 /// Answers that may gather before parsing stops.
 const GATHERED_BYTES_MAX: usize = 2 << 20;
-/// Memory that an empty list may keep for reuse, so that a worker stays small after a burst.
-const KEPT_BYTES_MAX: usize = 24 * 1024;
-
-/// Memory of lists that a worker keeps for reuse.
-const SPARE_LISTS: usize = 256;
-
-/// Memory for lists, shared by the connections of a worker. The one that was used last is taken first: it is still in the
-/// core's cache, where those of hundreds of connections together would not be.
-#[derive(Debug, Default)]
-pub(crate) struct SpareLists(Vec<Outgoing>);
-
-impl SpareLists {
-    /// Takes the memory of an empty list, unless it is so large that it is better given back.
-    fn keep(&mut self, list: &mut Outgoing) {
-        let memory = std::mem::take(list);
-        if (1..=KEPT_BYTES_MAX).contains(&memory.capacity_bytes()) && self.0.len() < SPARE_LISTS {
-            self.0.push(memory);
-        }
-    }
-}
 
 /// A send that is under way.
 struct Sending {
@@ -106,7 +87,7 @@ impl Outbound {
     #[inline]
     pub(super) fn begin_turn(&mut self, spare: &mut SpareLists) {
         if self.list.capacity_bytes() == 0
-            && let Some(memory) = spare.0.pop()
+            && let Some(memory) = spare.take()
         {
             *self.list = memory;
         }

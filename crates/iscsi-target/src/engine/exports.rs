@@ -1,12 +1,11 @@
 //! Volumes that come, change and go while the array serves, and how initiators see it.
 
-use super::{Transfers, serve::Served, state::EngineState};
+use super::{ExportRecord, Transfers, serve::Served, state::EngineState};
 use crate::{
-    config::{AluaState, VolumeConfig, VolumeKind},
-    target::{self, IscsiTarget},
+    config::AluaState,
+    target::IscsiTarget,
     volume::{VolumeId, unit_of},
 };
-use bytes::Bytes;
 use linerate_io::{Nanos, system::unix_time_s};
 use linerate_scsi::{LogicalUnit, MAX_LUN};
 use linerate_storage::{
@@ -14,8 +13,7 @@ use linerate_storage::{
     controller::{Command, Controller, Export, Kept, Noun, Reply, StorageError, StorageStatus},
     pool::Volume,
 };
-use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, rc::Rc, sync::Arc};
+use std::{rc::Rc, sync::Arc};
 
 /// How long a volume's end waits for the writes of initiators that are under way.
 const DRAIN_NS: Nanos = 10_000_000_000;
@@ -32,59 +30,12 @@ pub(crate) struct Exports {
     pub(crate) transfers: Arc<Transfers>,
 }
 
-/// The export of a volume that the configuration does not name, or its deletion. It is stored in the volume's pool.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct ExportRecord {
-    /// The configuration names it, and it was deleted all the same.
-    #[serde(default)]
-    pub(super) deleted: bool,
-    /// When it was made: tells it from an earlier volume of its name.
-    pub(super) made_s: f64,
-    #[serde(flatten)]
-    pub(super) export: Export,
-}
-
 /// A volume that initiators see.
 struct ExportedUnit {
     target: Arc<IscsiTarget>,
     lun: u16,
     unit: Arc<LogicalUnit>,
     number: u32,
-}
-
-impl ExportRecord {
-    /// As if the configuration named the volume.
-    pub(crate) fn config(&self, pool: &str, volume: &str) -> VolumeConfig {
-        let sector_bytes = self.export.sector_bytes.unwrap_or(512);
-        VolumeConfig {
-            lun: self.export.lun.unwrap_or(0),
-            name: volume.to_owned(),
-            kind: VolumeKind::Pool,
-            path: None,
-            pool: Some(pool.to_owned()),
-            raid_set: None,
-            size_bytes: None,
-            sector_bytes,
-            physical_sector_bytes: self.export.physical_sector_bytes.unwrap_or(sector_bytes),
-            read_only: self.export.read_only,
-            write_cache: self.export.write_cache,
-            power_protected: self.export.power_protected,
-            alua: BTreeMap::new(),
-        }
-    }
-
-    pub(crate) fn naa(&self, array: &str, target: &str, volume: &str) -> [u8; 16] {
-        target::naa(&[array, target, volume, &self.made_s.to_string()])
-    }
-
-    /// Whether it is shown by this target.
-    pub(crate) fn is_at(&self, target: &str) -> bool {
-        self.export.target.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(target))
-    }
-
-    fn bytes(&self) -> Option<Bytes> {
-        serde_json::to_vec(self).ok().map(Bytes::from)
-    }
 }
 
 impl EngineState {
@@ -235,8 +186,10 @@ impl EngineState {
             return Err(refused(&format!("`sector_bytes` is at least {least}, as its disks' are")));
         }
         let Some(exports) = self.exports.get() else { return Err(StorageError::Gone) };
-        let (naa, ports) =
-            (record.naa(&exports.array, &target.name, name), target::ports(&target.name, &exports.groups));
+        let (naa, ports) = (
+            record.naa(&exports.array, &target.name, name),
+            crate::target::ports(&target.name, &exports.groups),
+        );
         let blocks = size_bytes / u64::from(config.sector_bytes);
         let page_bytes = self.controller.volume(name)?.page_bytes() as u32;
         let unit = unit_of(&config, naa, ports, blocks, VolumeId::Managed(number), page_bytes);

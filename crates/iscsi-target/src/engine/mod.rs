@@ -11,6 +11,7 @@
 //! - `exports.rs`: volumes that come, change and go while initiators look. `replica.rs`: what partners see;
 //!   `transfers.rs`: the targets where they see it.
 
+mod export_record;
 mod exports;
 mod replica;
 mod request;
@@ -19,7 +20,8 @@ mod state;
 mod thread;
 mod transfers;
 
-pub(crate) use exports::{ExportRecord, Exports};
+pub(crate) use export_record::ExportRecord;
+pub(crate) use exports::Exports;
 pub(crate) use request::{
     BufferPart, FinishedOperation, Operation, OperationError, OperationOutput, OperationRequest,
     OperationResult,

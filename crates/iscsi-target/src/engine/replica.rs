@@ -9,7 +9,7 @@ use crate::{
 };
 use futures::{FutureExt, future::LocalBoxFuture};
 use linerate_io::{Nanos, Preference, system::unix_time_s};
-use linerate_iscsi_proto::chap::{Algorithm, ChapConfig, ChapConfigError, Credentials, Secret};
+use linerate_iscsi_proto::chap::{Algorithm, ChapConfig, ChapConfigError, ChapSecret, Credentials};
 use linerate_scsi::{Inventory, LogicalUnit, UnitError};
 use linerate_storage::{
     Disk,
@@ -130,7 +130,7 @@ impl Around {
 
 /// Both ends prove a secret of their own.
 fn chap(login: &Login) -> Result<ChapConfig, ChapConfigError> {
-    let end = |name: &str, secret: &str| Credentials { name: name.into(), secret: Secret::new(secret) };
+    let end = |name: &str, secret: &str| Credentials { name: name.into(), secret: ChapSecret::new(secret) };
     let target = end(replication_link::TARGET_USER, &login.target_secret);
     ChapConfig::new(&[Algorithm::Sha256], end(replication_link::USER, &login.secret), Some(target))
 }

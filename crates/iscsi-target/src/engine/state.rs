@@ -2,7 +2,7 @@
 
 use super::{
     EngineRequest, Exports, OpenedVolume, Operation, OperationError, OperationOutput, OperationRequest,
-    exports::ExportRecord,
+    export_record::ExportRecord,
     serve::{self, Served},
 };
 use crate::config::{VolumeConfig, VolumeKind};

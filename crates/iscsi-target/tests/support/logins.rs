@@ -2,7 +2,7 @@
 
 use super::{Client, Pdu};
 use linerate_iscsi_proto::{
-    chap::{Algorithm, Secret, decode, encode_hex},
+    chap::{Algorithm, ChapSecret, decode, encode_hex},
     pdu::{LoginRequest, Response, Stage},
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
@@ -86,7 +86,7 @@ impl Client {
         let text = String::from_utf8(asked.data).unwrap();
         let value = |key: &str| text.split('\0').find_map(|pair| pair.strip_prefix(key)).unwrap();
         let challenge = decode(value("CHAP_C=")).unwrap();
-        let secret = Secret::new(secret);
+        let secret = ChapSecret::new(secret);
         let proof = algorithm.respond(value("CHAP_I=").parse().unwrap(), &secret, &challenge);
         let proof = format!("CHAP_N={user}\0CHAP_R={}\0", encode_hex(&proof));
         self.utter(isid, Stage::Security, Some(Stage::FullFeature), &proof);

@@ -11,7 +11,7 @@ use crate::{
     command::Request,
     fast_path,
     itl::Itl,
-    task::{Entry, Event, Steps, out_of_turn, plan},
+    task::{Entry, StepEvent, Steps, out_of_turn, plan},
 };
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use linerate_scsi_proto::wire::be32;
@@ -59,16 +59,16 @@ struct Copy {
 }
 
 impl Steps for Copy {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal> {
         let step = match (event, &self.piece) {
-            (Event::Start, _) => return Ok(TaskStep::DataOut { len_bytes: self.asked_bytes }),
-            (Event::Bytes(list), None) if self.job.moves.is_empty() => self.accept(itl, &list),
-            (Event::Bytes(piece), None) => {
+            (StepEvent::Start, _) => return Ok(TaskStep::DataOut { len_bytes: self.asked_bytes }),
+            (StepEvent::Bytes(list), None) if self.job.moves.is_empty() => self.accept(itl, &list),
+            (StepEvent::Bytes(piece), None) => {
                 self.piece = Some(piece);
                 self.write_piece()
             }
-            (Event::Resume, Some(_)) => self.write_piece(),
-            (Event::Done, None) => {
+            (StepEvent::Resume, Some(_)) => self.write_piece(),
+            (StepEvent::Done, None) => {
                 self.entry = None;
                 self.read_piece()
             }

@@ -1,6 +1,6 @@
 //! COMPARE AND WRITE and ORWRITE: read, decide and write as one action (SBC-3 5.2, 5.16).
 
-use super::{Event, Steps, out_of_turn, plan, section::Section, write::check_protection};
+use super::{StepEvent, Steps, out_of_turn, plan, section::Section, write::check_protection};
 use crate::refusal::Refusal;
 use crate::{MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep, command::Request, itl::Itl};
 use linerate_scsi_proto::cdb::lba_and_blocks;
@@ -115,13 +115,13 @@ impl ReadModifyWrite {
 }
 
 impl Steps for ReadModifyWrite {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal> {
         match (mem::replace(&mut self.state, State::Collecting), event) {
-            (State::Collecting, Event::Start) => Ok(TaskStep::DataOut { len_bytes: self.out_bytes }),
-            (State::Collecting, Event::Bytes(data)) | (State::Claiming(data), Event::Resume) => {
+            (State::Collecting, StepEvent::Start) => Ok(TaskStep::DataOut { len_bytes: self.out_bytes }),
+            (State::Collecting, StepEvent::Bytes(data)) | (State::Claiming(data), StepEvent::Resume) => {
                 Ok(self.claim(itl, data))
             }
-            (State::Reading(data), Event::Bytes(old)) => {
+            (State::Reading(data), StepEvent::Bytes(old)) => {
                 let (data, rest) = self.combine(data, old)?;
                 let offset_bytes = self.offset_bytes;
                 self.offset_bytes += data.len() as u64;
@@ -129,7 +129,7 @@ impl Steps for ReadModifyWrite {
                 let op = MediumOp::Write { offset_bytes, data, durable: self.durable };
                 Ok(TaskStep::Medium { lun: itl.lun(), op })
             }
-            (State::Writing(rest), Event::Done) => Ok(self.read(itl, rest)),
+            (State::Writing(rest), StepEvent::Done) => Ok(self.read(itl, rest)),
             _ => out_of_turn(),
         }
     }

@@ -38,7 +38,7 @@ pub struct Task {
 
 /// One family's state machine.
 pub(crate) trait Steps: Send {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal>;
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal>;
 
     /// A medium operation failed, which ends the command: with what?
     fn medium_failed(&mut self, _: &Arc<Itl>, error: MediumError) -> Refusal {
@@ -48,7 +48,7 @@ pub(crate) trait Steps: Send {
 
 /// An [`Input`] that went right.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum StepEvent {
     Start,
     Bytes(Vec<u8>),
     Done,
@@ -189,12 +189,12 @@ impl Task {
             {
                 return self.done(refuse(&self.itl, MediumError::Hardware.refusal()));
             }
-            Input::Start => Event::Start,
-            Input::Resume => Event::Resume,
-            Input::DataOut(bytes) | Input::Medium(Ok(MediumResult::Data(bytes))) => Event::Bytes(bytes),
-            Input::Medium(Ok(MediumResult::Done)) => Event::Done,
+            Input::Start => StepEvent::Start,
+            Input::Resume => StepEvent::Resume,
+            Input::DataOut(bytes) | Input::Medium(Ok(MediumResult::Data(bytes))) => StepEvent::Bytes(bytes),
+            Input::Medium(Ok(MediumResult::Done)) => StepEvent::Done,
             Input::Medium(Ok(MediumResult::Mapped { mapped, len_bytes })) => {
-                Event::Mapped { mapped, len_bytes }
+                StepEvent::Mapped { mapped, len_bytes }
             }
             Input::Medium(Err(error)) => {
                 let refusal = self.steps.medium_failed(&self.itl, error);
@@ -203,7 +203,9 @@ impl Task {
         };
         let step = match self.steps.step(&self.itl, event) {
             // Nothing to collect is collected at once.
-            Ok(TaskStep::DataOut { len_bytes: 0 }) => self.steps.step(&self.itl, Event::Bytes(Vec::new())),
+            Ok(TaskStep::DataOut { len_bytes: 0 }) => {
+                self.steps.step(&self.itl, StepEvent::Bytes(Vec::new()))
+            }
             step => step,
         };
         match step {
@@ -244,7 +246,7 @@ impl fmt::Debug for Task {
 struct Finished;
 
 impl Steps for Finished {
-    fn step(&mut self, _: &Arc<Itl>, _: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, _: &Arc<Itl>, _: StepEvent) -> Result<TaskStep, Refusal> {
         out_of_turn()
     }
 }

@@ -1,7 +1,7 @@
 //! Commands whose data-out is a parameter list that changes the unit's state: MODE SELECT, PERSISTENT RESERVE
 //! OUT.
 
-use super::{Event, Steps, out_of_turn, plan};
+use super::{StepEvent, Steps, out_of_turn, plan};
 use crate::refusal::Refusal;
 use crate::{
     MediumOp, Plan, Reply, TaskStep,
@@ -43,10 +43,10 @@ struct ModeSelect {
 }
 
 impl Steps for ModeSelect {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal> {
         match event {
-            Event::Start => Ok(TaskStep::DataOut { len_bytes: self.len_bytes }),
-            Event::Bytes(list) => {
+            StepEvent::Start => Ok(TaskStep::DataOut { len_bytes: self.len_bytes }),
+            StepEvent::Bytes(list) => {
                 let current = itl.unit().lock().mode;
                 let wanted = mode::select(&list, self.form, current, &control::medium(itl))?;
                 if current.write_cache && !wanted.write_cache {
@@ -58,8 +58,10 @@ impl Steps for ModeSelect {
                 }
                 Ok(apply_mode(itl, wanted))
             }
-            Event::Done => self.wanted.take().map_or_else(out_of_turn, |wanted| Ok(apply_mode(itl, wanted))),
-            Event::Mapped { .. } | Event::Resume => out_of_turn(),
+            StepEvent::Done => {
+                self.wanted.take().map_or_else(out_of_turn, |wanted| Ok(apply_mode(itl, wanted)))
+            }
+            StepEvent::Mapped { .. } | StepEvent::Resume => out_of_turn(),
         }
     }
 }
@@ -112,14 +114,14 @@ struct ReserveOut {
 }
 
 impl Steps for ReserveOut {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal> {
         match event {
-            Event::Start => Ok(TaskStep::DataOut { len_bytes: self.len_bytes }),
-            Event::Bytes(list) => Ok(match self.apply(itl, &list)? {
+            StepEvent::Start => Ok(TaskStep::DataOut { len_bytes: self.len_bytes }),
+            StepEvent::Bytes(list) => Ok(match self.apply(itl, &list)? {
                 Some(op) => TaskStep::Medium { lun: itl.lun(), op },
                 None => self.done(),
             }),
-            Event::Done => Ok(self.done()),
+            StepEvent::Done => Ok(self.done()),
             _ => out_of_turn(),
         }
     }

@@ -1,6 +1,6 @@
 //! WRITE SAME, UNMAP and GET LBA STATUS (SBC-3 5.50, 5.28, 5.6).
 
-use super::{Entry, Event, Steps, out_of_turn, plan, write::check_protection};
+use super::{Entry, StepEvent, Steps, out_of_turn, plan, write::check_protection};
 use crate::refusal::Refusal;
 use crate::{
     MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep,
@@ -79,17 +79,17 @@ struct WriteSame {
 }
 
 impl Steps for WriteSame {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal> {
         match event {
-            Event::Start => return Ok(TaskStep::DataOut { len_bytes: self.asked_bytes }),
-            Event::Bytes(data) => {
+            StepEvent::Start => return Ok(TaskStep::DataOut { len_bytes: self.asked_bytes }),
+            StepEvent::Bytes(data) => {
                 let zeros = data.iter().all(|byte| *byte == 0);
                 // Deallocated blocks read as zeros, so only zeros may be deallocated (SBC-3 4.7.3.4.4).
                 self.unmap &= zeros;
                 self.block = if data.is_empty() { vec![0; itl.block_bytes() as usize] } else { data };
             }
-            Event::Resume | Event::Done => {}
-            Event::Mapped { .. } => return out_of_turn(),
+            StepEvent::Resume | StepEvent::Done => {}
+            StepEvent::Mapped { .. } => return out_of_turn(),
         }
         if self.entry.is_none() {
             let Spread { at_bytes, end_bytes, .. } = self.spread;
@@ -138,19 +138,19 @@ impl Unmap {
 }
 
 impl Steps for Unmap {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal> {
         match event {
-            Event::Start => Ok(TaskStep::DataOut { len_bytes: self.asked_bytes }),
-            Event::Bytes(list) => {
+            StepEvent::Start => Ok(TaskStep::DataOut { len_bytes: self.asked_bytes }),
+            StepEvent::Bytes(list) => {
                 self.ranges = parse_unmap(itl, &list)?;
                 Ok(self.next(itl))
             }
-            Event::Done => {
+            StepEvent::Done => {
                 self.entry = None;
                 Ok(self.next(itl))
             }
-            Event::Resume => Ok(self.next(itl)),
-            Event::Mapped { .. } => out_of_turn(),
+            StepEvent::Resume => Ok(self.next(itl)),
+            StepEvent::Mapped { .. } => out_of_turn(),
         }
     }
 }
@@ -235,12 +235,12 @@ impl LbaStatus {
 }
 
 impl Steps for LbaStatus {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal> {
         let end_bytes = itl.unit().capacity_blocks() * u64::from(itl.block_bytes());
         let more = match event {
-            Event::Start => true,
-            Event::Mapped { len_bytes: 0, .. } => return out_of_turn(),
-            Event::Mapped { mapped, len_bytes } => self.push(mapped, len_bytes),
+            StepEvent::Start => true,
+            StepEvent::Mapped { len_bytes: 0, .. } => return out_of_turn(),
+            StepEvent::Mapped { mapped, len_bytes } => self.push(mapped, len_bytes),
             _ => return out_of_turn(),
         };
         if !more || self.at_bytes >= end_bytes {

@@ -1,6 +1,6 @@
 //! READ off the hot path, PRE-FETCH and SYNCHRONIZE CACHE.
 
-use super::{Event, Steps, out_of_turn, plan};
+use super::{StepEvent, Steps, out_of_turn, plan};
 use crate::refusal::Refusal;
 use crate::{Extent, MediumOp, Plan, Reply, TaskStep, command::Request, itl::Itl};
 use linerate_scsi_proto::cdb::lba_and_blocks;
@@ -48,13 +48,13 @@ struct Sync {
 }
 
 impl Steps for Sync {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal> {
         match event {
-            Event::Start => {
+            StepEvent::Start => {
                 let op = MediumOp::Sync { offset_bytes: self.offset_bytes, len_bytes: self.len_bytes };
                 Ok(TaskStep::Medium { lun: itl.lun(), op })
             }
-            Event::Done => {
+            StepEvent::Done => {
                 (self.then)(itl);
                 Ok(TaskStep::Done(Reply::good()))
             }

@@ -1,7 +1,7 @@
 //! VERIFY and WRITE AND VERIFY (SBC-3 5.33, 5.49): read blocks back, and compare them with data-out if BYTCHK
 //! says so.
 
-use super::{Entry, Event, Steps, out_of_turn, plan, write::check_protection};
+use super::{Entry, StepEvent, Steps, out_of_turn, plan, write::check_protection};
 use crate::refusal::Refusal;
 use crate::{MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep, command::Request, itl::Itl};
 use linerate_scsi_proto::cdb::{FUA, lba_and_blocks};
@@ -151,22 +151,22 @@ impl Verify {
 }
 
 impl Steps for Verify {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal> {
         match (self.state, event) {
-            (State::Collecting | State::CollectingToWrite, Event::Start) => {
+            (State::Collecting | State::CollectingToWrite, StepEvent::Start) => {
                 Ok(TaskStep::DataOut { len_bytes: self.out_bytes })
             }
-            (State::CollectingToWrite, Event::Bytes(data)) => {
+            (State::CollectingToWrite, StepEvent::Bytes(data)) => {
                 self.data = data;
                 Ok(self.enter(itl))
             }
-            (State::Entering, Event::Resume) => Ok(self.enter(itl)),
-            (State::Writing, Event::Done) => Ok(self.write_next(itl)),
-            (State::Collecting, Event::Bytes(data)) => {
+            (State::Entering, StepEvent::Resume) => Ok(self.enter(itl)),
+            (State::Writing, StepEvent::Done) => Ok(self.write_next(itl)),
+            (State::Collecting, StepEvent::Bytes(data)) => {
                 self.data = data;
                 Ok(self.read_next(itl))
             }
-            (State::Reading, Event::Bytes(have)) => {
+            (State::Reading, StepEvent::Bytes(have)) => {
                 self.compare(&have)?;
                 self.done_bytes += have.len() as u32;
                 Ok(self.read_next(itl))

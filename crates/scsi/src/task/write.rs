@@ -1,6 +1,6 @@
 //! WRITE off the fast path: the unusual ones, and those that wait for a read-modify-write section.
 
-use super::{Entry, Event, Steps, out_of_turn, plan};
+use super::{Entry, StepEvent, Steps, out_of_turn, plan};
 use crate::refusal::Refusal;
 use crate::{Extent, MediumOp, Plan, Reply, TaskStep, command::Request, fast_path, itl::Itl};
 use linerate_scsi_proto::cdb::lba_and_blocks;
@@ -39,14 +39,14 @@ struct Write {
 }
 
 impl Steps for Write {
-    fn step(&mut self, itl: &Arc<Itl>, event: Event) -> Result<TaskStep, Refusal> {
+    fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal> {
         let Extent { offset_bytes, len_bytes, durable, .. } = self.extent;
         match event {
-            Event::Start => return Ok(TaskStep::DataOut { len_bytes }),
-            Event::Bytes(data) => self.data = Some(data),
-            Event::Resume => {}
-            Event::Done => return Ok(TaskStep::Done(Reply::good())),
-            Event::Mapped { .. } => return out_of_turn(),
+            StepEvent::Start => return Ok(TaskStep::DataOut { len_bytes }),
+            StepEvent::Bytes(data) => self.data = Some(data),
+            StepEvent::Resume => {}
+            StepEvent::Done => return Ok(TaskStep::Done(Reply::good())),
+            StepEvent::Mapped { .. } => return out_of_turn(),
         }
         self.entry = Entry::enter(itl.unit(), offset_bytes, u64::from(len_bytes));
         if self.entry.is_none() {

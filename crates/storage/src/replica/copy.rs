@@ -2,7 +2,7 @@
 //! on from.
 
 use super::{
-    Answer, Commit, Group, Link, LinkError, Point, ReplicaError, Store, state::Cursor, store::Extent,
+    Answer, Commit, Group, Link, LinkError, Point, ReplicaError, Store, state::Cursor, store::ReplicaExtent,
 };
 use crate::{disk::Disk, runtime::Runtime};
 use bytes::BytesMut;
@@ -74,7 +74,7 @@ pub(super) struct Copying {
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     volume: usize,
-    extent: Extent,
+    extent: ReplicaExtent,
 }
 
 impl Piece {
@@ -125,7 +125,7 @@ impl<S: Store + 'static> Group<S> {
 }
 
 /// An extent in pieces that end at multiples of `piece_bytes` of the volume.
-fn split(volume: usize, extent: Extent, piece_bytes: u32) -> impl Iterator<Item = Piece> {
+fn split(volume: usize, extent: ReplicaExtent, piece_bytes: u32) -> impl Iterator<Item = Piece> {
     let piece_bytes = u64::from(piece_bytes.max(4096));
     let end = extent.offset_bytes + extent.len_bytes;
     let mut at = extent.offset_bytes;
@@ -133,7 +133,7 @@ fn split(volume: usize, extent: Extent, piece_bytes: u32) -> impl Iterator<Item 
         let offset_bytes = at;
         let next = if extent.is_hole { end } else { (at / piece_bytes + 1) * piece_bytes };
         at = next.min(end);
-        let extent = Extent { offset_bytes, len_bytes: at - offset_bytes, is_hole: extent.is_hole };
+        let extent = ReplicaExtent { offset_bytes, len_bytes: at - offset_bytes, is_hole: extent.is_hole };
         (offset_bytes < end).then_some(Piece { volume, extent })
     })
 }
@@ -178,7 +178,7 @@ impl Copying {
         view: &dyn Disk,
         piece: Piece,
     ) -> Result<(), ReplicaError> {
-        let Extent { offset_bytes, len_bytes, is_hole } = piece.extent;
+        let ReplicaExtent { offset_bytes, len_bytes, is_hole } = piece.extent;
         if !is_hole {
             self.wait_turn(runtime, len_bytes).await;
         }

@@ -64,4 +64,4 @@ pub use receiver::Begun;
 pub use replicator::Replicator;
 pub use role::Promotion;
 pub use state::{Pair, Role};
-pub use store::{Extent, Store, StoreError};
+pub use store::{ReplicaExtent, Store, StoreError};

@@ -1,6 +1,6 @@
 //! A pool as replication sees it.
 
-use super::{Extent, Store, StoreError};
+use super::{ReplicaExtent, Store, StoreError};
 use crate::{
     disk::Disk,
     pool::{Pool, PoolError},
@@ -23,8 +23,13 @@ impl Store for Pool {
         Ok(Pool::view(self, volume, snapshot)?)
     }
 
-    async fn changed(&self, volume: &str, from: Option<&str>, to: &str) -> Result<Vec<Extent>, StoreError> {
-        let changes = Pool::changed(self, volume, from, to)?.into_iter().map(|change| Extent {
+    async fn changed(
+        &self,
+        volume: &str,
+        from: Option<&str>,
+        to: &str,
+    ) -> Result<Vec<ReplicaExtent>, StoreError> {
+        let changes = Pool::changed(self, volume, from, to)?.into_iter().map(|change| ReplicaExtent {
             offset_bytes: change.offset_bytes,
             len_bytes: change.len_bytes,
             is_hole: change.is_hole,

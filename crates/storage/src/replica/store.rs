@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// A range of a volume that may differ between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct ReplicaExtent {
     /// First byte.
     pub offset_bytes: u64,
     /// Length.
@@ -34,7 +34,7 @@ pub trait Store {
         volume: &str,
         from: Option<&str>,
         to: &str,
-    ) -> impl Future<Output = Result<Vec<Extent>, StoreError>>;
+    ) -> impl Future<Output = Result<Vec<ReplicaExtent>, StoreError>>;
 
     /// A new volume, full of zeros.
     fn create_volume(&self, volume: &str, size_bytes: u64) -> impl Future<Output = Result<(), StoreError>>;

@@ -10,7 +10,7 @@ use linerate_sim::Rng;
 use linerate_storage::{
     Disk, DiskError, Runtime,
     disk::{DiskStats, Reading, Writing},
-    replica::{Extent, Store, StoreError},
+    replica::{ReplicaExtent, Store, StoreError},
 };
 use std::{
     cell::{Cell, RefCell},
@@ -138,7 +138,12 @@ impl Store for MemoryStore {
     }
 
     /// Pages that differ, and some that do not.
-    async fn changed(&self, volume: &str, from: Option<&str>, to: &str) -> Result<Vec<Extent>, StoreError> {
+    async fn changed(
+        &self,
+        volume: &str,
+        from: Option<&str>,
+        to: &str,
+    ) -> Result<Vec<ReplicaExtent>, StoreError> {
         self.wait().await;
         let (from, to) = self.change(volume, |volume| {
             let find = |name: &str| volume.snapshot(name).cloned().ok_or_else(|| refused(name));
@@ -152,7 +157,11 @@ impl Store for MemoryStore {
             old.resize(new.len(), 0);
             if old != new || self.rng.borrow_mut().chance(10) {
                 let is_hole = new.iter().all(|byte| *byte == 0);
-                extents.push(Extent { offset_bytes: start as u64, len_bytes: new.len() as u64, is_hole });
+                extents.push(ReplicaExtent {
+                    offset_bytes: start as u64,
+                    len_bytes: new.len() as u64,
+                    is_hole,
+                });
             }
         }
         Ok(extents)
