@@ -14,7 +14,7 @@ MOST = 2
 
 CRATE_WIDE = frozenset({
     "Admission", "Command", "Connection", "Counts", "Done", "Group", "Host", "Kind", "Layout", "Link", "Network",
-    "Opening", "Piece", "Place", "Plan", "Progress", "Request", "Rng", "Run", "Schedule", "Slot", "State", "Volume",
+    "Opening", "Piece", "Place", "Progress", "Request", "Run", "Schedule", "Slot", "State", "Volume",
 })  # fmt: skip
 """Names of types inside crates (`pub(crate)`) that are defined more often. This list may only get shorter."""
 

@@ -22,18 +22,15 @@
 mod admission;
 mod array;
 mod buffers;
-mod change;
 mod completion_guard;
 mod config;
 mod connection;
 mod connection_key;
 mod context;
 mod engine;
-mod error;
 pub mod log;
 mod mcs;
 mod memory_volume;
-mod opening;
 mod portals;
 mod replication_link;
 mod shared;
@@ -42,13 +39,12 @@ mod target;
 mod volume;
 mod worker;
 
-pub use array::{Array, ArrayReport};
-pub use change::ChangeError;
+pub use array::change::ChangeError;
+pub use array::{Array, ArrayError, ArrayReport};
 pub use config::{
     AluaChange, AluaState, ArrayChange, ArrayConfig, ArrayLimits, ChapSettings, DriverName, PortalConfig,
     PortalGroupConfig, TargetConfig, VolumeConfig, VolumeKind, WaitMode,
 };
-pub use error::ArrayError;
 pub use stats::{ArrayStats, ConnectionStats, PortalStats, SessionStats};
 pub use target::TargetError;
 pub use volume::VolumeError;

@@ -5,8 +5,8 @@
 //! case sessions end at once whose address the host has lost: nothing could reach them any more.
 
 use crate::{
+    array::ArrayError,
     config::{ArrayConfig, PortalConfig},
-    error::ArrayError,
 };
 use linerate_io::net::NetEvent;
 use linerate_iscsi_proto::send_targets::TargetAddress;

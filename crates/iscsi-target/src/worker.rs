@@ -7,14 +7,14 @@ mod mcs;
 
 use crate::connection_key::ConnectionKey;
 use crate::{
+    array::ArrayError,
+    array::change::{ChangeError, change},
+    array::opening::open_targets,
     buffers::operation::{InFlight, Origin},
-    change::{ChangeError, change},
     config::{ArrayChange, ArrayConfig},
     connection::{Connection, Endpoints},
     context::WorkerContext,
     engine::{FinishedOperation, OperationError, OperationOutput, OperationResult},
-    error::ArrayError,
-    opening::open_targets,
     portals::{ListenOn, Portal, can_serve},
     shared::{Arrival, Mailbox, SharedState, WorkerMessage},
     stats::{ArrayStats, SessionStats},

@@ -1,9 +1,9 @@
 //! Opens the targets and volumes of a configuration.
 
 use crate::{
+    array::ArrayError,
     config::{AluaState, ArrayConfig},
     engine::Engine,
-    error::ArrayError,
     portals,
     target::{IscsiTarget, Opening},
 };

@@ -1,11 +1,16 @@
 //! An array as its owner sees it: started from a configuration, watched, stopped.
 
+pub(crate) mod change;
+mod error;
+pub(crate) mod opening;
+
+pub use error::ArrayError;
+
 use crate::{
-    change::{ChangeError, change},
+    array::change::{ChangeError, change},
+    array::opening::{groups, open_targets},
     config::{ArrayChange, ArrayConfig, ArrayLimits, WaitMode},
     engine::{Deliver, Engine, Exports},
-    error::ArrayError,
-    opening::{groups, open_targets},
     portals::{ListenOn, Portal},
     shared::{Mailbox, SharedState, WorkerMessage},
     stats::{ArrayStats, PortalStats, SessionStats},
