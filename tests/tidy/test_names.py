@@ -13,8 +13,8 @@ from tests.tidy.tree import ROOT, bare_rust, text, tracked
 MOST = 2
 
 CRATE_WIDE = frozenset({
-    "Admission", "Command", "Connection", "Counts", "Done", "Group", "Host", "Kind", "Layout", "Link", "Network",
-    "Opening", "Piece", "Place", "Progress", "Request", "Run", "Schedule", "Slot", "State", "Volume",
+    "Admission", "Command", "Connection", "Group", "Host", "Kind", "Layout", "Link", "Network",
+    "Opening", "Piece", "Progress", "Request", "Run", "State", "Volume",
 })  # fmt: skip
 """Names of types inside crates (`pub(crate)`) that are defined more often. This list may only get shorter."""
 
