@@ -146,7 +146,7 @@ impl Host {
         self.close(at);
         let addr = "127.0.0.1:3260".parse().expect("an address");
         let stream = self.driver.connect(addr, &SocketOptions::default()).expect("a stream");
-        // Nothing is sent before the connection stands.
+        // Nothing is sent before the connection is up.
         self.connections[at] =
             Connection { stream: Some(stream), sending: true, cmd_sn: 1, ..Connection::default() };
     }

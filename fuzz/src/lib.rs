@@ -24,7 +24,7 @@ use linerate_iscsi_proto::text::{self, Writer};
 use linerate_iscsi_proto::transfer::{InitiatorRead, InitiatorWrite, TargetWrite};
 use linerate_iscsi_proto::window::TargetWindow;
 
-/// Headers and framing: whatever parses is written back the same; the receiver never claims more than it was given.
+/// Headers and framing: every header that parses is written back the same; the receiver never claims more than its input.
 pub fn pdu_parse(data: &[u8]) {
     if let Some(bhs) = data.first_chunk::<BHS_BYTES>() {
         let mut again: Bhs = [0; BHS_BYTES];

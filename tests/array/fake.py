@@ -1,4 +1,4 @@
-"""An array that only pretends: it keeps names and sizes, answers the verbs, and serves nobody."""
+"""A fake array: it keeps names and sizes, answers the verbs, and serves no initiator."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_a_snapshot_without_a_name_is_named_after_the_time(served: Served) -> No
     ],
 )
 def test_nothing_is_lost_unasked(served: Served, words: tuple[str, ...]) -> None:
-    """Without a terminal nobody can be asked: only --yes is an answer."""
+    """Without a terminal there is no question: only --yes is an answer."""
     done = _array(*words)
     assert done.returncode == 2
     assert "--yes" in done.stderr

@@ -70,7 +70,7 @@ def known_failures(layout: str) -> dict[str, str]:
 
 
 def listed_names() -> set[str]:
-    """Every name that stands in the list."""
+    """Every name in the list."""
     layouts = ("512e", "512n", "4kn")
     kinds = ("skips", "failures")
     return {name for layout in layouts for kind in kinds for name in _known(kind, layout)}

@@ -41,7 +41,7 @@ STORAGES = {
         pools=(Pool(name="pool", raid_sets=("set",)),),
     ),
 }
-"""What lies behind the volumes that are neither plain memory nor a file."""
+"""The storage of the volumes that are neither plain memory nor a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ def test_libiscsi(bench: Bench, test: str) -> None:
         pytest.xfail(why)
     assert verdict.passed, verdict.output
     if known_skip(test, layout) is None:
-        assert not verdict.skipped, f"{test} was skipped and stands in no list: {verdict.skipped}"
+        assert not verdict.skipped, f"{test} was skipped and is in no list: {verdict.skipped}"
     else:
-        assert verdict.skipped, f"{test} stands in libiscsi.toml but was not skipped: remove it there"
+        assert verdict.skipped, f"{test} is in libiscsi.toml but was not skipped: remove it there"
 
 
 def test_listed_names_exist() -> None:

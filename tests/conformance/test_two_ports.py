@@ -32,7 +32,7 @@ PERF_S = 2
 
 @pytest.fixture(scope="module")
 def array() -> Iterator[EmbeddedArray]:
-    """Two portals, each in a group of its own: two target ports, so two nexuses whatever the initiators' names."""
+    """Two portals, each in a group of its own: two target ports, so two nexuses with any initiator names."""
     need.tool(PROGRAM)
     portals = ("127.0.0.1:0", Portal(address="127.0.0.1:0", group=2))
     target = TargetConfig(name=IQN, volumes=(VolumeConfig(lun=0, name="vol1", size_bytes=SIZE_BYTES),))

@@ -31,7 +31,7 @@ QUIET_S = 0.05
 
 
 def data_arrives_unchanged() -> None:
-    """TCP through cutting, merging, loss, reordering of rings and checksums that nobody completes."""
+    """TCP through cutting, merging, loss, reordering of rings and incomplete checksums."""
     data = random.Random(1).randbytes(3_000_000)
     nics = [
         NicSpec(),

@@ -40,7 +40,7 @@ volume = [{ name = "v{n}", count = 2, size = "16m" }]
 
 
 def streams(hosts: int, switch: str, *lan: str) -> str:
-    """A topology whose hosts h1, h2, ... send to each other at 100 Mbit/s, and an array that nobody uses."""
+    """A topology whose hosts h1, h2, ... send to each other at 100 Mbit/s, and an unused array."""
     return f"""
 [link]
 rate = "100mbit"
@@ -107,7 +107,7 @@ def with_rights(rights: str, command: tuple[str, ...]) -> tuple[str, ...]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _namespaces() -> None:
-    """Skips all tests where the kernel gives nobody a user namespace: there is nothing to test then."""
+    """Skips all tests if the kernel gives no user namespaces."""
     tried = subprocess.run(
         as_user((sys.executable, "-c", "from linerate.lab import enter; enter()")),
         capture_output=True,

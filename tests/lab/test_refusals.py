@@ -133,7 +133,7 @@ def test_down_ends_only_labs(lab: Lab) -> None:
 
 
 def test_commands_wait_for_a_lab_too_busy_to_take_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever looks which labs are up queues at each of them, and one that is being built takes nobody yet."""
+    """A look for running labs queues at each of them, and one that is being built answers later."""
     name = unique("busy")
     monkeypatch.setattr(protocol, "_HOLDER_TIMEOUT_S", TIMEOUT_S)
     with socket.socket(socket.AF_UNIX) as lab, ThreadPoolExecutor(2) as pool:

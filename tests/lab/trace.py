@@ -22,7 +22,7 @@ class Trace:
     name: str
     processes: frozenset[Process]
     holders: dict[Process, frozenset[int]]
-    """Whoever has a namespace of the lab open or is in it; only from them could another process have it."""
+    """Processes that are in a namespace of the lab or have it open."""
 
     @classmethod
     def of(cls, lab: Lab) -> Trace:
@@ -71,7 +71,7 @@ def _processes() -> set[Process]:
 
 
 def _namespaces(process: Process) -> frozenset[int]:
-    """Namespaces, and whatever else has an inode, that a process has open or is in."""
+    """Namespaces and other inodes that a process has open or is in."""
     folder = f"/proc/{process[0]}"
     paths = [f"{folder}/ns/net", f"{folder}/ns/pid", *(f"{folder}/fd/{fd}" for fd in _listed(f"{folder}/fd"))]
     inodes = map(_inode, paths)

@@ -46,7 +46,7 @@ class Connection:
         return bhs, self._exactly(length + -length % 4)[:length]
 
     def log_in(self) -> None:
-        """Agrees to whatever is offered, without authentication."""
+        """Accepts every offer, without authentication."""
         while True:
             bhs, text = self.read()
             self._exp_cmd_sn = int.from_bytes(bhs[24:28], "big")

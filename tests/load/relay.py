@@ -1,4 +1,4 @@
-"""A TCP relay that can be cut like a cable: what is under way stays where it is, and nobody is told."""
+"""A TCP relay that can be cut like a cable: data under way stay there, and no end gets an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load does not outlive its step, whatever ends the step."""
+"""A load does not outlive its step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fails in a lab, on both fabrics: what nobody sees has a carrier, what is healed is as before."""
+"""Faults in a lab, on both fabrics: a silent fault keeps the carrier, a healed network is as before."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_an_address_that_comes_is_served_at_once_and_one_that_goes_is_not(mpio: 
 
 
 def _discovered_soon(lab: Lab, address: str) -> bool:
-    """Where nobody answers a login would wait for long."""
+    """Without an answer a login would wait for long."""
     code = "import socket, sys; socket.create_connection((sys.argv[1], 3260), timeout=0.5)"
     return lab.execute("h1", python(code, address)).returncode == 0
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One guard: what it is, and the text that stands for it."""
+    """One guard: its name, and its text in the source."""
 
     name: str
     file: str
@@ -29,7 +29,7 @@ class Mutant:
         path = root / self.file
         text = path.read_text("utf-8")
         assert text.count(self.old) == 1, (
-            f"{self.name}: its text stands {text.count(self.old)} times in {self.file}"
+            f"{self.name}: its text is {text.count(self.old)} times in {self.file}"
         )
         path.write_text(text.replace(self.old, self.new), "utf-8")
 

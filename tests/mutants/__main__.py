@@ -42,7 +42,7 @@ class Outcome:
 
 
 def copy_tree(into: Path) -> None:
-    """The files that cargo needs, as they are now. They are newer than whatever an earlier run built of other text."""
+    """The files that cargo needs, as they are now. They are newer than builds of other text."""
     parts = ("Cargo.toml", "Cargo.lock", "crates", "bench")
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *parts]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)

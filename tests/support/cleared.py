@@ -10,7 +10,7 @@ from linerate.workload import RunSpec
 
 
 def cleared(spec: RunSpec) -> Cleared:
-    """Whatever its volumes hold."""
+    """With any contents of its volumes."""
     return clear([spec], virtual, Consent.nothing()).of(spec)
 
 

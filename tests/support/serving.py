@@ -14,7 +14,7 @@ from tests.cli.conftest import COMMAND, TIMEOUT_S, Done, environment, linerate
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listens at."""
+    """Free ports of the loopback."""
     with ExitStack() as stack:
         held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [one.getsockname()[1] for one in held]

@@ -76,7 +76,7 @@ def test_python_packages_import_downwards() -> None:
         if not path.startswith("python/linerate/") or parts[2] == "__init__":
             continue
         own = parts[2]
-        assert own in level, f"{path}: {own} stands in no layer of tests/tidy/rules.py"
+        assert own in level, f"{path}: {own} is in no layer of tests/tidy/rules.py"
         for name, line in python_imports(text(path)):
             other = name.split(".")[1] if name.startswith("linerate.") else own
             if other != own and level.get(other, len(level)) >= level[own]:

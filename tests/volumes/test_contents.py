@@ -1,4 +1,4 @@
-"""What lies on a volume is told from the bytes at its ends: kinds by made-up marks, and what real tools write."""
+"""The contents of a volume are recognised by the bytes at its ends: made-up marks, and what real tools write."""
 
 from __future__ import annotations
 

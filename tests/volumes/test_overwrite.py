@@ -91,7 +91,7 @@ def test_a_file_system_is_refused_unless_it_is_named(workload: Path, tmp_path: P
     config = ArrayConfig(portals=("127.0.0.1:0",), targets=(TargetConfig(name=TARGET, volumes=(volume,)),))
     with EmbeddedArray(config) as array:
         target = str(image) if kind == "file" else array.url(0)
-        # The array holds its file, so it can only be loaded where nobody else does.
+        # The array holds its file, so only the array can load it.
         other = str(tmp_path / "copy") if kind == "file" else ""
         if other:
             Path(other).write_bytes(image.read_bytes())

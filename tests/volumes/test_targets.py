@@ -1,4 +1,4 @@
-"""What a target may be, and when a file is made: nothing appears on a disk that nobody asked for."""
+"""What a target may be, and when a file is made: nothing appears on a disk unasked."""
 
 from __future__ import annotations
 

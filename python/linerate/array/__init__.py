@@ -3,7 +3,7 @@
 Open this file first. `load_array_file` turns a commented TOML file into an `ArrayConfig`, whose JSON
 (`ArrayConfig.seam_json`) the data plane serves. The file has the same keys as the JSON; in addition a size, a rate or a
 time may be written as text (`size = "8g"`) and a secret may come from a file or an environment variable, so that it
-stands neither in the file nor on a command line. `EmbeddedArray` runs one array in a process of its own, for a demo or
+is neither in the file nor on a command line. `EmbeddedArray` runs one array in a process of its own, for a demo or
 a test, and leaves nothing behind. `linerate.array.control` is the HTTP API of an array that serves, and its client.
 """
 

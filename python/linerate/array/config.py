@@ -216,7 +216,7 @@ class ArrayLimits(Frozen):
 
 
 class Portal(Frozen):
-    """A place to listen, in a portal group: an address, or whatever addresses an interface has."""
+    """A portal in a portal group: an address, or all addresses of an interface."""
 
     address: str | None = None
     """Address with port; port 0 lets the kernel choose. IPv6 as [::1]:3260. 0.0.0.0 and [::] are all addresses."""
@@ -232,12 +232,12 @@ class Portal(Frozen):
         if (self.address is None) == (self.interface is None):
             raise ValueError("a portal needs either an address or an interface")
         if self.address is not None and "port" in self.model_fields_set:
-            raise ValueError('the port of an address stands in it: address = "10.1.0.10:3260"')
+            raise ValueError('the port is part of the address: address = "10.1.0.10:3260"')
         return self
 
 
 TEXT, TABLE = "<text>", "<table>"
-"""What stands in the path of a mistake beside the keys: in which form a portal was given."""
+"""Parts of the path of a mistake that are no keys: the form in which a portal was given."""
 
 
 def _form(portal: object) -> str:

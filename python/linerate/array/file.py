@@ -77,7 +77,7 @@ def load_array_file(path: Path) -> ArrayConfig:
 
 
 def parse_array_text(text: str, *, name: str = "array file", folder: Path = Path()) -> ArrayConfig:
-    """The array that a TOML text describes; `name` stands in messages. Raises UserError."""
+    """The array that a TOML text describes; messages show `name`. Raises UserError."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -91,7 +91,7 @@ def parse_array_text(text: str, *, name: str = "array file", folder: Path = Path
 
 
 class _Source:
-    """Where a mistake stands."""
+    """The source location of a mistake."""
 
     def __init__(self, name: str, lines: dict[_Path, int], folder: Path) -> None:
         self.name = name
@@ -191,7 +191,7 @@ def _table_path(names: list[str], counts: dict[_Path, int], *, grows: bool) -> _
 
 
 def _line_of(where: _Path, lines: dict[_Path, int]) -> int:
-    """The line of the longest part of the path that stands in the file."""
+    """The line of the longest part of the path that is in the file."""
     for length in range(len(where), 0, -1):
         if where[:length] in lines:
             return lines[where[:length]]

@@ -49,7 +49,7 @@ class DiskConfig(Frozen):
     kind: Literal["memory", "file"] = "memory"
     """memory: gone when the array stops. file: kept in `path`."""
     path: str | None = None
-    """File or block device of a file disk; made if missing. With `count` the number stands before the suffix."""
+    """File or block device of a file disk; made if missing. With `count` the number comes before the suffix."""
     size_bytes: PositiveInt | None = None
     """Capacity; may be left out for a file that exists."""
     sparse: bool = False
@@ -82,7 +82,7 @@ class DiskConfig(Frozen):
         return self
 
     def each(self) -> Iterator[DiskConfig]:
-        """The disks that this table stands for, one by one."""
+        """The disks of this table, one by one."""
         if self.count is None:
             yield self
             return
@@ -105,7 +105,7 @@ class RaidSet(Frozen):
     name: Name
     level: Level
     disks: tuple[Name, ...] = Field(min_length=1)
-    """Members by name, in order; the name of a table with a `count` stands for all its disks."""
+    """Members by name, in order; the name of a table with a `count` means all its disks."""
     spares: tuple[Name, ...] = ()
     """Hot spares: one takes the place of a member that fails, at once."""
     chunk_bytes: Annotated[int, Field(ge=CHUNK_MIN_BYTES, le=CHUNK_MAX_BYTES)] = 65536

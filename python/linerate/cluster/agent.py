@@ -1,7 +1,7 @@
 """LoadAgent: what runs on each host. An actor of dask.distributed; every method is one question of the protocol.
 
-Intervals are written to a run directory on the host first, then announced; whoever gathers fetches them. So nothing is
-lost when the network or the gathering machine fails: what this host measured lies in its spool.
+Intervals are written to a run directory on the host first, then announced; the gathering machine fetches them. If the
+network or the gathering machine fails, the measurements of this host are still in its spool.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LoadAgent:
         return time.monotonic_ns()
 
     def look(self, spec_json: str, names: list[str]) -> list[dict[str, Any]]:
-        """What lies on the named volumes of a part; see `linerate.volumes.Look`."""
+        """The contents of the named volumes of a part; see `linerate.volumes.Look`."""
         spec = RunSpec.model_validate_json(spec_json)
         return [look.model_dump(mode="json") for look in look_here(spec, names)]
 

@@ -22,7 +22,7 @@ SSH_OPTIONS = (
     *("-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no"),
     *("-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
 )
-"""Keys, ports and jump hosts are for ~/.ssh/config; what is said here stands above it."""
+"""Keys, ports and jump hosts are for ~/.ssh/config; options here override it."""
 _SSH_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f:.%]+\]")
 
 

@@ -22,7 +22,7 @@ from linerate.run import LoadEnd
 from linerate.workload import RunSpec
 
 ROUND_TRIPS_AHEAD = 20
-"""The start lies so many round trips ahead when hosts hear of it."""
+"""The start is so many round trips after the message to the hosts."""
 _AHEAD_NS_MIN = 250_000_000
 """A thread that hears of the start may have to wait for a CPU."""
 SILENT_INTERVALS = 3

@@ -131,7 +131,7 @@ class Cluster:
     ) -> None:
         """Starts a worker on every place and an agent on every worker.
 
-        `address` is this machine's on the control network (None: the one that its name stands for), `namespace` the
+        `address` is this machine's on the control network (None: the address of its name), `namespace` the
         network namespace in which it is, as a lab's `control`; None is that of this process. `urls` says where hosts
         reach the same volume by different URLs. Raises HostError, naming the host, for one that does not come up in a
         minute, and UserError for one with another version of Linerate.

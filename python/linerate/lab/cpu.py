@@ -1,4 +1,4 @@
-"""CPU time by network namespace: whoever's threads are in a node's namespace are charged to that node.
+"""CPU time by network namespace: threads in a node's namespace are charged to that node.
 
 The load runs threads of one process in the namespaces of several hosts, so the process as a whole says nothing. Times
 are the scheduler's own, in nanoseconds. A thread that ends between two samples keeps what the last sample saw of it.

@@ -23,7 +23,7 @@ _NS = 1_000_000_000
 
 
 class FaultPlayer:
-    """Lets faults happen, and heal, at their times after an instant. Whatever is left is healed at the end of `with`.
+    """Lets faults happen, and heal, at their times after an instant. The rest is healed at the end of `with`.
 
         with FaultPlayer(lab, faults, tell) as player:
             player.start(started_ns)      # when the run began; its `at_s` count from there

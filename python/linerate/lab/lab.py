@@ -299,7 +299,7 @@ class Lab:
         return reply
 
     def fault(self, fault: Fault) -> int:
-        """Lets a fault happen now, whatever its own times are, and returns when the fabric did it, in monotonic ns.
+        """Injects a fault now, without its own times, and returns when the fabric did it, in monotonic ns.
 
         It lasts until `heal`; `linerate.lab.faults` keeps times. Raises UserError for a target that the lab does not
         have or a fault that is in force already, HostError for what the fabric in use cannot do.

@@ -62,7 +62,7 @@ def names() -> list[str]:
 
 
 def holder(name: str) -> int | None:
-    """The user whose process serves the socket of a lab of that name, as seen from here; None if nobody does."""
+    """The user whose process serves the socket of a lab of that name, as seen from here; None if there is none."""
     with socket.socket(socket.AF_UNIX) as asking:
         try:
             _connect(asking, name, _HOLDER_TIMEOUT_S)  # somebody who never accepts shall not hold us up

@@ -1,7 +1,8 @@
 """Replication between two arrays of a lab: full copies of all volumes of the first one, one after the other.
 
-Each copy is a first copy: what the partner held is deleted before. So every copy moves the same, whatever hosts wrote
-meanwhile, and runs under different loads can be compared. A copy that the end of a run cut off goes on in the next one.
+Each copy is a first copy: the partner's data are deleted before. So every copy moves the same amount of data, also if
+hosts wrote meanwhile, and runs under different loads can be compared. A copy that the end of a run interrupts continues
+in the next run.
 """
 
 from __future__ import annotations

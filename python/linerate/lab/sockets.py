@@ -72,7 +72,7 @@ class ArrayWaits:
 
     def _watch(self) -> None:
         while not self._over.wait(_PERIOD_S):
-            # the lab may be going down: whoever asks for the counters is told, not this thread
+            # the lab may be going down: the request for counters reports it, not this thread
             with contextlib.suppress(HostError):
                 self._look()
 

@@ -57,7 +57,7 @@ def mount(source: str, target: str, kind: str) -> None:
 
 
 def own_mounts() -> None:
-    """Gives the process a mount namespace whose mounts nobody else sees. Raises OSError."""
+    """Gives the process a mount namespace whose mounts other processes do not see. Raises OSError."""
     unshare(CLONE_NEWNS)
     _checked(_libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "mount --make-rprivate /")
 
@@ -150,7 +150,7 @@ class ProcessEnd:
 
     @classmethod
     def of_peer(cls, connection: socket.socket) -> Self:
-        """The process at the other end of a Unix socket: the one that listened, whatever its number is by now."""
+        """The process at the other end of a Unix socket: the one that listened, also if its number changed."""
         try:
             return cls(connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD))
         except OSError as error:

@@ -96,7 +96,7 @@ Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*(?:\{n\})?[a-z0-9-]*$",
 
 
 class LinkKeys(FrozenSpec):
-    """Keys of every table that stands for a link."""
+    """Keys of every table of a link."""
 
     rate: Rate | None = None
     """Line rate."""

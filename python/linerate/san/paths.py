@@ -133,7 +133,7 @@ def _interface(
 
 
 def _marks(text: str, words: Iterable[str]) -> dict[str, object]:
-    """What stands behind a path."""
+    """The devices of a path."""
     left = list(words)
     marks: dict[str, object] = {}
     while left:

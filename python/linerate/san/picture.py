@@ -71,7 +71,7 @@ class _Box:
     notes: Sequence[str]
     width: float
     rows: float = 0.0
-    """Height of what stands below the small print."""
+    """Height of the part below the small print."""
     gap: float = _GAP
     """Room below."""
     x: float = 0.0
@@ -190,7 +190,7 @@ def _port_height(node: Node, port: Port, used: Mapping[str, float]) -> float:
 
 
 def _words(node: Node, port: Port, used: Mapping[str, float]) -> list[str]:
-    """What stands at a link: rate and MTU, then what is particular."""
+    """The label of a link: rate and MTU, then its other settings."""
     words = port_labels(node, port)
     if (share := used.get(f"{node.name}.{port.name}")) is not None:
         words.insert(2, f"{share:.0%} used")

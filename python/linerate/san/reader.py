@@ -83,7 +83,7 @@ def load_topology(name_or_path: str | Path) -> Topology:
 
 
 def parse_topology(text: str, shown: str = _KIND, *, name: str = "san") -> Topology:
-    """The topology of a text; `shown` stands for the file in messages, `name` is used if it has none."""
+    """The topology of a text; messages show `shown` as the file, `name` is used if it has none."""
     problems = Problems()
     file = checked(text, shown, TopologyFile, _KIND, problems)
     reader = _Reader(file, shown, key_lines(text), problems)

@@ -1,4 +1,4 @@
-"""What lies behind an array's volumes where they do not simply lie in memory: disks in RAID sets. Pure data.
+"""The storage of an array whose volumes are not plain memory: disks in RAID sets. Pure data.
 
 An array is given as many alike RAID sets as `sets` says, each of the same number of disks, its hot spares included. Of
 what the disks hold, `usable_bytes` says by arithmetic how much is left for volumes.
@@ -32,7 +32,7 @@ class Storage(FrozenSpec):
     disks: PositiveInt
     """All of them, hot spares included."""
     disk_bytes: PositiveInt = 4 << 30
-    """Capacity of each. It lies in memory, which only what is written takes."""
+    """Capacity of each. It is in memory; only written pages take space."""
     model: str | None = None
     """The drive that each behaves like; null: as fast as memory."""
     disk_sector_bytes: DiskSector = 512

@@ -1,6 +1,6 @@
 """A host in a few lines: one iSCSI session that reads and writes single blocks and says what was acknowledged.
 
-It knows just enough of RFC 7143 for that. Whatever goes wrong is an OSError; then the session is over.
+It knows just enough of RFC 7143 for that. Every failure is an OSError; then the session is over.
 """
 
 from __future__ import annotations

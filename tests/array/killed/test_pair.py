@@ -28,7 +28,7 @@ SECONDS_PER_KILL = 10.0
 RING = 64
 """Blocks of each volume that are written, one after the other and round again."""
 STRIDE = 640
-"""Blocks from one of them to the next: each lies in a page of its own."""
+"""Blocks from one of them to the next: each is in a page of its own."""
 ARRAY = """\
 name = "{name}"
 portals = ["127.0.0.1:{portal}"]
@@ -108,7 +108,7 @@ class Site:
 
 
 def numbers(host: Host, lun: int) -> list[int]:
-    """What stands in the ring of a volume."""
+    """The contents of the ring of a volume."""
     return [struct.unpack(">Q", host.read(lun, at * STRIDE, 1)[:8])[0] for at in range(RING)]
 
 

@@ -152,7 +152,7 @@ def _outcome(work: ControlHandler, caller: Caller, body: bytes) -> JSONResponse:
         return JSONResponse(work(caller, body))
     except LinerateError as error:
         return _error(STATUS_BY_BLAME[error.blame], error.message, error.hint, error.blame)
-    except Exception as error:  # whoever asks shall get an answer; the text might hold what was sent
+    except Exception as error:  # each request gets an answer; the text might hold data of the request
         _LOG.error("control API: %s in %s", type(error).__name__, _place_of(error))
         return _error(
             500, f"{type(error).__name__} in {_place_of(error)}", "this is a defect of Linerate", "us"

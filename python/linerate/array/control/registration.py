@@ -95,7 +95,7 @@ class Announcement:
     def __enter__(self) -> Announcement:
         """Writes the file. Raises HostError if it cannot be written."""
         try:
-            draft = self._path.with_suffix(".new")  # nobody sees it before it is whole and locked
+            draft = self._path.with_suffix(".new")  # not visible before it is whole and locked
             self._held = _new_private_file(draft)
             fcntl.flock(self._held, fcntl.LOCK_EX)
             os.write(self._held, json.dumps(asdict(self._place)).encode())

@@ -121,7 +121,7 @@ class VolumeReport(_Report):
     snapshots: tuple[SnapshotReport, ...] = ()
     """Oldest first."""
     replica: dict[str, Any] | None = None
-    """How its replication stands, if it has one."""
+    """The state of its replication, if it has one."""
 
 
 class StorageReport(_Report):

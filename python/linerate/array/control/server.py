@@ -55,7 +55,7 @@ class ControlServer:
         self.partner_url = ""
         """Where partners reach this array; empty if they do not."""
         self.warning = ""
-        """What the owner should know about who can listen in; empty if nobody can."""
+        """A warning about who can read the traffic; empty if it is protected."""
 
     def __enter__(self) -> Self:
         """Listens. Raises UserError and HostError, which name the address or the file."""

@@ -92,7 +92,7 @@ class Replicating(Protocol):
 
 
 class ControlService:
-    """Carries commands out one after the other; whoever only looks does not wait."""
+    """Carries commands out one after the other; queries do not wait."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ def server_context(identity: Path, own: Certificate, partners: Iterable[Certific
 
 
 def client_context(identity: Path, own: Certificate, partner: Certificate) -> ssl.SSLContext:
-    """For the array that asks. The certificate stands for the array; names and addresses say nothing."""
+    """For the array that connects. The certificate identifies the array; names and addresses do not."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     return _pinned(context, identity, [own, partner])

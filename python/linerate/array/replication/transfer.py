@@ -7,7 +7,7 @@
                                         replica_commit: all of it is a point there, too
     replica_confirm: later copies start from it
 
-Whatever breaks, the steps may be taken again from the first: the arrays find the point and the place where it stopped.
+After any failure, start again from the first step: the arrays find the point and the offset where it stopped.
 """
 
 from __future__ import annotations

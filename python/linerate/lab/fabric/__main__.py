@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _go_first() -> None:
-    """Takes the fabric before other work of this host, as far as that is allowed: it stands in for hardware.
+    """Schedules the fabric before other work of this host, as far as that is allowed: it models hardware.
 
     Linux shares processors out among sessions first, so a session of its own counts for more than any priority. The
     end of the input ends the process, so it needs no terminal's signals.

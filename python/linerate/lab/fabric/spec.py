@@ -148,7 +148,7 @@ class SwitchSettings(Frozen):
     mtu: Mtu = 9216
     """Longest payload of a frame (L3) that it forwards."""
     flow_control: FlowControl = "none"
-    """Towards whoever sends too fast: none drops, pause (802.3x) stops all priorities, pfc the lossless ones."""
+    """Towards a sender that is too fast: none drops, pause (802.3x) stops all priorities, pfc the lossless ones."""
     lossless_priorities: tuple[Priority, ...] = ()
     """Priorities that PFC protects: never dropped for lack of queue space. 802.3x protects all."""
     xoff_bytes: BufferBytes = 64 << 10

@@ -19,7 +19,7 @@ from linerate.san import Link, Network, Nic, Port, Switch, Topology, Trunk
 from linerate.san import Node as Member
 
 _SWITCH_MTU = 9216
-"""Switches forward jumbo frames whatever their neighbours send."""
+"""Switches forward jumbo frames."""
 _HOLE = "hole"
 _NAME_MAX = 15
 """Longest name of a Linux interface."""
@@ -51,7 +51,7 @@ class CableEnd:
     interfaces: dict[str, int]
     """Numbers by name, one for each strand."""
     line: int
-    """Number of the interface that has the line: the only one, or one that stands for the wire."""
+    """Number of the interface that has the line: the only one, or the one that models the wire."""
 
 
 @dataclass(slots=True)

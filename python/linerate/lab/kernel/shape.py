@@ -46,7 +46,7 @@ class TrafficClass:
     """What has a buffer of its own on a line that several networks share."""
 
     subnet: str
-    """Frames to these addresses belong to it; whatever belongs to no class goes with the last one."""
+    """Frames to these addresses belong to it; frames of no class go with the last one."""
     share: float
     """Of the line, 0 to 1, when all classes have something to send. What one leaves, the others may use."""
     rank: int = 0
@@ -109,7 +109,7 @@ def _buffers(classes: Sequence[TrafficClass]) -> list[tuple[int, int]]:
 
 
 def redirect(route: IPRoute, index: int, line: int) -> None:
-    """Whatever an interface sends goes through another one's line first. Raises NetlinkError."""
+    """Sends the traffic of an interface through another one's line first. Raises NetlinkError."""
     route.tc("add", "clsact", index)
     _send_on(route, index, line, LEAVING, _REDIRECT_PRIORITY)
 
@@ -120,7 +120,7 @@ def swallow(route: IPRoute, index: int) -> None:
 
 
 def lose(route: IPRoute, index: int, hole: int, way: int) -> None:
-    """Whatever an interface receives (ARRIVING) or sends (LEAVING) goes into a hole. Raises NetlinkError."""
+    """Drops the traffic that an interface receives (ARRIVING) or sends (LEAVING). Raises NetlinkError."""
     with contextlib.suppress(NetlinkError):  # it has it already
         route.tc("add", "clsact", index)
     _send_on(route, index, hole, way, _LOSE_PRIORITY)

@@ -30,7 +30,7 @@ class IperfFlow:
         try:
             self._port = inside(self._sink, lambda: _free_port(sink.address))
             port = str(self._port)
-            # Nobody reads what it says until it ends: a report per second would fill the pipe, and it would stop.
+            # Its output is read at its end: a report per second would fill the pipe, and it would stop.
             server = ["iperf3", "--server", "--bind", sink.address, "--port", port, "--interval", "0"]
             self._start(sink, server)
             until(
@@ -56,7 +56,7 @@ class IperfFlow:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                start_new_session=True,  # Ctrl-C is for whoever lets it flow
+                start_new_session=True,  # Ctrl-C is for the process that started it
             )
         )
 
@@ -109,7 +109,7 @@ def _target(end: StreamEnd) -> HostTarget:
 
 
 def _free_port(address: str) -> int:
-    """A port that nobody listens on, in the namespace of the calling thread."""
+    """A free port, in the namespace of the calling thread."""
     with socket.create_server((address, 0)) as server:
         port: int = server.getsockname()[1]
         return port

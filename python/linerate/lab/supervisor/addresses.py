@@ -1,7 +1,7 @@
 """Addresses and routes of the SAN's interfaces, as a lab is built and as they come and go while it runs.
 
 With one interface in a network a node has the usual address and route. With several, the kernel would send everything
-by the first one: there every address stands alone (/32) and has a table of routes of its own, which packets from
+by the first one: there every address is a /32 and has a table of routes of its own, which packets from
 that address use. What has not chosen a source yet goes by the paths of the topology.
 """
 

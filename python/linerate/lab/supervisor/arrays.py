@@ -129,7 +129,7 @@ class Arrays:
         return {name: array.storage for name, array in self._arrays.items() if array.storage is not None}
 
     def reports(self) -> dict[str, Any]:
-        """What the disks of every array that has any, and what lies on them, have counted."""
+        """Counters of the disks, RAID sets and pools of every array that has any."""
         return {name: self._running[name].stats()["storage"] for name in self.storages}
 
     def manage(self, name: str, verb: str, fields: dict[str, Any]) -> dict[str, Any]:

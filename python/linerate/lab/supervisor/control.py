@@ -1,7 +1,7 @@
 """The control network: joins every node and the machine running the study, and carries no storage traffic.
 
-Whoever coordinates hosts (a scheduler and its workers) talks here, so that the SAN's links carry the workload only. In
-the node `control`, which stands for the machine running the study, it is the bridge `ctl`; everywhere else `ctl0`.
+Coordination of hosts (a scheduler and its workers) uses it, so that the SAN's links carry the workload only. In
+the node `control`, which is the machine running the study, it is the bridge `ctl`; everywhere else `ctl0`.
 """
 
 from __future__ import annotations

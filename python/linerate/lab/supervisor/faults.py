@@ -149,7 +149,7 @@ class Faults:
                 one.turns_ns = max(one.turns_ns, now_ns - one.half_ns()) + one.half_ns()
                 try:
                     self._tell(one, over=False)
-                except HostError:  # the fabric has died, which whoever asks for counters is told
+                except HostError:  # the fabric has died; the next request for counters reports it
                     one.turns_ns = None
         return min((one.turns_ns for one in flapping if one.turns_ns is not None), default=None)
 

@@ -118,7 +118,7 @@ class LabService:
         return self._lab.arrays.restart(name, wanted).model_dump()
 
     def array_reports(self) -> dict[str, Any]:
-        """What the disks of every array that has any, and what lies on them, have counted."""
+        """Counters of the disks, RAID sets and pools of every array that has any."""
         self._check_alive()
         return self._lab.arrays.reports()
 

@@ -77,7 +77,7 @@ class UserFabric:
         part = "ports" if name in self._ports else "trunks"
         wire = stats[part][name]["settings"]["wire"]
         link = link_of(wire, self._links[name])
-        if self._impairment(name).down:  # then the wire is down whatever the link would be
+        if self._impairment(name).down:  # then the wire is down in any state of the link
             link = link.model_copy(update={"up": self._links[name].up})
         if part == "trunks":
             return link

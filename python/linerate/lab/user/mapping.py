@@ -22,9 +22,7 @@ _PRIORITIES = 8
 
 def fabric_spec(topology: Topology, nodes: Mapping[str, NodeNamespace]) -> spec.FabricSpec:
     """The whole network; namespaces are named by the descriptors of the calling process."""
-    supervisor = os.readlink(
-        "/proc/self"
-    )  # as whoever mounted /proc sees it, which the fabric process does, too
+    supervisor = os.readlink("/proc/self")  # as seen in the mounted /proc, which the fabric process uses, too
     paths = {name: f"/proc/{supervisor}/fd/{node.fd}" for name, node in nodes.items()}
     return spec.FabricSpec(
         switches=tuple(

@@ -3,7 +3,7 @@
 The kernel names such a thread after its interface only, and lists it nowhere: it is known by having appeared when the
 interface was told to receive in a thread.
 
-They stand in for interrupts, which wait for nobody, so whoever brings the lab up lets them run in real time where that
+They model interrupts, which do not wait, so the lab lets them run in real time where that
 is permitted. Otherwise a busy machine keeps a host from acknowledging what has reached it for longer than a sender
 waits, who sends it again.
 """
