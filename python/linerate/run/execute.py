@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from linerate import _core
 from linerate.analysis import check_run, summarise_interval
@@ -48,6 +47,7 @@ from linerate.run.events import (
 from linerate.run.load import Here, Load, LoadEnd, Loader
 from linerate.volumes import Clearance, Consent, RefusedError, clear
 from linerate.workload import FileNotice, PlannedRun, RunPlan, RunSpec, StepResult
+from linerate.workload.url import portal_of
 
 PULL_TIMEOUT_S = 0.2
 HIGH_WATER = "_max"
@@ -420,5 +420,5 @@ def _run_commands(commands: Sequence[str]) -> None:
 
 def _peers(plan: RunPlan) -> list[str]:
     """Addresses under test, each once, in order."""
-    urls = [urlsplit(volume.url) for step in plan.steps() for volume in step.spec.volumes]
-    return list(dict.fromkeys(url.netloc for url in urls if url.scheme == "iscsi"))
+    portals = (portal_of(volume.url) for step in plan.steps() for volume in step.spec.volumes)
+    return list(dict.fromkeys(portal for portal in portals if portal is not None))

@@ -12,6 +12,7 @@ from linerate.errors import LinerateError
 from linerate.results import IntervalSample, TimedEvent, interval_from_core
 from linerate.volumes import Cleared, Look, VolumeLock, look_here, refuse_shared, virtual
 from linerate.workload import RunSpec
+from linerate.workload.url import array_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def _written_through(spec: RunSpec, array_json: str) -> RunSpec:
     """Writes that complete when they are durable, as those of the array when it serves: on all of its volumes but such
     as have a write cache. Without this they would complete in the buffers of drives that have one."""
     served = [volume for target in json.loads(array_json)["targets"] for volume in target["volumes"]]
-    cached = {f"array:{volume['name']}" for volume in served if volume.get("write_cache")}
+    cached = {array_url(volume["name"]) for volume in served if volume.get("write_cache")}
     volumes = tuple(
         volume if volume.url in cached else volume.model_copy(update={"durable_writes": True})
         for volume in spec.volumes

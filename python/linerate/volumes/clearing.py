@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from linerate.errors import InternalError
 from linerate.volumes.consent import Consent
-from linerate.volumes.identity import path_of, written
+from linerate.volumes.identity import written
 from linerate.volumes.look import Look, VolumeState
 from linerate.workload import RunSpec, VolumeSpec
+from linerate.workload.url import path_of
 
 LookAt = Callable[[RunSpec, Collection[str]], Sequence[Look]]
 """Looks at the named volumes of a run, from where it will be loaded."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from linerate.errors import UserError
-from linerate.volumes.identity import RefusedError, path_of, same_place
+from linerate.volumes.identity import RefusedError, same_place
 from linerate.volumes.look import Look, VolumeState
-from linerate.workload.url import parse_target, without_secret
+from linerate.workload.url import parse_target, path_of, without_secret
 
 ALL = "all"
 OPTION = "--overwrite"

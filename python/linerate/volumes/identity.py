@@ -7,8 +7,8 @@ import stat
 
 from linerate.errors import UserError
 from linerate.workload import RunSpec, VolumeSpec
+from linerate.workload.url import null_bytes, path_of
 
-FILE = "file:"
 Key = tuple[object, ...]
 
 
@@ -36,11 +36,6 @@ def refuse_shared(spec: RunSpec) -> None:
         seen.setdefault(key, []).append(volume)
 
 
-def path_of(url: str) -> str | None:
-    """The path of a file or a block device."""
-    return url.removeprefix(FILE) if url.startswith(FILE) else None
-
-
 def shown(url: str) -> str:
     """As a user writes it."""
     return path_of(url) or url
@@ -53,7 +48,7 @@ def same_place(one: str, other: str) -> bool:
 
 def _key(volume: VolumeSpec) -> Key | None:
     """None: a volume that is nothing, of which there may be any number."""
-    if volume.url.startswith("null:"):
+    if null_bytes(volume.url) is not None:
         return None
     path = path_of(volume.url)
     return ("url", volume.netns, volume.url.lower()) if path is None else _place(path)

@@ -16,11 +16,11 @@ from functools import cached_property
 from linerate import _core
 from linerate.node import inside_lab
 from linerate.volumes.contents import END_BYTES, Contents, VolumeEnds, contents_of
-from linerate.volumes.identity import RefusedError, path_of, refuse_shared, shown
+from linerate.volumes.identity import RefusedError, refuse_shared, shown
 from linerate.volumes.kernel import Machine, seen_machine, uses_of_device, uses_of_file
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
 from linerate.workload.spec import FrozenSpec
-from linerate.workload.url import NO_DEVICE, in_dev
+from linerate.workload.url import NO_DEVICE, in_dev, is_remote, null_bytes, path_of
 
 _LUNS_AT_ONCE = 16
 _VENDOR, _IN_MEMORY = "LINERATE", "MEMORY VOLUME"
@@ -108,7 +108,7 @@ class _Glance:
 
 
 def _is_lun(volume: VolumeSpec) -> bool:
-    return volume.url.startswith("iscsi:") and not (volume.netns is None and inside_lab())
+    return is_remote(volume.url) and not (volume.netns is None and inside_lab())
 
 
 def _luns(spec: RunSpec, luns: Sequence[VolumeSpec], glance: _Glance) -> Iterator[Look]:
@@ -139,9 +139,8 @@ def _luns(spec: RunSpec, luns: Sequence[VolumeSpec], glance: _Glance) -> Iterato
 def _local(volume: VolumeSpec, glance: _Glance) -> Look:
     path = path_of(volume.url)
     if path is None:
-        state = VolumeState.VIRTUAL if volume.url.startswith("iscsi:") else VolumeState.MEMORY
-        size_bytes = int(volume.url.removeprefix("null:")) if volume.url.startswith("null:") else None
-        return Look(volume=volume.name, url=volume.url, size_bytes=size_bytes, state=state)
+        state = VolumeState.VIRTUAL if is_remote(volume.url) else VolumeState.MEMORY
+        return Look(volume=volume.name, url=volume.url, size_bytes=null_bytes(volume.url), state=state)
     try:
         found = os.stat(path)
     except FileNotFoundError as error:

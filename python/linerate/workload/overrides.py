@@ -13,7 +13,7 @@ from linerate.errors import UserError
 from linerate.workload.multipath import MultipathTable, PathTable, contradiction, filled_paths
 from linerate.workload.plan import FileNotice, PlannedRun, RunPlan
 from linerate.workload.spec import TIME_S_MAX, MultipathSpec, PathSpec, RunSpec, SessionSpec, VolumeSpec
-from linerate.workload.url import NO_DEVICE, in_dev, without_secret
+from linerate.workload.url import NO_DEVICE, has_paths, in_dev, path_of, without_secret
 
 _NAMES_SHOWN = 20
 _NUMBER_FIELD = re.compile(r"\{n(?:([+-])(\d+))?\}")
@@ -236,12 +236,12 @@ class Overrides:
         for key in ("size_bytes", "outstanding", "session", "direct", "create"):
             if (value := getattr(self, key)) is not None:
                 update[key] = value
-        path = volume.url.removeprefix("file:")
-        if self.create and path != volume.url and not os.path.exists(path) and in_dev(path):
+        path = path_of(volume.url)
+        if self.create and path is not None and not os.path.exists(path) and in_dev(path):
             raise UserError(f"volume {volume.name}: {path}: no such device", NO_DEVICE)
         if self.iscsi is not None:
             update["iscsi"] = volume.iscsi.merged(self.iscsi)
-        if self._changes_paths and volume.url.startswith("iscsi:"):
+        if self._changes_paths and has_paths(volume.url):
             update |= self._with_paths(volume)
         return volume.model_copy(update=update)
 

@@ -40,7 +40,7 @@ from linerate.workload.toml_model import (
 )
 from linerate.workload.toml_read import checked, read_text
 from linerate.workload.units import number_text, size_text
-from linerate.workload.url import NO_DEVICE, in_dev, parse_target
+from linerate.workload.url import NO_DEVICE, has_paths, in_dev, parse_target, path_of
 
 _MAXIMA = {"uncontrolled": UNCONTROLLED, "controlled": CONTROLLED, "total": "MAX, shares kept in total"}
 _CURVE = (10.0, 50.0, 70.0, 80.0, 90.0, 100.0)
@@ -132,8 +132,14 @@ class _Reader:
                 if table.count > 1:
                     text = fill_number(text, str(number), "")
                 target = parse_target(text)
-                path = target.url.removeprefix("file:")
-                if table.create and target.kind == "file" and not os.path.exists(path) and in_dev(path):
+                path = path_of(target.url)
+                if (
+                    table.create
+                    and target.kind == "file"
+                    and path
+                    and not os.path.exists(path)
+                    and in_dev(path)
+                ):
                     raise UserError(f"{path}: no such device", NO_DEVICE)
             except UserError as error:
                 self._error((*key, "target"), f"volume {name}: {error.message}", error.hint)
@@ -142,7 +148,7 @@ class _Reader:
             paths = self._paths((*key, "paths"), table, name, number, multipath)
             if paths is None:
                 return
-            if paths and target.kind != "iscsi":
+            if paths and not has_paths(target.url):
                 what = f"volume {name}: paths, and the target is no iSCSI LUN"
                 self._error((*key, "paths"), what, "write target = iscsi://host/target/lun")
                 return

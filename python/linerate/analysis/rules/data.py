@@ -53,7 +53,9 @@ def _cache_sized(step: StepView) -> Iterator[Doubt]:
     memory = step.run.manifest.environment.get("memory.total_bytes")
     specs = {volume.get("name"): volume for volume in step.spec.get("volumes", ())}
     cached = [
-        v for v in volumes if specs.get(v.get("name"), {}).get("direct") is False and v.get("kind") != "iscsi"
+        v
+        for v in volumes
+        if specs.get(v.get("name"), {}).get("direct") is False and v.get("kind") in ("file", "block")
     ]
     if cached and isinstance(memory, int) and used < memory:
         yield Doubt(

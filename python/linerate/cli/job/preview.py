@@ -12,6 +12,7 @@ from linerate.run import Loader
 from linerate.volumes import Look, columns, refuse_shared, size_text
 from linerate.volumes.identity import shown
 from linerate.workload import RunPlan, RunSpec, VolumeSpec
+from linerate.workload.url import is_remote
 
 _HEADINGS = ("volume", "target", "size", "threads", "reads", "found")
 
@@ -68,7 +69,7 @@ def _found(
     spec: RunSpec, fresh: Sequence[VolumeSpec], loader: Loader | None
 ) -> dict[tuple[str, str], list[Look] | str]:
     """What is on volumes. LUNs are looked at together: an array that is down is waited for once."""
-    luns = [volume for volume in fresh if volume.url.startswith("iscsi:")]
+    luns = [volume for volume in fresh if is_remote(volume.url)]
     groups = [luns, *([volume] for volume in fresh if volume not in luns)]
     found: dict[tuple[str, str], list[Look] | str] = {}
     for group in filter(None, groups):

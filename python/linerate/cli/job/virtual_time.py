@@ -12,6 +12,7 @@ from linerate.errors import UserError
 from linerate.run import ArrayWatch, Load, SimulatedLoad
 from linerate.volumes import Cleared, Look, virtual
 from linerate.workload import RunSpec
+from linerate.workload.url import array_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class VirtualTime:
         """The volumes in the order of the file, unless the user says where the workload's volumes are."""
         if targets or maps:
             return targets
-        return [f"array:{volume.name}" for target in self.array.targets for volume in target.volumes]
+        return [array_url(volume.name) for target in self.array.targets for volume in target.volumes]
 
     def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
         """A computed array holds nothing. A `linerate.run.Loader`, with `start`."""

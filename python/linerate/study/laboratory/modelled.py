@@ -21,6 +21,7 @@ from linerate.study.laboratory.measure import LaboratoryRun, Placed, measure
 from linerate.study.laboratory.settings import changed_topology, is_of_load, is_of_storage
 from linerate.study.model import Settings, SettingValue, Workload
 from linerate.volumes import Cleared, Consent
+from linerate.workload.url import array_url
 
 _NONE_HERE = "in modelled time there is neither a network nor a host"
 
@@ -53,7 +54,7 @@ class ModelledSan:
             LaboratoryRun(
                 workload,
                 self._settings,
-                tuple(Placed(f"array:{volume.name}") for volume in array.volumes),
+                tuple(Placed(array_url(volume.name)) for volume in array.volumes),
                 directory,
                 {**record, "facts": dict(self.facts())},
                 Consent.nothing(),

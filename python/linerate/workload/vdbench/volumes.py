@@ -9,7 +9,7 @@ from linerate.errors import UserError
 from linerate.workload.overrides import Overrides
 from linerate.workload.problems import Problems
 from linerate.workload.spec import VolumeSpec
-from linerate.workload.url import NO_DEVICE, Target, in_dev, parse_target
+from linerate.workload.url import NO_DEVICE, Target, in_dev, parse_target, path_of
 from linerate.workload.vdbench.settings import Flags, Rd, Sd, Wd
 
 
@@ -54,8 +54,8 @@ class VolumeMaker:
         except UserError as error:
             self._problems.error(sd.place, f"sd={sd.name}: {error.message}", error.hint)
             return None
-        path = target.url.removeprefix("file:")
-        if target.kind == "file" and not os.path.exists(path):
+        path = path_of(target.url)
+        if target.kind == "file" and path and not os.path.exists(path):
             if in_dev(path):
                 self._problems.error(sd.place, f"sd={sd.name}: {text}: no such device", NO_DEVICE)
                 return None
