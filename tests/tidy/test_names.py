@@ -13,8 +13,7 @@ from tests.tidy.tree import ROOT, bare_rust, text, tracked
 MOST = 2
 
 CRATE_WIDE = frozenset({
-    "Admission", "Command", "Connection", "Group", "Host", "Kind", "Layout", "Link", "Network",
-    "Opening", "Piece", "Progress", "Request", "Run", "State", "Volume",
+    "Admission", "Command", "Connection", "Group", "Link", "Piece", "Request", "Run", "State", "Volume",
 })  # fmt: skip
 """Names of types inside crates (`pub(crate)`) that are defined more often. This list may only get shorter."""
 

@@ -20,7 +20,7 @@ const COPY_BYTES_MAX: usize = 12 * 1024;
 
 /// One TAP.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct TapHost {
     pub(crate) tap: Tap,
     pub(crate) name: String,
     pub(crate) mac: [u8; 6],
@@ -48,7 +48,7 @@ pub(crate) struct HostStats {
 /// All TAPs, in the order of the network's interfaces.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    pub(crate) list: Vec<Host>,
+    pub(crate) list: Vec<TapHost>,
     merger: Merger<usize>,
     memory: Vec<u8>,
     /// Packets read and written.
@@ -57,7 +57,7 @@ pub(crate) struct Hosts {
     pub(crate) failure: Option<io::Error>,
 }
 
-impl Host {
+impl TapHost {
     /// Makes the TAP that the specification asks for.
     pub(crate) fn open(spec: &InterfaceSpec, mac: Option<[u8; 6]>, carrier: bool) -> io::Result<Self> {
         let options = TapOptions {
@@ -87,7 +87,7 @@ impl Host {
 }
 
 impl Hosts {
-    pub(crate) fn new(list: Vec<Host>) -> Self {
+    pub(crate) fn new(list: Vec<TapHost>) -> Self {
         Self {
             list,
             merger: Merger::new(),
@@ -123,7 +123,7 @@ impl Hosts {
     }
 }
 
-fn send(network: &mut Network<Segment>, interface: InterfaceId, host: &mut Host, memory: &mut Vec<u8>) {
+fn send(network: &mut Network<Segment>, interface: InterfaceId, host: &mut TapHost, memory: &mut Vec<u8>) {
     let bytes = if memory.len() > COPY_BYTES_MAX {
         std::mem::replace(memory, Vec::with_capacity(PACKET_BYTES_MAX))
     } else {
@@ -139,7 +139,7 @@ impl Receiver<Segment> for Hosts {
     fn interrupt(&mut self, _at: Nanos, rsc: bool, ring: vec::Drain<'_, (InterfaceId, Frame<Segment>)>) {
         let Self { list, merger, handled, failure, .. } = self;
         let mut write = |index: usize, pieces: &[IoSlice<'_>], frames: usize| {
-            let host: &mut Host = &mut list[index];
+            let host: &mut TapHost = &mut list[index];
             *handled += 1;
             match host.tap.write(pieces) {
                 Ok(true) => host.stats.packets_received += 1,

@@ -10,7 +10,7 @@
 mod headers;
 mod merge;
 
-use headers::{Layout, vnet};
+use headers::{HeaderLayout, vnet};
 use linerate_io::net::VNET_HEADER_BYTES;
 use linerate_link::{Frame, Mac};
 use std::{ops::Range, rc::Rc};
@@ -24,7 +24,7 @@ pub(crate) const PACKET_BYTES_MAX: usize = 66 * 1024;
 #[derive(Debug)]
 pub(crate) struct Packet {
     bytes: Vec<u8>,
-    layout: Layout,
+    layout: HeaderLayout,
     /// Bytes of payload per segment; 0 = it is one frame.
     segment_bytes: usize,
 }
@@ -40,7 +40,7 @@ impl Packet {
     /// Reads the headers. None if they are no Ethernet frame, or ask for what we did not offer.
     pub(crate) fn parse(bytes: Vec<u8>) -> Option<Self> {
         let frame = bytes.get(VNET_HEADER_BYTES..)?;
-        let layout = Layout::of(frame)?;
+        let layout = HeaderLayout::of(frame)?;
         let segment_bytes = match vnet::gso_type(&bytes) {
             vnet::GSO_NONE => 0,
             vnet::GSO_TCP4 | vnet::GSO_TCP6 if layout.is_tcp => usize::from(vnet::gso_size(&bytes)),
@@ -69,7 +69,7 @@ impl Packet {
 
     /// Where the payload of a segment is in the frame.
     fn payload(&self, index: usize) -> Range<usize> {
-        let Layout { header_bytes, end, .. } = self.layout;
+        let HeaderLayout { header_bytes, end, .. } = self.layout;
         if self.segment_bytes == 0 {
             return header_bytes..end;
         }

@@ -3,7 +3,7 @@
 mod change;
 
 use crate::{
-    hosts::{Host, Hosts},
+    hosts::{Hosts, TapHost},
     packet::Segment,
     spec::{FabricSpec, PortSpec, TrunkSpec, parse_mac},
 };
@@ -97,7 +97,7 @@ impl FabricPlan {
         &mut self,
         spec: &PortSpec,
         network: &mut Network<Segment>,
-        hosts: &mut Vec<Host>,
+        hosts: &mut Vec<TapHost>,
     ) -> Result<(), TapFailure> {
         let PortSpec { name, switch, links, wire, queue_bytes, nic, interfaces } = spec;
         let cable = Cable { wire: *wire, links: *links, queue_bytes: *queue_bytes };
@@ -105,7 +105,7 @@ impl FabricPlan {
         let first = hosts.len();
         for interface in interfaces {
             let mac = interface.mac.as_deref().and_then(parse_mac);
-            let host = Host::open(interface, mac, network.carrier(id)).map_err(|error| TapFailure {
+            let host = TapHost::open(interface, mac, network.carrier(id)).map_err(|error| TapFailure {
                 at: format!("ports.{name}.interfaces.{}", interface.name()),
                 error,
             })?;

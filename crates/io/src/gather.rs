@@ -45,12 +45,12 @@ impl Regions {
 
 /// How far a gather list has been sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct SendProgress {
     part: usize,
     offset: usize,
 }
 
-impl Progress {
+impl SendProgress {
     /// Fills `into` with the next pieces to send, at most [`PIECES_PER_CALL`].
     pub(crate) fn pieces(&self, list: &Outgoing, regions: &Regions, into: &mut Vec<iovec>) -> io::Result<()> {
         into.clear();
@@ -114,7 +114,7 @@ pub(crate) fn push_buffer(buffer: &mut Buffer, into: &mut Vec<iovec>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Progress, Regions, drop_front};
+    use super::{Regions, SendProgress, drop_front};
     use crate::{Outgoing, Region, Seg};
 
     fn collect(pieces: &[libc::iovec]) -> Vec<u8> {
@@ -137,14 +137,14 @@ mod tests {
         list.push_bytes(b"tail");
         let whole = b"headerpayloadtail";
         for first in 0..=whole.len() {
-            let mut progress = Progress::default();
+            let mut progress = SendProgress::default();
             let mut pieces = Vec::new();
             let finished = progress.advance(&list, first);
             assert_eq!(finished, first == whole.len());
             progress.pieces(&list, &regions, &mut pieces).unwrap();
             assert_eq!(collect(&pieces), &whole[first..], "after {first} bytes");
 
-            progress = Progress::default();
+            progress = SendProgress::default();
             progress.pieces(&list, &regions, &mut pieces).unwrap();
             assert_eq!(drop_front(&mut pieces, first), first < whole.len());
             assert_eq!(collect(&pieces), &whole[first..], "scatter list after {first} bytes");

@@ -3,7 +3,7 @@
 //! Volumes are opened as the run opens them: same sessions, paths, secrets and time limits.
 
 use crate::{
-    backend::{self, BackendKind, Backends, FinishedIo, Io, OpenedVolume, Opening, Reports},
+    backend::{self, BackendKind, Backends, FinishedIo, Io, OpenedVolume, Reports, VolumeToOpen},
     error::RunError,
     record::Op,
     spec::{DriverChoice, RunSpec, VolumeSpec},
@@ -132,7 +132,7 @@ impl<D: Driver> Reading<D> {
         let named = |volume: u32| -> &VolumeSpec { &spec.volumes[volume as usize] };
         let mut started = Vec::new();
         for &index in volumes {
-            let opening = Opening { spec: named(index), index, writes: false, array_blocks: None };
+            let opening = VolumeToOpen { spec: named(index), index, writes: false, array_blocks: None };
             let opened = self.backends.open(&mut self.driver, &opening);
             started.push(opened.map_err(|error| failed(named(index), error))?);
         }

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// A run could not start or go on.
 #[derive(Clone, Debug, Error)]
 pub enum RunError {
-    /// The order makes no sense.
+    /// The specification is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// A volume could not be opened, or died.
@@ -25,7 +25,7 @@ pub enum RunError {
     Credentials {
         /// Name of the volume.
         volume: String,
-        /// What the target said.
+        /// The target's answer.
         message: String,
     },
     /// A block does not hold what was written to it.

@@ -1,4 +1,5 @@
-//! What was really used: negotiated, resolved and read back at the start of a run. Results record facts, not wishes.
+//! The actual settings of a run: negotiated, resolved and read back at its start. Results record these, not the requested
+//! ones.
 
 use serde::Serialize;
 

@@ -28,8 +28,8 @@
 //!
 //! # Where to read on
 //!
-//! `spec` (the order), `run` (threads, start and end), `worker` (the loop), `stream` (what the next I/O is), `record`
-//! (what is measured), `verify` (checked data), `facts` (what was really used). `bulk` is separate: TCP streams
+//! `spec` (the input), `run` (threads, start and end), `worker` (the loop), `stream` (the sequence of I/Os), `record`
+//! (measurements), `verify` (checked data), `facts` (the actual settings). `bulk` is separate: TCP streams
 //! that share the network with storage; `ends` reads the ends of network volumes before a run writes; `virtual_time` runs
 //! the same streams in virtual time, straight on an array's volumes.
 

@@ -1,9 +1,9 @@
-//! The memory that I/Os move: one region per worker with a read buffer and a write buffer per slot.
+//! The memory of I/Os: one region per worker with a read buffer and a write buffer per slot.
 //!
 //! Write buffers are filled once with random bytes (as compressible as the stream asks for) and reused. Before each write
-//! the first 8 bytes of every 4 KiB get a new value, so that no two pages written are alike: an array that removes
-//! duplicates finds none. Slots share buffers when all of them together would be large; the bytes of
-//! reads are not used then. In verify mode every slot keeps its own.
+//! the first 8 bytes of every 4 KiB get a new value, so that no two pages written are alike: an array with
+//! deduplication finds no duplicates. Slots share buffers if all of them together would be large; then the bytes of
+//! reads are not used. In verify mode every slot keeps its own.
 
 use crate::stream::rng::{Rng, Use};
 use linerate_io::{Region, RegionId, Seg};
@@ -13,7 +13,7 @@ const PAGE_BYTES: u64 = 4096;
 /// Reads, and writes of one compression ratio, use at most this much memory per worker unless data are verified.
 const SHARED_BYTES: u64 = 128 << 20;
 
-/// What written data are.
+/// The content of written data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
     /// Random bytes, no two pages alike.
@@ -41,7 +41,7 @@ pub(crate) struct Buffers {
     payload: Payload,
 }
 
-/// Deals buffers of one kind.
+/// Allocates buffers of one kind.
 #[derive(Debug)]
 struct Pool {
     limit: u64,

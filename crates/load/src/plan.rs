@@ -1,7 +1,7 @@
 //! Volumes dealt over workers, flows (one stream on one volume) with their weights and rates. Worked out
 //! from the specification alone, before anything is opened.
 //!
-//! A worker's thread lives in one network namespace, so the volumes of each namespace have workers of their own.
+//! A worker's thread is in one network namespace, so the volumes of each namespace have workers of their own.
 
 use crate::{
     spec::{ArrivalProcess, ArrivalSpec, RunSpec, VolumeSpec},
@@ -38,7 +38,7 @@ pub(crate) struct FlowPlan {
 }
 
 impl RunPlan {
-    /// For a valid specification on a machine with so many usable CPUs.
+    /// For a valid specification on a machine with `cpus` usable CPUs.
     pub(crate) fn new(spec: &RunSpec, cpus: usize) -> Self {
         let volumes = deal(&spec.volumes, if spec.workers == 0 { cpus } else { spec.workers });
         let wishes: Vec<(Option<f64>, bool)> =
@@ -115,7 +115,7 @@ impl RunPlan {
     }
 }
 
-/// Deals volumes over workers: in turn inside each network namespace, whose workers are as many as its volumes deserve.
+/// Deals volumes over workers: in turn inside each network namespace, with workers in proportion to its volumes.
 fn deal(volumes: &[VolumeSpec], workers: usize) -> Vec<Vec<u32>> {
     let mut groups: Vec<(&Option<String>, Vec<u32>)> = Vec::new();
     for (index, volume) in volumes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is recorded, and in which form it leaves the hot path.
+//! Records of a run, and how they leave the hot path.
 //!
 //! A worker counts into arrays that only it touches ([`tally`]); once per interval it hands them over whole. Turning
 //! them into [`Interval`]s (rows, HDR histograms, sums over workers) is done by the caller that asks for the next interval.

@@ -1,4 +1,4 @@
-//! A run: opens the volumes, starts the workers at one instant, merges what they measure, ends them.
+//! A run: opens the volumes, starts the workers at one instant, merges their measurements, ends them.
 //!
 //! Threads of a run: its workers, and a sampler that sleeps until each interval's end and then reads the host's CPU
 //! times. The caller of [`Run::next_interval`] merges. A run in virtual time has one worker and no sampler.
@@ -33,14 +33,14 @@ use std::{
     time::Duration,
 };
 
-/// Intervals per worker that may wait to be merged before a worker keeps them to itself.
+/// Most intervals per worker that wait to be merged; beyond that the worker's interval gets longer.
 const WAITING_INTERVALS: usize = 64;
 /// From the last worker's readiness to the first I/O.
 const START_DELAY_NS: u64 = 2_000_000;
-/// How long the end of a run waits for threads. One that a device holds longer is left to end by itself.
+/// How long the end of a run waits for threads. A thread that a device blocks longer is not joined.
 const JOIN_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A run that is going on. All methods may be called from any thread; only one thread should pull intervals.
+/// A running run. All methods may be called from any thread; only one thread should pull intervals.
 #[derive(Debug)]
 pub struct Run {
     facts: Facts,
@@ -59,8 +59,8 @@ struct Merging {
     gone: Receiver<()>,
 }
 
-/// A run whose volumes are open and whose workers wait for the start; meanwhile they answer what the targets ask.
-/// Dropped, it closes the volumes again ([`Self::discard`] waits for that).
+/// A run whose volumes are open and whose workers wait for the start; meanwhile they answer the targets.
+/// Drop closes the volumes ([`Self::discard`] waits for that).
 #[derive(Debug)]
 pub struct PreparedRun {
     facts: Facts,
@@ -84,7 +84,7 @@ impl Run {
         prepared.start_at(system::now_ns() + START_DELAY_NS)
     }
 
-    /// What was resolved, negotiated and read back.
+    /// The actual settings: resolved, negotiated and read back.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -172,7 +172,7 @@ impl PreparedRun {
         Ok(Self { facts, control, plan, schedule, sender, messages, gone, workers })
     }
 
-    /// What was resolved, negotiated and read back.
+    /// The actual settings: resolved, negotiated and read back.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -188,9 +188,9 @@ impl PreparedRun {
         let (alive, ended) = mpsc::channel();
         for begin in &workers.begin {
             begin.send((start, alive.clone())).map_err(|_| {
-                let told = control.failure();
+                let failure = control.failure();
                 control.stop();
-                told.unwrap_or_else(|| RunError::Internal("it ended before the start".into()))
+                failure.unwrap_or_else(|| RunError::Internal("it ended before the start".into()))
             })?;
         }
         control.wake();
@@ -246,7 +246,7 @@ impl Merging {
     }
 }
 
-/// The threads of a run while they get ready. Dropped, it sends home those that have not begun.
+/// The threads of a run until its start. Drop ends the workers that were not started.
 #[derive(Debug)]
 struct Workers {
     control: Arc<Control>,
@@ -254,7 +254,7 @@ struct Workers {
     ready: Vec<Receiver<Result<ReadyWorker, RunError>>>,
     begin: Vec<Sender<(Nanos, Sender<()>)>>,
     recycle: Vec<Sender<Box<Tally>>>,
-    /// Held by every thread as long as it lives.
+    /// Every thread keeps a copy until it ends.
     here: Option<Sender<()>>,
 }
 
@@ -288,11 +288,11 @@ impl Workers {
     }
 
     fn spawn(&mut self, setup: WorkerSetup) -> Result<(), RunError> {
-        let (tell, ready) = mpsc::channel();
+        let (report, ready) = mpsc::channel();
         let (begin, wait) = mpsc::channel();
         self.ready.push(ready);
         self.begin.push(begin);
-        self.thread(&format!("load-{}", setup.index), move || work(setup, &tell, &wait))
+        self.thread(&format!("load-{}", setup.index), move || work(setup, &report, &wait))
     }
 
     /// Waits until every worker is ready; the first failure ends the others.
@@ -315,14 +315,14 @@ impl Workers {
     }
 }
 
-/// A worker's thread: settle, open, tell, wait, run.
+/// A worker's thread: pin, open, report, wait, run.
 fn work(
     setup: WorkerSetup,
-    tell: &Sender<Result<ReadyWorker, RunError>>,
+    report: &Sender<Result<ReadyWorker, RunError>>,
     wait: &Receiver<(Nanos, Sender<()>)>,
 ) {
     if let Err(error) = pin(&setup).and_then(|()| enter_netns(&setup)) {
-        let _ = tell.send(Err(error));
+        let _ = report.send(Err(error));
         return;
     }
     let preference = match setup.spec.driver {
@@ -337,9 +337,9 @@ fn work(
         opened => opened,
     };
     match opened {
-        Ok(any) => with_driver!(any, |driver| work_on(driver, setup, tell, wait)),
+        Ok(any) => with_driver!(any, |driver| work_on(driver, setup, report, wait)),
         Err(error) => {
-            let _ = tell.send(Err(RunError::Host(error.to_string())));
+            let _ = report.send(Err(RunError::Host(error.to_string())));
         }
     }
 }
@@ -347,7 +347,7 @@ fn work(
 fn work_on<D: Driver>(
     driver: D,
     setup: WorkerSetup,
-    tell: &Sender<Result<ReadyWorker, RunError>>,
+    report: &Sender<Result<ReadyWorker, RunError>>,
     wait: &Receiver<(Nanos, Sender<()>)>,
 ) {
     let (name, waker) = (driver.name(), driver.waker());
@@ -357,12 +357,12 @@ fn work_on<D: Driver>(
     let opened = worker::open(driver, setup);
     match opened {
         Err(error) => {
-            let _ = tell.send(Err(error));
+            let _ = report.send(Err(error));
         }
         Ok((mut worker, facts)) => {
             let (indices, volumes) = facts.into_iter().unzip();
             let facts = Facts { volumes, threads: vec![thread], ..Facts::default() };
-            let _ = tell.send(Ok(ReadyWorker { driver: name, facts, indices }));
+            let _ = report.send(Ok(ReadyWorker { driver: name, facts, indices }));
             match worker.await_start(wait) {
                 Some((start, alive)) => worker.run(start, alive),
                 None => worker.close(),

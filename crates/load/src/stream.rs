@@ -1,9 +1,9 @@
-//! Streams: what the next I/O is.
+//! Streams: the sequence of I/Os.
 //!
 //! A *flow* is one stream on one volume. It owns a generator of its own ([`rng`]), so its sequence of sizes ([`size`]),
-//! operations and places ([`address`]) is decided by the run's seed and nothing else: not by timing, nor by what other
-//! flows do. *When* its next I/O starts is a second question: as soon as a slot is free and the shares allow it
-//! ([`share`]), or at intended times fixed in advance ([`arrival`]).
+//! operations and offsets ([`address`]) depends on the run's seed only: not on timing, and not on other flows. The start
+//! of its next I/O is separate: as soon as a slot is free and the shares allow it ([`share`]), or at intended times that
+//! are fixed in advance ([`arrival`]).
 
 pub(crate) mod address;
 pub(crate) mod arrival;
@@ -16,7 +16,7 @@ use address::{Address, PlaceError};
 use rng::{Chance, Rng, Use};
 use size::Sizes;
 
-/// One I/O as a flow wants it.
+/// One I/O of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shot {
     /// Direction.

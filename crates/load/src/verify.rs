@@ -1,9 +1,9 @@
-//! Verify mode: every unit that is written says where it belongs and which write it came from; every unit that is read is
-//! compared with what was written last.
+//! Verify mode: every unit that is written contains its address and the number of its write; every unit that is read is
+//! compared with the last write.
 //!
 //! A unit is one block of the volume. It starts with its address, its generation (how often this run has written it),
 //! the run's seed and a checksum of these; the rest follows from them, so the expected content needs no storage, only
-//! one generation per unit. Units that this run has not written are not judged.
+//! one generation per unit. Units that this run has not written are not compared.
 
 use crate::stream::rng::mix;
 use linerate_io::Region;
@@ -16,7 +16,7 @@ const UNSURE: u32 = 1 << 31;
 const HEADER_BYTES: usize = 32;
 const SHOWN_BYTES: usize = 16;
 
-/// What one volume should hold.
+/// The expected content of one volume.
 #[derive(Debug)]
 pub(crate) struct Expected {
     unit: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Nothing is known yet of `volume_bytes` in units of `unit_bytes`.
+    /// For a volume of `volume_bytes` in units of `unit_bytes`, of which none is written.
     pub(crate) fn new(volume_bytes: u64, unit_bytes: u32, seed: u64) -> Self {
         let unit = unit_bytes as usize;
         let units = (volume_bytes / u64::from(unit_bytes)) as usize;
@@ -103,7 +103,7 @@ impl Expected {
         }
     }
 
-    /// What the found header says about how the unit came to be wrong.
+    /// The likely cause of a wrong unit, by its header.
     fn diagnose(&self, found: &[u8], address: u64, generation: u32) -> String {
         let mut words = [0; HEADER_BYTES / 8];
         for (word, bytes) in words.iter_mut().zip(found.chunks_exact(8)) {
@@ -132,7 +132,7 @@ fn checksum(address: u64, generation: u64, seed: u64) -> u64 {
     mix(mix(mix(address) ^ generation) ^ seed)
 }
 
-/// A unit that does not hold what was written to it.
+/// A unit with another content than the last write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
     pub(crate) offset: u64,

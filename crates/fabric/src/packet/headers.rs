@@ -71,8 +71,8 @@ const TCP_FLAGS: usize = 13;
 
 /// What is where in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
-    pub(super) network: Network,
+pub(super) struct HeaderLayout {
+    pub(super) network: NetworkHeader,
     /// Where TCP (or UDP) begins.
     pub(super) transport: usize,
     pub(super) is_tcp: bool,
@@ -84,18 +84,18 @@ pub(super) struct Layout {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Network {
+pub(super) enum NetworkHeader {
     V4,
     V6,
     Other,
 }
 
-impl Layout {
+impl HeaderLayout {
     /// None if it is shorter than an Ethernet header.
     pub(super) fn of(frame: &[u8]) -> Option<Self> {
         let kind = frame.get(12..ETHERNET_BYTES)?;
         let other = Self {
-            network: Network::Other,
+            network: NetworkHeader::Other,
             transport: 0,
             is_tcp: false,
             has_ports: false,
@@ -119,17 +119,23 @@ impl Layout {
         }
         let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
         let protocol = if is_fragment { 0 } else { ip[9] };
-        Self::of_ip(frame, Network::V4, ETHERNET_BYTES + header, protocol, ETHERNET_BYTES + total)
+        Self::of_ip(frame, NetworkHeader::V4, ETHERNET_BYTES + header, protocol, ETHERNET_BYTES + total)
     }
 
     fn of_v6(frame: &[u8]) -> Option<Self> {
         let ip = frame.get(ETHERNET_BYTES..ETHERNET_BYTES + IPV6_BYTES)?;
         let transport = ETHERNET_BYTES + IPV6_BYTES;
         let payload = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
-        Self::of_ip(frame, Network::V6, transport, ip[6], transport + payload)
+        Self::of_ip(frame, NetworkHeader::V6, transport, ip[6], transport + payload)
     }
 
-    fn of_ip(frame: &[u8], network: Network, transport: usize, protocol: u8, end: usize) -> Option<Self> {
+    fn of_ip(
+        frame: &[u8],
+        network: NetworkHeader,
+        transport: usize,
+        protocol: u8,
+        end: usize,
+    ) -> Option<Self> {
         // Packets to be cut may be longer than the length field can say.
         let end = if end > ETHERNET_BYTES && end <= frame.len() { end } else { frame.len() };
         let has_ports = matches!(protocol, PROTOCOL_TCP | PROTOCOL_UDP) && frame.len() >= transport + 4;
@@ -146,9 +152,9 @@ impl Layout {
     /// The same number for all frames of a conversation in this direction.
     pub(super) fn flow(&self, frame: &[u8]) -> u32 {
         let addresses = match self.network {
-            Network::V4 => &frame[ETHERNET_BYTES + 12..ETHERNET_BYTES + 20],
-            Network::V6 => &frame[ETHERNET_BYTES + 8..ETHERNET_BYTES + 40],
-            Network::Other => &frame[..12],
+            NetworkHeader::V4 => &frame[ETHERNET_BYTES + 12..ETHERNET_BYTES + 20],
+            NetworkHeader::V6 => &frame[ETHERNET_BYTES + 8..ETHERNET_BYTES + 40],
+            NetworkHeader::Other => &frame[..12],
         };
         let ports = if self.has_ports { &frame[self.transport..self.transport + 4] } else { &[] };
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
@@ -166,21 +172,21 @@ impl Layout {
 
     fn ecn(&self, frame: &[u8]) -> u8 {
         match self.network {
-            Network::V4 => frame[ETHERNET_BYTES + 1] & 3,
-            Network::V6 => frame[ETHERNET_BYTES + 1] >> 4 & 3,
-            Network::Other => 0,
+            NetworkHeader::V4 => frame[ETHERNET_BYTES + 1] & 3,
+            NetworkHeader::V6 => frame[ETHERNET_BYTES + 1] >> 4 & 3,
+            NetworkHeader::Other => 0,
         }
     }
 
     /// Writes "congestion experienced", and the IPv4 checksum anew.
     pub(super) fn mark(&self, headers: &mut [u8]) {
         match self.network {
-            Network::V4 => {
+            NetworkHeader::V4 => {
                 headers[ETHERNET_BYTES + 1] |= 3;
                 self.sum_v4(headers);
             }
-            Network::V6 => headers[ETHERNET_BYTES + 1] |= 0x30,
-            Network::Other => {}
+            NetworkHeader::V6 => headers[ETHERNET_BYTES + 1] |= 0x30,
+            NetworkHeader::Other => {}
         }
     }
 
@@ -188,20 +194,20 @@ impl Layout {
     pub(super) fn set_length(&self, headers: &mut [u8], payload: usize, id_offset: usize) {
         let bytes = self.header_bytes - ETHERNET_BYTES + payload;
         match self.network {
-            Network::V4 => {
+            NetworkHeader::V4 => {
                 put(headers, ETHERNET_BYTES + 2, bytes as u16);
                 let id = get(headers, ETHERNET_BYTES + 4).wrapping_add(id_offset as u16);
                 put(headers, ETHERNET_BYTES + 4, id);
                 self.sum_v4(headers);
             }
-            Network::V6 => put(headers, ETHERNET_BYTES + 4, (bytes - IPV6_BYTES) as u16),
-            Network::Other => {}
+            NetworkHeader::V6 => put(headers, ETHERNET_BYTES + 4, (bytes - IPV6_BYTES) as u16),
+            NetworkHeader::Other => {}
         }
         // The field of an unfinished checksum holds the sum of the pseudo header, not inverted.
         let addresses = match self.network {
-            Network::V4 => ETHERNET_BYTES + 12..ETHERNET_BYTES + 20,
-            Network::V6 => ETHERNET_BYTES + 8..ETHERNET_BYTES + 40,
-            Network::Other => return,
+            NetworkHeader::V4 => ETHERNET_BYTES + 12..ETHERNET_BYTES + 20,
+            NetworkHeader::V6 => ETHERNET_BYTES + 8..ETHERNET_BYTES + 40,
+            NetworkHeader::Other => return,
         };
         let segment = (self.header_bytes - self.transport + payload) as u32;
         let sum = sum_words(&headers[addresses]) + u32::from(PROTOCOL_TCP) + segment;
@@ -230,9 +236,13 @@ impl Layout {
     /// length, identification, checksums, sequence, flags, window.
     pub(super) fn is_same_stream(&self, one: &[u8], other: &[u8]) -> bool {
         let network_ends = match self.network {
-            Network::V4 => [ETHERNET_BYTES + 2, ETHERNET_BYTES + 6, ETHERNET_BYTES + 10, ETHERNET_BYTES + 12],
-            Network::V6 => [ETHERNET_BYTES + 4, ETHERNET_BYTES + 6, ETHERNET_BYTES + 6, ETHERNET_BYTES + 6],
-            Network::Other => return false,
+            NetworkHeader::V4 => {
+                [ETHERNET_BYTES + 2, ETHERNET_BYTES + 6, ETHERNET_BYTES + 10, ETHERNET_BYTES + 12]
+            }
+            NetworkHeader::V6 => {
+                [ETHERNET_BYTES + 4, ETHERNET_BYTES + 6, ETHERNET_BYTES + 6, ETHERNET_BYTES + 6]
+            }
+            NetworkHeader::Other => return false,
         };
         let [length, after_id, sum, addresses] = network_ends;
         let tcp = self.transport;

@@ -206,7 +206,11 @@ impl<T: Copy> Burst<T> {
             layout.mark(headers);
         }
         let gso = (self.segments > 1).then_some(vnet::Gso {
-            kind: if layout.network == super::headers::Network::V6 { vnet::GSO_TCP6 } else { vnet::GSO_TCP4 },
+            kind: if layout.network == super::headers::NetworkHeader::V6 {
+                vnet::GSO_TCP6
+            } else {
+                vnet::GSO_TCP4
+            },
             size: self.segment_bytes,
             header_bytes: layout.header_bytes,
         });

@@ -3,7 +3,7 @@
 use super::Ready;
 use crate::{
     Buffer, Completion, Handle, Outgoing, Seg,
-    gather::{Progress, Regions, push_buffer},
+    gather::{Regions, SendProgress, push_buffer},
     net::socket,
 };
 use libc::iovec;
@@ -13,12 +13,12 @@ use std::{io, net::TcpStream};
 #[derive(Debug)]
 pub(super) struct SendOp {
     outgoing: Box<Outgoing>,
-    progress: Progress,
+    progress: SendProgress,
 }
 
 impl SendOp {
     pub(super) fn new(outgoing: Box<Outgoing>) -> Self {
-        Self { outgoing, progress: Progress::default() }
+        Self { outgoing, progress: SendProgress::default() }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     system,
 };
 use io_uring::{opcode, squeue, types};
-use op::{Kind, Ops};
+use op::{OpKind, Ops};
 use receive::RECEIVES_PER_POLL;
 use ring::Ring;
 use std::{
@@ -138,7 +138,7 @@ impl UringDriver {
     }
 
     /// Starts the operation in slot `index`, whose memory is ready.
-    fn start(&mut self, index: u32, kind: Kind, entry: squeue::Entry) {
+    fn start(&mut self, index: u32, kind: OpKind, entry: squeue::Entry) {
         let op = self.ops.get(index);
         op.kind = Some(kind);
         let handle = op.handle;
@@ -157,11 +157,11 @@ impl UringDriver {
         let accept = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut());
         let entry = accept.flags(libc::SOCK_CLOEXEC).build();
         let index = self.ops.take(listener);
-        self.start(index, Kind::Accept, entry);
+        self.start(index, OpKind::Accept, entry);
     }
 
     /// Queues a read or write of the pieces that the operation still has.
-    fn start_transfer(&mut self, index: u32, kind: Kind) {
+    fn start_transfer(&mut self, index: u32, kind: OpKind) {
         let op = self.ops.get(index);
         let handle = op.handle;
         let (pieces, count) = (op.pieces.as_ptr(), op.pieces.len().min(PIECES_PER_CALL) as u32);
@@ -171,11 +171,11 @@ impl UringDriver {
         };
         let fd = types::Fd(open.file.as_raw_fd());
         let entry = match kind {
-            Kind::Write { offset, moved, durable, .. } => {
+            OpKind::Write { offset, moved, durable, .. } => {
                 let flags = if durable { libc::RWF_DSYNC } else { 0 };
                 opcode::Writev::new(fd, pieces, count).offset(offset + moved as u64).rw_flags(flags).build()
             }
-            Kind::Read { offset, moved, .. } => {
+            OpKind::Read { offset, moved, .. } => {
                 opcode::Readv::new(fd, pieces, count).offset(offset + moved as u64).build()
             }
             _ => unreachable!("only reads and writes are transfers"),
@@ -183,7 +183,7 @@ impl UringDriver {
         self.start(index, kind, entry);
     }
 
-    fn transfer(&mut self, file: Handle, tag: u64, segs: &[Seg], kind: Kind) {
+    fn transfer(&mut self, file: Handle, tag: u64, segs: &[Seg], kind: OpKind) {
         if !matches!(self.body(file), Some(Body::File(_))) {
             return self.ready.push(Completion::File { file, tag, result: Err(stale()) });
         }
@@ -202,7 +202,7 @@ impl UringDriver {
         let fallocate = opcode::Fallocate::new(types::Fd(open.file.as_raw_fd()), len);
         let entry = fallocate.offset(offset).mode(mode).build();
         let index = self.ops.take(file);
-        self.start(index, Kind::Fallocate { tag }, entry);
+        self.start(index, OpKind::Fallocate { tag }, entry);
     }
 
     /// Block devices know no ring operation that promises zeros.
@@ -255,32 +255,33 @@ impl UringDriver {
         let (handle, kind) = (op.handle, op.kind.take());
         let Some(kind) = kind else { unreachable!("each operation is completed once") };
         let closing = self.release_object(handle);
-        let socket_op = matches!(kind, Kind::Accept | Kind::Connect | Kind::Recv { .. } | Kind::Send { .. });
+        let socket_op =
+            matches!(kind, OpKind::Accept | OpKind::Connect | OpKind::Recv { .. } | OpKind::Send { .. });
         let result = match usize::try_from(result) {
             _ if closing && socket_op => Err(io::ErrorKind::ConnectionAborted.into()),
             Ok(count) => Ok(count),
             Err(_) => Err(io::Error::from_raw_os_error(-result)),
         };
         match kind {
-            Kind::Read { .. } | Kind::Write { .. } => return self.finish_transfer(index, kind, result),
-            Kind::Recv { buffer_bytes } => return self.finish_await(index, handle, buffer_bytes, result),
+            OpKind::Read { .. } | OpKind::Write { .. } => return self.finish_transfer(index, kind, result),
+            OpKind::Recv { buffer_bytes } => return self.finish_await(index, handle, buffer_bytes, result),
             _ => self.ops.release(index),
         }
         match kind {
-            Kind::Accept => self.finish_accept(handle, result, closing),
-            Kind::Connect => self.finish_connect(handle, result),
-            Kind::Send { outgoing, mut progress } => match result {
+            OpKind::Accept => self.finish_accept(handle, result, closing),
+            OpKind::Connect => self.finish_connect(handle, result),
+            OpKind::Send { outgoing, mut progress } => match result {
                 Ok(sent) if !progress.advance(&outgoing, sent) => self.start_send(handle, outgoing, progress),
                 result => {
                     let result = result.map(|_| ());
                     self.ready.push(Completion::Sent { stream: handle, result, outgoing });
                 }
             },
-            Kind::Sync { tag } | Kind::Fallocate { tag } => {
+            OpKind::Sync { tag } | OpKind::Fallocate { tag } => {
                 self.close_idle_file(handle);
                 self.ready.push(Completion::File { file: handle, tag, result: result.map(|_| 0) });
             }
-            Kind::Recv { .. } | Kind::Read { .. } | Kind::Write { .. } => {}
+            OpKind::Recv { .. } | OpKind::Read { .. } | OpKind::Write { .. } => {}
         }
     }
 
@@ -297,10 +298,11 @@ impl UringDriver {
         closing
     }
 
-    fn finish_transfer(&mut self, index: u32, mut kind: Kind, result: io::Result<usize>) {
+    fn finish_transfer(&mut self, index: u32, mut kind: OpKind, result: io::Result<usize>) {
         let op = self.ops.get(index);
         let file = op.handle;
-        let (Kind::Read { tag, ref mut moved, .. } | Kind::Write { tag, ref mut moved, .. }) = kind else {
+        let (OpKind::Read { tag, ref mut moved, .. } | OpKind::Write { tag, ref mut moved, .. }) = kind
+        else {
             unreachable!("only reads and writes are transfers")
         };
         let result = match result {
@@ -422,7 +424,7 @@ impl Driver for UringDriver {
         let fd = types::Fd(socket.as_raw_fd());
         let stream = self.insert(Body::Stream { socket, drained: true });
         let index = self.ops.take(stream);
-        self.start(index, Kind::Connect, opcode::PollAdd::new(fd, libc::POLLOUT as u32).build());
+        self.start(index, OpKind::Connect, opcode::PollAdd::new(fd, libc::POLLOUT as u32).build());
         Ok(stream)
     }
 
@@ -471,11 +473,11 @@ impl Driver for UringDriver {
     }
 
     fn read_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64) {
-        self.transfer(file, tag, segs, Kind::Read { tag, offset, moved: 0 });
+        self.transfer(file, tag, segs, OpKind::Read { tag, offset, moved: 0 });
     }
 
     fn write_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64, durable: bool) {
-        self.transfer(file, tag, segs, Kind::Write { tag, offset, moved: 0, durable });
+        self.transfer(file, tag, segs, OpKind::Write { tag, offset, moved: 0, durable });
     }
 
     fn sync(&mut self, file: Handle, tag: u64) {
@@ -485,7 +487,7 @@ impl Driver for UringDriver {
         let fsync = opcode::Fsync::new(types::Fd(open.file.as_raw_fd()));
         let entry = fsync.flags(types::FsyncFlags::DATASYNC).build();
         let index = self.ops.take(file);
-        self.start(index, Kind::Sync { tag }, entry);
+        self.start(index, OpKind::Sync { tag }, entry);
     }
 
     fn discard(&mut self, file: Handle, tag: u64, offset: u64, len: u64) {

@@ -1,11 +1,11 @@
 //! Operations in flight: everything the kernel may read or write until their completion, at addresses that stay put.
 
-use crate::{Handle, Outgoing, gather::Progress};
+use crate::{Handle, Outgoing, gather::SendProgress};
 use libc::iovec;
 
 /// What an operation does, and what it carries beyond its memory.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum OpKind {
     Accept,
     Connect,
     /// Waits for bytes; where they go beside the pieces is chosen when they are there.
@@ -14,7 +14,7 @@ pub(super) enum Kind {
     },
     Send {
         outgoing: Box<Outgoing>,
-        progress: Progress,
+        progress: SendProgress,
     },
     Read {
         tag: u64,
@@ -39,7 +39,7 @@ pub(super) enum Kind {
 pub(super) struct Op {
     pub(super) handle: Handle,
     /// `None` while the slot is free.
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<OpKind>,
     pub(super) pieces: Vec<iovec>,
     pub(super) message: libc::msghdr,
 }
@@ -87,14 +87,14 @@ impl Ops {
 
     /// The receive of a stream that waits for bytes.
     pub(super) fn receive_of(&self, stream: Handle) -> Option<u32> {
-        let is_it = |op: &Op| op.handle == stream && matches!(op.kind, Some(Kind::Recv { .. }));
+        let is_it = |op: &Op| op.handle == stream && matches!(op.kind, Some(OpKind::Recv { .. }));
         self.slots.iter().position(|op| is_it(op)).map(|index| index as u32)
     }
 
     /// Operations of one object that can be cancelled; file operations run to their end.
     pub(super) fn cancellable(&self, handle: Handle) -> impl Iterator<Item = u32> {
         let is_it = move |op: &Op| {
-            use Kind::{Accept, Connect, Recv, Send};
+            use OpKind::{Accept, Connect, Recv, Send};
             op.handle == handle && matches!(op.kind, Some(Accept | Connect | Recv { .. } | Send { .. }))
         };
         (0_u32..).zip(&self.slots).filter(move |(_, op)| is_it(op)).map(|(index, _)| index)

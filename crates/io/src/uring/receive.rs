@@ -4,7 +4,7 @@
 //! core's cache. With hundreds of streams that are served in turn, each with a buffer of its own, every receive would go
 //! into memory that no cache holds. For the same reason few receives are done per poll, before their bytes are looked at.
 
-use super::{Body, Object, UringDriver, op::Kind};
+use super::{Body, Object, UringDriver, op::OpKind};
 use crate::{Buffer, Completion, Handle, Seg, gather::push_buffer, net::socket, slots::stale};
 use io_uring::{opcode, types};
 use std::{io, os::fd::AsRawFd};
@@ -89,7 +89,7 @@ impl UringDriver {
             unreachable!("closing a stream cancels its receive")
         };
         let poll = opcode::PollAdd::new(types::Fd(socket.as_raw_fd()), libc::POLLIN as u32);
-        self.start(index, Kind::Recv { buffer_bytes }, poll.build());
+        self.start(index, OpKind::Recv { buffer_bytes }, poll.build());
     }
 
     /// Takes what there is; if that is nothing, waits.

@@ -1,7 +1,7 @@
 //! Sends: short lists leave at once, by a call each; the ring takes the rest, with the next poll.
 
-use super::{Body, Object, UringDriver, length_u32, op::Kind};
-use crate::{Completion, Handle, Outgoing, gather::Progress, net::socket, slots::stale};
+use super::{Body, Object, UringDriver, length_u32, op::OpKind};
+use crate::{Completion, Handle, Outgoing, gather::SendProgress, net::socket, slots::stale};
 use io_uring::{opcode, types};
 use std::os::fd::AsRawFd;
 
@@ -13,7 +13,7 @@ const AT_ONCE_BYTES_MAX: usize = 16 << 10;
 impl UringDriver {
     /// Sends a list, of which the ring gets what is left, and what is wrong with it.
     pub(super) fn begin_send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
-        let mut progress = Progress::default();
+        let mut progress = SendProgress::default();
         let is_short = outgoing.len_bytes() <= AT_ONCE_BYTES_MAX;
         if is_short && self.send_at_once(stream, &outgoing, &mut progress) {
             self.ready.push(Completion::Sent { stream, result: Ok(()), outgoing });
@@ -23,7 +23,7 @@ impl UringDriver {
     }
 
     /// Sends what the socket takes without waiting. False: something is left, or an error is for the ring to tell.
-    fn send_at_once(&mut self, stream: Handle, outgoing: &Outgoing, progress: &mut Progress) -> bool {
+    fn send_at_once(&mut self, stream: Handle, outgoing: &Outgoing, progress: &mut SendProgress) -> bool {
         let Some(Object { body: Body::Stream { socket, .. }, closing: false, .. }) = self.objects.get(stream)
         else {
             return false;
@@ -35,7 +35,7 @@ impl UringDriver {
     }
 
     /// Has the ring send what `progress` leaves.
-    pub(super) fn start_send(&mut self, stream: Handle, outgoing: Box<Outgoing>, progress: Progress) {
+    pub(super) fn start_send(&mut self, stream: Handle, outgoing: Box<Outgoing>, progress: SendProgress) {
         let Some((socket, _)) = self.stream(stream) else {
             return self.ready.push(Completion::Sent { stream, result: Err(stale()), outgoing });
         };
@@ -57,6 +57,6 @@ impl UringDriver {
             opcode::SendMsg::new(fd, &raw const op.message).flags(flags as u32).build()
         };
         self.send_queued = true;
-        self.start(index, Kind::Send { outgoing, progress }, entry);
+        self.start(index, OpKind::Send { outgoing, progress }, entry);
     }
 }

@@ -1,6 +1,6 @@
 //! Files and block devices, through the driver's own file operations (`O_DIRECT` unless the volume says otherwise).
 
-use super::{Backend, Failure, FinishedIo, Io, OpenError, OpenedVolume, Opening, Reports};
+use super::{Backend, Failure, FinishedIo, Io, OpenError, OpenedVolume, Reports, VolumeToOpen};
 use crate::{record::Op, spec::VolumeSpec};
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos};
@@ -88,8 +88,8 @@ impl Files {
 }
 
 impl<D: Driver> Backend<D> for Files {
-    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<OpenedVolume, OpenError> {
-        let Opening { spec, writes, array_blocks, .. } = *opening;
+    fn open(&mut self, driver: &mut D, opening: &VolumeToOpen<'_>) -> Result<OpenedVolume, OpenError> {
+        let VolumeToOpen { spec, writes, array_blocks, .. } = *opening;
         let user = |problem: &str| OpenError::new(Blame::User, format!("{}: {problem}", spec.url));
         match spec.url.split_once(':') {
             Some((ARRAY, name)) => {

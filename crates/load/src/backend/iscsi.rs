@@ -1,7 +1,7 @@
 //! LUNs behind the initiator: one [`Initiator`] per worker carries all of its iSCSI volumes.
 
 use super::{
-    Backend, BackendKind, Failure, FinishedIo, Io, Notice, OpenError, OpenedVolume, Opening, Reports,
+    Backend, BackendKind, Failure, FinishedIo, Io, Notice, OpenError, OpenedVolume, Reports, VolumeToOpen,
 };
 use crate::{
     record::{
@@ -144,7 +144,7 @@ fn credentials(spec: &VolumeSpec) -> Credentials {
 
 impl<D: Driver> Backend<D> for Iscsi {
     /// Starts to log in and to probe the LUN.
-    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<OpenedVolume, OpenError> {
+    fn open(&mut self, driver: &mut D, opening: &VolumeToOpen<'_>) -> Result<OpenedVolume, OpenError> {
         let spec = opening.spec;
         let user = |error: &dyn std::fmt::Display| OpenError::new(Blame::User, error.to_string());
         let (address, in_url) = LunAddress::parse(&spec.url).map_err(|error| user(&error))?;

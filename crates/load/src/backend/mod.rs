@@ -128,7 +128,7 @@ impl Reports {
 
 /// A volume to open.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening<'a> {
+pub(crate) struct VolumeToOpen<'a> {
     pub(crate) spec: &'a VolumeSpec,
     /// Its index in the run's specification.
     pub(crate) index: u32,
@@ -155,7 +155,7 @@ pub(crate) struct OpenedVolume {
 /// A kind of volume. See the module text.
 pub(crate) trait Backend<D: Driver> {
     /// Opens a volume, or starts to.
-    fn open(&mut self, driver: &mut D, opening: &Opening<'_>) -> Result<OpenedVolume, OpenError>;
+    fn open(&mut self, driver: &mut D, opening: &VolumeToOpen<'_>) -> Result<OpenedVolume, OpenError>;
 
     /// Waits until every volume is open or has failed. For backends whose [`Self::open`] only starts to.
     fn wait_ready(&mut self, _: &mut D) -> Result<(), OpenError> {

@@ -1,7 +1,7 @@
 //! The null backend: every I/O is done at once. It measures the generator itself: other results must be well below this
 //! limit.
 
-use super::{Backend, FinishedIo, Io, OpenError, OpenedVolume, Opening, Reports};
+use super::{Backend, FinishedIo, Io, OpenError, OpenedVolume, Reports, VolumeToOpen};
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos};
 
@@ -20,7 +20,7 @@ impl Null {
 }
 
 impl<D: Driver> Backend<D> for Null {
-    fn open(&mut self, _: &mut D, opening: &Opening<'_>) -> Result<OpenedVolume, OpenError> {
+    fn open(&mut self, _: &mut D, opening: &VolumeToOpen<'_>) -> Result<OpenedVolume, OpenError> {
         let url = &opening.spec.url;
         let size = url.split_once(':').and_then(|(_, size)| size.parse().ok());
         let capacity_bytes = size.ok_or_else(|| {

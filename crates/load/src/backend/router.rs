@@ -3,7 +3,9 @@
 //! A new protocol needs a file with its [`Backend`] and a row in the table below. The rest of the crate names no protocol.
 //! Dispatch is a `match` on one byte: no dynamic call and no allocation per I/O.
 
-use super::{Backend, Io, OpenError, OpenedVolume, Opening, Reports, file::Files, iscsi::Iscsi, null::Null};
+use super::{
+    Backend, Io, OpenError, OpenedVolume, Reports, VolumeToOpen, file::Files, iscsi::Iscsi, null::Null,
+};
 use crate::record::tally::NetworkTally;
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId};
@@ -41,7 +43,7 @@ macro_rules! backends {
             pub(crate) fn open<D: Driver>(
                 &mut self,
                 driver: &mut D,
-                opening: &Opening<'_>,
+                opening: &VolumeToOpen<'_>,
             ) -> Result<(BackendKind, OpenedVolume), OpenError> {
                 let kind = kind_of(&opening.spec.url).ok_or_else(|| unknown_scheme(&opening.spec.url))?;
                 let opened = match kind {

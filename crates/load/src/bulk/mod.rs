@@ -1,10 +1,10 @@
-//! Bulk TCP streams: traffic that is no storage traffic, for a network that storage shares with others.
+//! Bulk TCP streams: other traffic on a network that storage uses too.
 //!
-//! A [`BulkSource`] opens connections to a [`BulkSink`] and sends as fast as they go, or at a rate. Both may live in
-//! network namespaces, and in different processes. What arrived is counted by the sink as it is received; what was sent
-//! again is counted by the source's kernel. Counters only grow: measurements are differences.
+//! A [`BulkSource`] opens connections to a [`BulkSink`] and sends as fast as possible, or at a rate. Both may be in
+//! network namespaces, and in different processes. The sink counts the bytes that it receives; the source's kernel
+//! counts retransmissions. Counters only grow: measurements are differences.
 //!
-//! Each is one thread with one driver (`mover`); what the thread does (`sink`, `source`) is generic over the driver.
+//! Each is one thread with one driver (`mover`); the work of the thread (`sink`, `source`) is generic over the driver.
 
 mod mover;
 mod sink;
@@ -24,7 +24,7 @@ use thiserror::Error;
 /// Most connections of one source.
 pub const CONNECTIONS_MAX: u32 = 1024;
 
-/// Where bytes go.
+/// The receiving end.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BulkSinkSpec {
@@ -35,7 +35,7 @@ pub struct BulkSinkSpec {
     pub netns: Option<String>,
 }
 
-/// Where bytes come from.
+/// The sending end.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BulkSourceSpec {
@@ -47,16 +47,16 @@ pub struct BulkSourceSpec {
     /// Local address of the connections; none leaves it to the routes.
     #[serde(default)]
     pub source_address: Option<IpAddr>,
-    /// How many share the traffic.
+    /// Number of connections that share the traffic.
     #[serde(default = "one")]
     pub connections: u32,
-    /// Of all connections together; none = as much as goes.
+    /// Rate of all connections together; none = unlimited.
     #[serde(default)]
     pub rate_bits_per_s: Option<f64>,
     /// TCP congestion control; none = the namespace's default.
     #[serde(default)]
     pub congestion_control: Option<String>,
-    /// How long connecting may take.
+    /// Most time to connect.
     #[serde(default = "five")]
     pub connect_timeout_s: f64,
 }
@@ -87,15 +87,15 @@ pub struct BulkSourceStats {
     pub sndbuf_limited_us: u64,
     /// Round-trip time, mean of the connections' smoothed values.
     pub rtt_us: f64,
-    /// As the kernel named it.
+    /// The algorithm in use, as the kernel reports it.
     pub congestion_control: String,
     /// Connections that are open.
     pub connections: u32,
-    /// Why the first connection that was lost was lost.
+    /// The error of the first connection that was lost.
     pub lost: Option<String>,
 }
 
-/// Receives and discards. Stops when dropped.
+/// Receives and discards. Drop stops it.
 #[derive(Debug)]
 pub struct BulkSink {
     address: SocketAddr,
@@ -109,9 +109,9 @@ impl BulkSink {
         let counts = Arc::new(sink::SinkCounters::default());
         let shared = Arc::clone(&counts);
         let (mover, address) =
-            Mover::start("bulk-sink", spec.netns, move |mut driver: EpollDriver, tell| {
+            Mover::start("bulk-sink", spec.netns, move |mut driver: EpollDriver, report| {
                 let listened = sink::listen(&mut driver, spec.address);
-                let over = tell.answer(listened);
+                let over = report.answer(listened);
                 if let Some(over) = over {
                     sink::receive(&mut driver, &shared, &over);
                 }
@@ -130,7 +130,7 @@ impl BulkSink {
     }
 }
 
-/// Sends without end. Stops when dropped.
+/// Sends without end. Drop stops it.
 #[derive(Debug)]
 pub struct BulkSource {
     counts: Arc<source::SourceCounters>,
@@ -144,18 +144,21 @@ impl BulkSource {
         let counts = Arc::new(source::SourceCounters::default());
         let shared = Arc::clone(&counts);
         let netns = spec.netns.clone();
-        let (mover, ()) = Mover::start("bulk-source", netns, move |mut driver: EpollDriver, tell| {
-            match source::connect(&mut driver, &spec) {
-                Ok(mut source) => {
-                    if let Some(over) = tell.answer(Ok(())) {
-                        source.send(&mut driver, &shared, &over);
+        let (mover, ()) =
+            Mover::start(
+                "bulk-source",
+                netns,
+                move |mut driver: EpollDriver, report| match source::connect(&mut driver, &spec) {
+                    Ok(mut source) => {
+                        if let Some(over) = report.answer(Ok(())) {
+                            source.send(&mut driver, &shared, &over);
+                        }
                     }
-                }
-                Err(error) => {
-                    tell.answer(Err(error));
-                }
-            }
-        })?;
+                    Err(error) => {
+                        report.answer(Err(error));
+                    }
+                },
+            )?;
         Ok(Self { counts, _mover: mover })
     }
 
@@ -201,7 +204,7 @@ fn five() -> f64 {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BulkError {
-    /// The order makes no sense.
+    /// A value of the specification is wrong.
     #[error("{key}: {text}")]
     Spec {
         /// Which key.
@@ -212,7 +215,7 @@ pub enum BulkError {
     /// The network namespace cannot be entered.
     #[error(transparent)]
     Netns(io::Error),
-    /// The sink's address cannot be had.
+    /// The sink cannot listen on its address.
     #[error("cannot listen on {address}: {error}")]
     Listen {
         /// Which.

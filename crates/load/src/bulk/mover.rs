@@ -12,26 +12,26 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// The owner's hold on the thread.
+/// The owner's handle of the thread.
 pub(super) struct Mover {
     over: Arc<AtomicBool>,
     waker: <EpollDriver as Driver>::Waker,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How the thread says whether it could open what it needs.
-pub(super) struct Tell<T> {
+/// Reports whether the thread could open its sockets.
+pub(super) struct StartReport<T> {
     sender: Sender<Result<(T, <EpollDriver as Driver>::Waker), BulkError>>,
     waker: <EpollDriver as Driver>::Waker,
     over: Arc<AtomicBool>,
 }
 
-impl<T> Tell<T> {
-    /// Answers the owner. Returns what says when to stop; none if there is nothing to go on with.
+impl<T> StartReport<T> {
+    /// Answers the owner. Returns the stop flag; none if opening failed.
     pub(super) fn answer(self, opened: Result<T, BulkError>) -> Option<Arc<AtomicBool>> {
         let good = opened.is_ok();
-        let told = self.sender.send(opened.map(|value| (value, self.waker)));
-        (good && told.is_ok()).then_some(self.over)
+        let sent = self.sender.send(opened.map(|value| (value, self.waker)));
+        (good && sent.is_ok()).then_some(self.over)
     }
 }
 
@@ -40,7 +40,7 @@ impl Mover {
     pub(super) fn start<T: Send + 'static>(
         name: &str,
         namespace: Option<String>,
-        body: impl FnOnce(EpollDriver, Tell<T>) + Send + 'static,
+        body: impl FnOnce(EpollDriver, StartReport<T>) + Send + 'static,
     ) -> Result<(Self, T), BulkError> {
         let over = Arc::new(AtomicBool::new(false));
         let (sender, answer) = mpsc::channel();
@@ -52,8 +52,8 @@ impl Mover {
             });
             match driver {
                 Ok(driver) => {
-                    let tell = Tell { sender, waker: driver.waker(), over: shared };
-                    body(driver, tell);
+                    let report = StartReport { sender, waker: driver.waker(), over: shared };
+                    body(driver, report);
                 }
                 Err(error) => {
                     let _ = sender.send(Err(error));

@@ -1,4 +1,4 @@
-//! The receiving side: takes connections, counts bytes, throws them away.
+//! The receiving side: accepts connections, counts bytes and discards them.
 
 use super::{BulkError, BulkSinkStats};
 use linerate_io::{Buffer, Completion, Driver, Handle, SocketOptions, Wait};
@@ -10,7 +10,7 @@ use std::{
 /// Memory of one receive.
 const RECEIVE_BYTES: usize = 256 * 1024;
 
-/// What the sink's thread counts and others read.
+/// Counters that the sink's thread updates and other threads read.
 #[derive(Debug, Default)]
 pub(super) struct SinkCounters {
     bytes: AtomicU64,
@@ -26,7 +26,7 @@ impl SinkCounters {
     }
 }
 
-/// Listens on an address; returns the one that it got.
+/// Listens on an address; returns the actual one.
 pub(super) fn listen<D: Driver>(driver: &mut D, address: SocketAddr) -> Result<SocketAddr, BulkError> {
     let opened = driver.listen(address, &SocketOptions::default());
     opened
@@ -37,7 +37,7 @@ pub(super) fn listen<D: Driver>(driver: &mut D, address: SocketAddr) -> Result<S
 /// Receives until it is over.
 pub(super) fn receive<D: Driver>(driver: &mut D, counts: &SinkCounters, over: &AtomicBool) {
     let mut completions = Vec::new();
-    // A driver that cannot wait any more ends the sink: its sources see their connections close.
+    // An error of the driver ends the sink: its sources see their connections close.
     while !over.load(Relaxed) && driver.poll(Wait::Forever, &mut completions).is_ok() {
         for completion in completions.drain(..) {
             match completion {
@@ -52,7 +52,7 @@ pub(super) fn receive<D: Driver>(driver: &mut D, counts: &SinkCounters, over: &A
 }
 
 fn accept<D: Driver>(driver: &mut D, socket: D::Socket, counts: &SinkCounters) {
-    // One that died while it waited is the source's to notice.
+    // The source notices a connection that ended in the backlog.
     if let Ok(stream) = driver.add_stream(socket, &SocketOptions::default()) {
         counts.connections.fetch_add(1, Relaxed);
         driver.recv(stream, &[], Buffer::new(RECEIVE_BYTES));

@@ -1,4 +1,4 @@
-//! The sending side: connections that always have something to send, or something when it is due.
+//! The sending side: connections that send without pause, or at a rate.
 
 use super::{BulkError, BulkSourceSpec, BulkSourceStats};
 use linerate_io::{Completion, Driver, Handle, Nanos, Outgoing, Region, Seg, TcpInfo, Wait};
@@ -12,14 +12,14 @@ use std::{
 
 /// Most bytes handed to the kernel at once.
 const CHUNK_BYTES: u32 = 256 * 1024;
-/// A paced connection sends this long a part of its rate at once.
+/// A paced connection sends this much time of its rate at once.
 const PACE_NS: f64 = 5e6;
-/// Time lost to others that a paced connection may make up for.
+/// Most lost time that a paced connection catches up with.
 const CATCH_UP_NS: u64 = 100_000_000;
-/// How often the kernel is asked for its counters.
+/// Time between two readings of the kernel's counters.
 const LOOK_NS: u64 = 50_000_000;
 
-/// What the source's thread counts and others read.
+/// Counters that the source's thread updates and other threads read.
 #[derive(Debug, Default)]
 pub(super) struct SourceCounters(Mutex<BulkSourceStats>);
 
@@ -124,7 +124,7 @@ impl Source {
         self.look(driver, counts);
     }
 
-    /// Hands over what is due. Returns when the next is.
+    /// Submits the chunks that are due. Returns the time of the next one.
     fn send_due<D: Driver>(&mut self, driver: &mut D, now: Nanos) -> Nanos {
         let mut next = Nanos::MAX;
         for connection in self.connections.iter_mut().filter(|one| !one.lost) {
@@ -143,7 +143,9 @@ impl Source {
     }
 
     fn sent(&mut self, stream: Handle, result: io::Result<()>, outgoing: Box<Outgoing>) {
-        let Some(connection) = self.connections.iter_mut().find(|one| one.stream == stream) else { return };
+        let Some(connection) = self.connections.iter_mut().find(|one| one.stream == stream) else {
+            unreachable!("a lost connection stays in the list")
+        };
         connection.outgoing = Some(outgoing);
         if let Err(error) = result {
             connection.lost = true;
@@ -151,7 +153,7 @@ impl Source {
         }
     }
 
-    /// Asks the kernel how the connections are, and publishes it. A lost one keeps what was last seen of it.
+    /// Reads the kernel's counters of the connections and publishes them. A lost connection keeps its last values.
     fn look<D: Driver>(&mut self, driver: &D, counts: &SourceCounters) {
         let count = self.connections.len() as f64;
         let mut sum = BulkSourceStats { lost: self.lost.clone(), ..BulkSourceStats::default() };

@@ -1,4 +1,4 @@
-//! The product of a run: what one interval, or the whole measured time, was like.
+//! The results of a run: the measurements of one interval, or of the whole measured time.
 
 use super::Histogram;
 use crate::error::RunError;
@@ -15,7 +15,7 @@ pub enum Op {
     Write,
 }
 
-/// Which time a distribution is of.
+/// The time that a distribution is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyKind {
@@ -38,7 +38,7 @@ pub struct Row {
     pub ios: u64,
     /// Bytes they moved.
     pub bytes: u64,
-    /// I/Os that failed; they count nowhere else.
+    /// I/Os that failed; they are not part of the other counters.
     pub errors: u64,
     /// Sum of service times.
     pub service_sum_ns: u64,
@@ -52,14 +52,14 @@ pub struct Row {
     pub response_max_ns: u64,
 }
 
-/// What one path of a volume carried. Times are those of the path: an I/O that was sent again elsewhere counts there.
+/// The traffic of one path of a volume. Times are those of the path: an I/O that was sent again elsewhere counts there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PathRow {
     /// Index into the specification's volumes.
     pub volume: u32,
-    /// Its name; sessions of one path are told apart by `#1`, `#2`.
+    /// Its name; sessions of one path have the suffixes `#1`, `#2`.
     pub path: String,
-    /// Where it stood at the end, such as `active_optimized` or `failed`.
+    /// Its state at the end, such as `active_optimized` or `failed`.
     pub state: &'static str,
     /// Reads completed without error.
     pub read_ios: u64,
@@ -92,7 +92,7 @@ pub struct Latency {
     pub volume: Option<u32>,
     /// Direction.
     pub op: Op,
-    /// Which time.
+    /// Service or response time.
     pub kind: LatencyKind,
     /// The counts. Of a volume they are kept in coarse buckets (6 % wide).
     pub histogram: Histogram,
@@ -138,7 +138,7 @@ pub struct TcpSums {
     pub rtt_us_mean: f64,
 }
 
-/// How the generator itself did (open loop).
+/// Delays of the generator itself (open loop).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Generator {
     /// I/Os that started more than 100 us after their intended time.
@@ -147,7 +147,7 @@ pub struct Generator {
     pub backlog_max: u64,
 }
 
-/// Something worth telling that happened during a run.
+/// An event of a run that is reported to the user.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunEvent {
     /// Seconds since the start of the run.
@@ -158,13 +158,13 @@ pub struct RunEvent {
     pub volume: String,
     /// Name of the volume's path; empty when it concerns none or all of them.
     pub path: String,
-    /// For people.
+    /// Text for the user.
     pub message: String,
     /// Whose fault.
     pub blame: Blame,
 }
 
-/// What one interval measured. The summary has the same shape over the measured time; it is merged, never averaged.
+/// The measurements of one interval. The summary has the same shape over the measured time; it is merged, never averaged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Interval {
     /// Counts from 0, warm-up included.
@@ -186,11 +186,11 @@ pub struct Interval {
     pub host: HostUse,
     /// TCP.
     pub tcp: TcpSums,
-    /// What each path carried, for volumes whose specification lists paths; by volume, in the order of its paths.
+    /// The traffic of each path, for volumes whose specification lists paths; by volume, in the order of its paths.
     pub paths: Vec<PathRow>,
     /// The generator.
     pub generator: Generator,
-    /// What happened, in order.
+    /// Events, in order.
     pub events: Vec<RunEvent>,
 }
 
@@ -218,7 +218,7 @@ pub enum RunOutcome {
     Completed,
     /// [`crate::Run::stop`] was called.
     Stopped,
-    /// It could not go on. What was measured until then is in the summary.
+    /// It failed. The summary has the measurements until then.
     Failed(RunError),
 }
 

@@ -1,4 +1,4 @@
-//! What a worker counts into during one interval. Only its worker touches it; at the interval's end it is handed over
+//! The counters of a worker during one interval. Only its worker uses them; at the interval's end the tally is handed over
 //! whole and comes back empty, so the hot path neither locks nor allocates.
 
 use super::{Generator, HISTOGRAM_MAX_NS, Histogram, Op, PathRow, RunEvent};
@@ -26,7 +26,7 @@ impl Counts {
         self.0[bucket as usize * HALF + (value >> bucket) as usize] += 1;
     }
 
-    /// Adds everything to a histogram and starts again at zero.
+    /// Adds all counts to a histogram and resets them.
     pub(crate) fn drain_into(&mut self, histogram: &mut Histogram) {
         for (index, count) in self.0.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
             histogram.record(value_at(index), std::mem::take(count));
@@ -100,7 +100,7 @@ pub(crate) struct TcpTally {
     pub(crate) connections: u64,
 }
 
-/// What the network carried for a worker since it was last asked.
+/// The network traffic of a worker since the last query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NetworkTally {
     /// Over all sessions.
@@ -110,7 +110,7 @@ pub(crate) struct NetworkTally {
 }
 
 impl NetworkTally {
-    /// Adds what came later.
+    /// Adds a later tally.
     pub(crate) fn add(&mut self, later: &Self) {
         self.tcp.add(&later.tcp);
         for row in &later.paths {
@@ -153,7 +153,7 @@ pub(crate) struct Tally {
     pub(crate) events: Vec<RunEvent>,
 }
 
-/// What a stream needs counted: whether this worker serves it, and whether response and service time differ.
+/// The counters that a stream needs: whether this worker serves it, and whether response and service time differ.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Needs {
     pub(crate) served: bool,
@@ -172,7 +172,7 @@ impl Tally {
         }
     }
 
-    /// Zeroes what is not drained when it is read.
+    /// Zeroes the counters that are not drained by reading.
     pub(crate) fn reset(&mut self) {
         self.cells.fill([Cell::default(); 2]);
         self.generator = Generator::default();

@@ -1,4 +1,4 @@
-//! Merges what the workers hand over into intervals and the summary. Runs in the thread that asks for intervals.
+//! Merges the tallies of the workers into intervals and the summary. Runs in the thread that fetches intervals.
 
 use crate::{
     plan::RunPlan,
@@ -80,7 +80,7 @@ impl Merger {
         self.ready.pop_front()
     }
 
-    /// Whether everything has been handed over and taken.
+    /// Whether all intervals have been reported and fetched.
     pub(crate) fn is_finished(&self) -> bool {
         self.ready.is_empty() && self.progress.iter().all(|next| *next == u32::MAX)
     }
@@ -91,7 +91,7 @@ impl Merger {
         self.finish_complete();
     }
 
-    /// Takes a message in.
+    /// Handles a message.
     pub(crate) fn take(&mut self, message: WorkerMessage) {
         match message {
             WorkerMessage::Interval { worker, batch } => {
@@ -120,7 +120,7 @@ impl Merger {
         self.finish_complete();
     }
 
-    /// Finishes the intervals that everybody has reported.
+    /// Finishes the intervals that all workers and the sampler have reported.
     fn finish_complete(&mut self) {
         let done = self.progress.iter().copied().min().unwrap_or(u32::MAX);
         while let Some(entry) = self.open.first_entry() {
@@ -157,7 +157,7 @@ impl Merger {
         interval.events.append(&mut tally.events);
         sum.network.add(&tally.network);
         tally.reset();
-        // A worker that has ended takes nothing back.
+        // A worker that has ended needs no tally.
         let _ = self.recycle[worker].send(batch.tally);
     }
 
@@ -180,7 +180,7 @@ impl Merger {
         self.ready.push_back(sum.into_interval());
     }
 
-    /// Everything that was measured. Call when [`Self::is_finished`], or for what there is so far.
+    /// The sum of all measurements so far: complete once [`Self::is_finished`].
     pub(crate) fn summary(&mut self) -> Interval {
         let mut total = std::mem::take(&mut self.total);
         total.interval.start_s = self.measured_from.unwrap_or(0.0);

@@ -29,7 +29,7 @@ impl Run {
         let reports = Arc::new(ArrayReports::default());
         let (sender, messages) = mpsc::sync_channel(WAITING_INTERVALS);
         let (give_back, returned) = mpsc::channel();
-        let (tell, ready) = mpsc::channel();
+        let (report, ready) = mpsc::channel();
         let (here, gone) = mpsc::channel();
         let setup = WorkerSetup {
             spec: Arc::clone(&spec),
@@ -44,7 +44,7 @@ impl Run {
         let kept = Arc::clone(&reports);
         let named = thread::Builder::new().name("load-virtual".into()).spawn(move || {
             let _here: mpsc::Sender<()> = here;
-            virtual_time::work(setup, make, &kept, &tell);
+            virtual_time::work(setup, make, &kept, &report);
         });
         let thread = named.map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?;
         let ready =

@@ -228,7 +228,7 @@ fn unique<'a>(key: &str, names: impl Iterator<Item = &'a String>) -> Result<(), 
     Ok(())
 }
 
-/// The order makes no sense. Always the user's fault; the message names the key.
+/// The specification is wrong. Always the user's fault; the message names the key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecError {
     /// Not the JSON form.
@@ -240,7 +240,7 @@ pub enum SpecError {
     /// A value is outside its range or contradicts another.
     #[error("{key}: {problem}")]
     Value {
-        /// Where, such as `streams.wd1.read_percent`.
+        /// The key, such as `streams.wd1.read_percent`.
         key: String,
         /// What is wrong and what is accepted.
         problem: String,

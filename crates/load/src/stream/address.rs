@@ -34,7 +34,7 @@ struct Cursor {
     at: u64,
 }
 
-/// A part of the area that a share of the I/Os goes to.
+/// A part of the area for a share of the I/Os.
 #[derive(Clone, Debug)]
 struct Hit {
     area: Area,
@@ -161,7 +161,7 @@ impl Cursor {
         Ok((0..count).map(cursor).collect())
     }
 
-    /// Leaves out what is left on one side of the joint when it cannot hold the largest I/O.
+    /// Leaves out the rest on one side of the boundary if it cannot hold the largest I/O.
     fn keep_off_joint(&mut self, joint: u64, largest: u64) {
         if !(self.start..self.end).contains(&joint) {
             return;
@@ -173,7 +173,7 @@ impl Cursor {
         }
     }
 
-    /// The next piece, going on at the start when the end is reached.
+    /// The next piece; after the end it continues at the start.
     fn around(&mut self, bytes: u64, joint: u64) -> (u64, u64) {
         if self.at < joint && self.at + bytes > joint {
             self.at = joint;

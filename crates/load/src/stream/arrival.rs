@@ -5,7 +5,7 @@ use super::rng::{Rng, Use};
 use crate::spec::ArrivalProcess;
 use linerate_io::Nanos;
 
-/// Arrivals that one look at the backlog counts at most.
+/// Most arrivals that one call counts into the backlog.
 const STEPS_PER_LOOK: u32 = 1024;
 
 /// The arrivals of one stream on one volume. Costs constant memory however far it falls behind: arrivals that are due but
@@ -40,7 +40,7 @@ impl Arrivals {
         Self { due: walker.clone(), taken: walker, due_count: 0, taken_count: 0 }
     }
 
-    /// The same with its generator named.
+    /// The same with a given generator.
     pub(crate) fn of_flow(
         process: ArrivalProcess,
         rate_iops: f64,
@@ -65,7 +65,7 @@ impl Arrivals {
     }
 
     /// How many arrivals are due at `now` and not taken. In one call it counts only so many further ones, so that an
-    /// absurd rate does not stop the worker; the next calls go on.
+    /// absurd rate does not stop the worker; later calls continue.
     pub(crate) fn backlog(&mut self, now: Nanos) -> u64 {
         for _ in 0..STEPS_PER_LOOK {
             if self.due.next_ns as Nanos > now {

@@ -5,7 +5,7 @@ use rand_xoshiro::{
     rand_core::{Rng as _, SeedableRng},
 };
 
-/// What a generator is used for; different uses of one stream and volume draw from different sequences.
+/// The use of a generator: different uses of one stream and volume draw from different sequences.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Use {
     /// Sizes, operations, places.
@@ -58,7 +58,7 @@ pub(crate) fn mix(input: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Something that happens in so many percent of the cases. Certain outcomes draw nothing.
+/// A random outcome with a probability in percent. 0 and 100 percent draw no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chance {
     /// 0 percent.

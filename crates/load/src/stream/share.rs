@@ -1,9 +1,9 @@
 //! Which of a volume's streams a free slot serves next, and how far volumes may run ahead of each other.
 //!
-//! Three modes. *Uncontrolled*: the streams take turns; nothing is promised. *Controlled*: as if one generator dealt I/Os
+//! Three modes. *Uncontrolled*: the streams take turns; shares are not kept. *Controlled*: as if one generator dealt I/Os
 //! in the requested proportions into a short queue per volume and waited whenever one queue is full, so proportions
 //! hold per stream and volume and the slowest volume gates all others. *Total*: a slot takes the stream that lags
-//! most over all volumes; a volume waits only when everything it could do is ahead.
+//! most over all volumes; a volume waits only when all of its streams are ahead.
 //!
 //! Workers share progress through relaxed counters that each of them publishes once per turn: no lock, and nothing is
 //! shared per I/O.
@@ -42,7 +42,7 @@ impl Turns {
         best
     }
 
-    /// Takes a stream out for good.
+    /// Removes a stream.
     pub(crate) fn remove(&mut self, at: usize) {
         self.weights[at] = 0.0;
     }

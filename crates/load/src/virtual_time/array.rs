@@ -10,7 +10,7 @@ use linerate_storage::{
 use serde::Deserialize;
 use std::rc::Rc;
 
-/// What matters of an array's configuration in virtual time.
+/// The part of an array's configuration that virtual time uses.
 #[derive(Debug, Deserialize)]
 struct ArrayPart {
     #[serde(default)]

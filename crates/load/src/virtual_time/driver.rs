@@ -16,7 +16,7 @@ use std::{
     sync::Arc,
 };
 
-/// What facts say ran the I/Os.
+/// The driver's name in facts.
 pub(super) const NAME: &str = "virtual";
 /// Read buffers kept for the next read.
 const SPARE_MAX: usize = 64;
@@ -29,7 +29,7 @@ pub(super) struct VirtualTimeDriver {
     done: Rc<RefCell<FinishedTasks>>,
 }
 
-/// What tasks hand back.
+/// Results of tasks.
 #[derive(Default)]
 struct FinishedTasks {
     completions: Vec<Completion<()>>,
@@ -60,7 +60,7 @@ impl VirtualTimeDriver {
     }
 }
 
-/// Two disk errors may be one system error; the array's own words are lost on this way, as they are on any.
+/// Several disk errors map to one system error; the array's own message is lost, as on every path.
 fn io_error(error: &DiskError) -> io::Error {
     match error {
         DiskError::OutOfRange { .. } => ErrorKind::InvalidInput.into(),

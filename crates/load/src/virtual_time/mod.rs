@@ -42,26 +42,26 @@ pub(crate) fn adapted(mut spec: RunSpec) -> Result<RunSpec, SpecError> {
     Ok(spec)
 }
 
-/// The thread of a run in virtual time: make the array, open its volumes, tell, run.
+/// The thread of a run in virtual time: make the array, open its volumes, report, run.
 pub(crate) fn work(
     mut setup: WorkerSetup,
     make: MakeVirtualArray,
     reports: &Arc<ArrayReports>,
-    tell: &Sender<Result<ReadyWorker, RunError>>,
+    ready: &Sender<Result<ReadyWorker, RunError>>,
 ) {
     let mut executor = Executor::new();
     let runtime = executor.runtime();
     let virtual_array = match executor.run_in_virtual_time(make(runtime.clone())) {
         Some(Ok(virtual_array)) => virtual_array,
-        Some(Err(error)) => return drop(tell.send(Err(error))),
-        None => return drop(tell.send(Err(RunError::Internal("the array waits for nothing".into())))),
+        Some(Err(error)) => return drop(ready.send(Err(error))),
+        None => return drop(ready.send(Err(RunError::Internal("the array waits for nothing".into())))),
     };
     let blocks = virtual_array.volumes.iter().map(|volume| (volume.name.clone(), volume.block_bytes));
     setup.virtual_time = Some(blocks.collect());
     let (control, report) = (Arc::clone(&setup.control), virtual_array.report);
     let driver = VirtualTimeDriver::new(executor, virtual_array.volumes);
     match worker::open(driver, setup) {
-        Err(error) => drop(tell.send(Err(error))),
+        Err(error) => drop(ready.send(Err(error))),
         Ok((worker, facts)) => {
             let (indices, volumes) = facts.into_iter().unzip();
             let thread = ThreadFacts { thread_id: system::thread_id(), netns: None };
@@ -71,7 +71,7 @@ pub(crate) fn work(
             let (watch, ends) = (Arc::clone(reports), report.clone());
             runtime.spawn(virtual_array::watch(runtime.clone(), start, control.schedule, watch, ends));
             let (alive, _ended) = std::sync::mpsc::channel();
-            if tell.send(Ok(ReadyWorker { driver: driver::NAME, facts, indices })).is_ok() {
+            if ready.send(Ok(ReadyWorker { driver: driver::NAME, facts, indices })).is_ok() {
                 worker.run(start, alive);
                 reports.put(Nanos::MAX, &*report);
             }

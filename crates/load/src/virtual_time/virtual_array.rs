@@ -1,4 +1,4 @@
-//! What a run in virtual time goes to, and what that says about itself while the run lasts.
+//! The array of a run in virtual time, and its reports during the run.
 
 use crate::{error::RunError, schedule::RunSchedule};
 use futures::future::LocalBoxFuture;
@@ -24,13 +24,13 @@ pub struct VirtualArray {
 pub struct VirtualVolume {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its contents.
     pub disk: Rc<dyn Disk>,
     /// Its logical block size: that of the disk, or larger.
     pub block_bytes: u32,
 }
 
-/// Makes the virtual array, on the run's own thread and clock. Its work is over before the run begins.
+/// Makes the virtual array, on the run's own thread and clock. It ends before the run begins.
 pub type MakeVirtualArray =
     Box<dyn FnOnce(Runtime) -> LocalBoxFuture<'static, Result<VirtualArray, RunError>> + Send>;
 
@@ -58,7 +58,7 @@ impl ArrayReports {
     }
 
     /// The report of an instant since the start or the next one after it; of a run that ended before, its last one.
-    /// Earlier ones are forgotten.
+    /// Earlier ones are dropped.
     pub(crate) fn take(&self, at: Nanos) -> Option<String> {
         let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let later = reports.split_off(&at);

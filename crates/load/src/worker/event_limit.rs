@@ -1,11 +1,11 @@
-//! Events of an interval, few of each kind: a target that sends without end must not fill the interval with them.
+//! A limit of events of each kind in an interval: a target that sends without end must not fill the interval.
 
 use crate::record::RunEvent;
 use std::collections::BTreeMap;
 
 /// Events of one topic that an interval holds; the rest is counted.
 const EVENTS_MAX: u64 = 10;
-/// The kind of the event that says how many were left out.
+/// The kind of the event with the number of events that were left out.
 const LEFT_OUT: &str = "events_left_out";
 
 /// What an event is about: its kind, the worker's volume, and the path of that volume.
@@ -18,7 +18,7 @@ pub(crate) struct EventLimit(BTreeMap<Topic, Count>);
 #[derive(Debug, Default)]
 struct Count {
     events: u64,
-    /// Says for which volume and path they are, and whose fault.
+    /// Its volume, path and blame are those of the topic.
     first: Option<RunEvent>,
 }
 
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_of_a_kind_are_told_and_the_rest_is_counted() {
+    fn ten_of_a_kind_are_reported_and_the_rest_is_counted() {
         let mut limit = EventLimit::default();
         let mut admitted = |volume: u32| {
             let topic = ("async_message", Some(volume), None);

@@ -24,14 +24,14 @@ use std::{
     },
 };
 
-/// What tests change about a run.
+/// Changes to a run by tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hooks {
     /// Null volumes hang from one time to another, in ns since the start.
     pub(crate) null_stall: Option<(u64, u64)>,
 }
 
-/// What a worker is given.
+/// The input of a worker.
 pub(crate) struct WorkerSetup {
     pub(crate) spec: Arc<RunSpec>,
     pub(crate) plan: Arc<RunPlan>,
@@ -67,11 +67,11 @@ pub(crate) type Prepared<D> = (Worker<D>, Vec<(u32, VolumeFacts)>);
 pub(crate) fn open<D: Driver>(mut driver: D, setup: WorkerSetup) -> Result<Prepared<D>, RunError> {
     let mut backends = Backends::default();
     let opened = open_volumes(&mut backends, &mut driver, &setup)?;
-    let mut opening = Opening::new(&setup);
+    let mut opening = WorkerBuilder::new(&setup);
     for (index, _, volume) in &opened {
         opening.add_volume(*index, volume)?;
     }
-    let Opening { flows, volumes, slot_sizes, facts, ratios, .. } = opening;
+    let WorkerBuilder { flows, volumes, slot_sizes, facts, ratios, .. } = opening;
     let WorkerSetup { spec, plan, control, index, hooks, virtual_time, sender, returned } = setup;
     let own = spec.verify == VerifyMode::On;
     let in_virtual_time = virtual_time.is_some();
@@ -132,7 +132,8 @@ fn open_volumes<D: Driver>(
         let is_written =
             |stream: &StreamSpec| stream.read_percent < 100.0 && stream.volumes.contains(&spec.name);
         let writes = setup.spec.streams.iter().any(is_written);
-        let opening = backend::Opening { spec, index, writes, array_blocks: setup.virtual_time.as_ref() };
+        let opening =
+            backend::VolumeToOpen { spec, index, writes, array_blocks: setup.virtual_time.as_ref() };
         let (kind, opened) = backends.open(driver, &opening).map_err(|error| failed(spec, error))?;
         started.push((index, kind, opened));
     }
@@ -144,8 +145,8 @@ fn open_volumes<D: Driver>(
     started.into_iter().map(finish).collect()
 }
 
-/// A worker's volumes and flows while they are put together.
-struct Opening<'a> {
+/// Builds a worker's volumes and flows.
+struct WorkerBuilder<'a> {
     setup: &'a WorkerSetup,
     plans: Vec<FlowPlan>,
     /// Compression ratios in use.
@@ -157,7 +158,7 @@ struct Opening<'a> {
     facts: Vec<(u32, VolumeFacts)>,
 }
 
-impl<'a> Opening<'a> {
+impl<'a> WorkerBuilder<'a> {
     fn new(setup: &'a WorkerSetup) -> Self {
         Self {
             setup,
@@ -177,7 +178,7 @@ impl<'a> Opening<'a> {
         let first_flow = self.flows.len() as u32;
         let mut largest = (0, 0);
         let mut turns = Vec::new();
-        // The plans lie in the order of volumes.
+        // The plans are in the order of volumes.
         let from = self.plans.partition_point(|flow| flow.volume < index);
         let to = self.plans.partition_point(|flow| flow.volume <= index);
         for at in from..to {
@@ -188,7 +189,7 @@ impl<'a> Opening<'a> {
             largest.0 = if stream.read_percent > 0.0 { bytes.max(largest.0) } else { largest.0 };
             largest.1 = if stream.read_percent < 100.0 { bytes.max(largest.1) } else { largest.1 };
             if flow.arrival.is_none() {
-                // Without promised shares the streams take even turns.
+                // If shares are not kept, the streams take equal turns.
                 turns.push(if spec.shares == ShareMode::Uncontrolled { 1.0 } else { flow.weight });
             }
         }

@@ -1,4 +1,4 @@
-//! One I/O in flight, as its worker remembers it.
+//! The state of one I/O in flight.
 
 use crate::{payload::BufferPlace, record::Op};
 use linerate_io::Nanos;
@@ -19,7 +19,7 @@ pub(super) struct IoSlot {
 }
 
 impl IoSlot {
-    /// Room for an I/O with its buffers here.
+    /// A free slot with its buffers at `place`.
     pub(super) fn free(place: BufferPlace) -> Self {
         Self {
             volume: 0,

@@ -38,7 +38,7 @@ pub(crate) struct Start {
     pub(crate) intended: Option<Nanos>,
 }
 
-/// What a free slot can do now.
+/// The next action of a free slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pick {
     /// This.
