@@ -2,7 +2,7 @@
 //!
 //! Virtual time is the real time since the start. One turn of the loop lets everything happen that is due, takes what the
 //! hosts have sent meanwhile, and waits until a host is to be interrupted or sends. What happens in between is settled
-//! later, at its own virtual time: only hosts can tell.
+//! later, at its own virtual time: only hosts could see a difference.
 //!
 //! Waiting is dear: a sleep costs some 20 us of CPU time on a virtual machine and ends as much too late. So there are
 //! two ways to wait ([`Pace`]). While there is little to do, a sleep ends early by as much as sleeps have been late,
@@ -60,14 +60,14 @@ pub(crate) struct Engine {
     /// Real time at virtual time 0.
     epoch: Nanos,
     pace: Pace,
-    /// None where the scheduler knows nothing of the kind.
+    /// None where the scheduler has no such policy.
     haste: Option<Haste>,
     lag: LagStats,
 }
 
 impl Engine {
     pub(crate) fn new(plan: FabricPlan, network: Network<Segment>, hosts: Hosts) -> io::Result<Self> {
-        // A thread that comes late is a slow network: where it may not hurry, the lag will tell.
+        // A late thread is a slow network. Where the priority is not permitted, the lag shows it.
         let haste = system::hurry_thread().ok();
         let poller = Poller::new()?;
         for (index, host) in hosts.list.iter().enumerate() {

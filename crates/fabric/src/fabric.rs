@@ -118,7 +118,7 @@ pub enum FabricError {
     Tap {
         /// The port and the interface.
         at: String,
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
     /// Some other refusal of the operating system.

@@ -37,7 +37,7 @@ pub(crate) struct PlannedPort {
 pub struct PortSettings {
     /// The cable.
     pub wire: WireConfig,
-    /// Most bytes that wait at the switch for this port; none = what the switch says.
+    /// Most bytes that wait at the switch for this port; none = the switch's setting.
     pub queue_bytes: Option<u64>,
     /// The card.
     pub nic: NicConfig,
@@ -56,7 +56,7 @@ pub(crate) struct Trunk {
 pub struct TrunkSettings {
     /// The cable.
     pub wire: WireConfig,
-    /// Most bytes that wait at either end; none = what the switch says.
+    /// Most bytes that wait at either end; none = the switch's setting.
     pub queue_bytes: Option<u64>,
     /// Each link of the cable.
     pub links: Vec<LinkConfig>,

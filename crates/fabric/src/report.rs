@@ -1,4 +1,4 @@
-//! What a fabric tells about itself: counters since its start, by name.
+//! The report of a fabric: counters since its start, by name.
 
 use crate::{
     hosts::{HostStats, Hosts},
@@ -51,7 +51,7 @@ pub struct LagStats {
     pub late_turns: u64,
     /// Of the network's time, what was settled more than a millisecond after it.
     pub late_ns: Nanos,
-    /// Time that was not caught up with: the network stood still.
+    /// Time that was given up: the network did not move.
     pub given_up_ns: Nanos,
 }
 

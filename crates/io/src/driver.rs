@@ -66,7 +66,7 @@ pub struct Seg {
     pub len: u32,
 }
 
-/// How long [`Driver::poll`] may wait when nothing has completed yet. Now and then a wait ends early with nothing to tell.
+/// How long [`Driver::poll`] may wait when nothing has completed yet. A wait may end early without a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Do not wait (busy polling).
@@ -194,6 +194,6 @@ pub trait Driver {
     /// Closes a handle. Operations in flight complete with [`io::ErrorKind::ConnectionAborted`], so buffers come back.
     fn close(&mut self, handle: Handle);
 
-    /// Submits what is pending, waits as `wait` says if nothing has completed, and appends completions to `out`.
+    /// Submits what is pending, waits by `wait` if nothing has completed, and appends completions to `out`.
     fn poll(&mut self, wait: Wait, out: &mut Vec<Completion<Self::Socket>>) -> io::Result<()>;
 }

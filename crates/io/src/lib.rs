@@ -9,7 +9,7 @@
 //! - [`Driver`] (`driver.rs`): submit operations, [`Driver::poll`] for completions. One driver belongs to one thread.
 //! - What passes through it: [`Buffer`] (receive memory, owned), [`Outgoing`] (a gather list of headers and payload),
 //!   [`Seg`] (a range of a [`Region`], memory shared with the kernel), [`Handle`] (a listener, stream or file).
-//! - [`SocketOptions`], [`TcpInfo`], [`FileOptions`]: settings, and what the kernel says became of them.
+//! - [`SocketOptions`], [`TcpInfo`], [`FileOptions`]: settings, and their values as the kernel reports them.
 //! - Two drivers that pass the same tests: `epoll` (readiness, a small thread pool for files) and `uring`
 //!   (completions throughout). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
 //! - `net`: TCP sockets, network namespaces, TAP interfaces in them, and how their links and addresses change.

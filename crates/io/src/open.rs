@@ -14,7 +14,7 @@ pub enum Preference {
     /// Whichever suits this system.
     #[default]
     Auto,
-    /// `io_uring`, or an error that says what blocks it.
+    /// `io_uring`, or an error with the reason.
     IoUring,
     /// epoll; works everywhere.
     Epoll,

@@ -42,7 +42,7 @@ impl Default for SocketOptions {
     }
 }
 
-/// What the kernel knows about a connection (`TCP_INFO` and the socket options as read back). Fields that an older
+/// The kernel's data about a connection (`TCP_INFO` and the socket options as read back). Fields that an older
 /// kernel does not report are zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {

@@ -1,4 +1,4 @@
-//! The gather list of one send: small pieces copied into an arena, large pieces referred to where they lie.
+//! The gather list of one send: small pieces copied into an arena, large pieces by reference.
 
 use crate::Seg;
 
@@ -57,7 +57,7 @@ impl Outgoing {
         &mut self.arena[start..]
     }
 
-    /// Appends a range of an attached region. The bytes that lie there when the kernel reads them are sent.
+    /// Appends a range of an attached region. The kernel sends the bytes that are there when it reads them.
     pub fn push_seg(&mut self, seg: Seg) {
         if seg.len > 0 {
             self.parts.push(Stored::Seg(seg));

@@ -44,7 +44,7 @@ struct Job {
     pieces: Vec<iovec>,
 }
 
-// SAFETY: the pieces lie in regions that the driver keeps alive until its file threads have ended.
+// SAFETY: the pieces are in regions that the driver keeps alive until its file threads have ended.
 unsafe impl Send for Job {}
 
 struct FinishedJob {
@@ -241,7 +241,7 @@ fn move_bytes(
 ) -> io::Result<usize> {
     let (fd, count) = (file.as_raw_fd(), pieces.len().min(PIECES_PER_CALL) as libc::c_int);
     let offset = offset as libc::off_t;
-    // SAFETY: the pieces lie in attached regions, which the driver keeps alive until its file threads have ended.
+    // SAFETY: the pieces are in attached regions, which the driver keeps alive until its file threads have ended.
     let moved = unsafe {
         match direction {
             Move::Read => libc::preadv2(fd, pieces.as_ptr(), count, offset, flags),

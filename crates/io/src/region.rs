@@ -14,7 +14,7 @@ const CHUNK_BYTES: usize = 4096;
 
 /// Anonymous, page-aligned, zero-initialised memory of a fixed length. See the module text for what races mean.
 ///
-/// All offsets and lengths are in bytes and must lie inside the region; passing others is a mistake of the caller and
+/// All offsets and lengths are in bytes and must be inside the region; passing others is a mistake of the caller and
 /// panics, as slice indexing does.
 #[derive(Debug)]
 pub struct Region {
@@ -44,7 +44,7 @@ impl Region {
             // SAFETY: the mapping just made; advice changes no byte of it.
             let advised =
                 unsafe { libc::madvise(region.first.as_ptr().cast(), region.len, libc::MADV_HUGEPAGE) };
-            // A kernel without them says no, and small pages do as well.
+            // A kernel without huge pages refuses; then small pages are used.
             region.share = (advised == 0).then_some(share);
         }
         Ok(Arc::new(region))
@@ -75,7 +75,7 @@ impl Region {
         self.len as u64
     }
 
-    /// Whether it may lie in huge pages.
+    /// Whether it may use huge pages.
     pub fn has_huge_pages(&self) -> bool {
         self.share.is_some()
     }
@@ -198,11 +198,11 @@ impl Region {
     /// The address of a checked range.
     pub(crate) fn range(&self, offset: u64, len: u64) -> *mut u8 {
         assert!(self.contains(offset, len), "range {offset}+{len} is outside a region of {} bytes", self.len);
-        // SAFETY: just checked to lie inside the mapping.
+        // SAFETY: just checked to be inside the mapping.
         unsafe { self.first.as_ptr().add(offset as usize) }
     }
 
-    /// Whether `len` bytes from `offset` lie inside the region.
+    /// Whether `len` bytes from `offset` are inside the region.
     pub fn contains(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.len as u64)
     }
@@ -219,7 +219,7 @@ impl Drop for Region {
 /// of memory, so neither a torn nor a repeated load can be introduced: each byte is moved once.
 ///
 /// # Safety
-/// Both ranges are mapped and do not overlap; at least one of them is not accessed by anybody else.
+/// Both ranges are mapped and do not overlap; at least one of them has no other access.
 #[cfg(target_arch = "x86_64")]
 unsafe fn copy_racy(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: the caller vouches for both ranges; the direction flag is clear by the ABI.

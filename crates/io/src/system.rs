@@ -55,11 +55,11 @@ pub enum Haste {
     Slices,
 }
 
-/// Asks the scheduler to run the calling thread as soon as it wakes up, for threads that stand in for hardware: in real
-/// time where that is permitted and there is another CPU for everybody else, else with the highest ordinary priority,
-/// else with the shortest time slice, which anybody may ask for (since Linux 6.12).
+/// Asks the scheduler to run the calling thread as soon as it wakes up, for threads that model hardware: in real
+/// time where that is permitted and there is another CPU for other threads, else with the highest ordinary priority,
+/// else with the shortest time slice, which needs no privilege (since Linux 6.12).
 ///
-/// A thread that somebody has put under another policy keeps it. Errors: the scheduler knows no time slices.
+/// A thread that already has another policy keeps it. Errors: the scheduler has no time slices.
 pub fn hurry_thread() -> io::Result<Haste> {
     const SLICE_NS: u64 = 100_000;
     /// Above the threads that receive for hosts, where those run in real time, too.
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn a_thread_of_another_policy_keeps_it() {
         std::thread::spawn(|| {
-            // SAFETY: all-zero is a valid sched_param; the calling thread becomes a batch job, as anybody may.
+            // SAFETY: all-zero is a valid sched_param; the calling thread becomes a batch job, which needs no privilege.
             unsafe {
                 let parameter: libc::sched_param = std::mem::zeroed();
                 assert_eq!(libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameter), 0);

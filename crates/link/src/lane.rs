@@ -13,14 +13,14 @@ use crate::{
 };
 use std::collections::VecDeque;
 
-/// A frame in a queue, and who is to be told when it leaves.
+/// A frame in a queue, and the account to release when it leaves.
 #[derive(Debug)]
 pub(crate) struct Waiting<P> {
     pub(crate) tagged: Tagged<P>,
     pub(crate) account: Account,
 }
 
-/// What a frame occupies while it waits.
+/// The resource that a waiting frame occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Account {
     /// A place in the transmit ring of an interface.

@@ -55,7 +55,7 @@ struct Bond {
     lanes: Vec<usize>,
     /// Those that are up.
     usable: Vec<usize>,
-    /// Most bytes of a queue; none = what the switch says.
+    /// Most bytes of a queue; none = the switch's setting.
     queue_bytes: Option<u64>,
 }
 

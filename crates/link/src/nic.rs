@@ -1,4 +1,4 @@
-//! The receiving side of a NIC: a finite ring, and the moment at which the host hears of what is in it.
+//! The receiving side of a NIC: a finite ring, and the moment of the interrupt.
 
 use crate::{
     config::NicConfig,

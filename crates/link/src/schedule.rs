@@ -35,7 +35,7 @@ impl Scheduler {
         Self { shares, shared, tags: [0; PRIORITIES], present: 0 }
     }
 
-    /// Chooses among the priorities whose bits are set. `length_of` tells the length of a priority's next frame.
+    /// Chooses among the priorities whose bits are set. `length_of` gives the length of a priority's next frame.
     pub(crate) fn pick(&mut self, ready: u8, length_of: impl Fn(usize) -> u32) -> Option<usize> {
         if ready == 0 {
             return None;

@@ -26,7 +26,7 @@ pub(super) mod vnet {
     pub(crate) const GSO_NONE: u8 = 0;
     pub(crate) const GSO_TCP4: u8 = 1;
     pub(crate) const GSO_TCP6: u8 = 4;
-    /// Set beside the type if the first segment says CWR.
+    /// Set beside the type if the first segment has CWR.
     pub(crate) const GSO_ECN: u8 = 0x80;
 
     pub(crate) fn flags(packet: &[u8]) -> u8 {
@@ -41,7 +41,7 @@ pub(super) mod vnet {
         u16::from_ne_bytes([packet[4], packet[5]])
     }
 
-    /// What a header says about the segmentation of a merged packet.
+    /// The segmentation of a merged packet, by its header.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Gso {
         pub(crate) kind: u8,

@@ -16,7 +16,7 @@ const PIECES_MAX: usize = 63;
 const OPEN_MAX: usize = 16;
 const DATA_VALID: [u8; VNET_HEADER_BYTES] = [vnet::DATA_VALID, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Merges the frames of one interrupt. `T` says where they go.
+/// Merges the frames of one interrupt. `T` is their destination.
 #[derive(Debug)]
 pub(crate) struct Merger<T> {
     open: Vec<Burst<T>>,

@@ -32,7 +32,7 @@ impl Default for Tcp {
     }
 }
 
-/// Bytes that tell where they belong.
+/// Bytes that depend on their position.
 fn data(start: usize, length: usize) -> Vec<u8> {
     (start..start + length).map(|index| ((index * 31) >> 3) as u8).collect()
 }

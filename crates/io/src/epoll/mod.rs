@@ -283,7 +283,7 @@ impl EpollDriver {
                 }
             }
         }
-        // No edge tells of those that are left: the next wait goes on with them.
+        // There is no further edge for the connections that are left: the next wait continues with them.
         listener.resting_until = None;
         self.resting.push(handle);
     }

@@ -1,4 +1,4 @@
-//! One TCP stream of the epoll driver: what is known about its readiness, and at most one receive and one send.
+//! One TCP stream of the epoll driver: its readiness, and at most one receive and one send.
 
 use super::Ready;
 use crate::{

@@ -103,7 +103,7 @@ pub(crate) fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match File::open(folder)?.sync_all() {
-        // Some network file systems keep folders in order by themselves and know no such call.
+        // Some network file systems keep folders in order by themselves and have no such call.
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
             Ok(())
         }

@@ -17,7 +17,7 @@ pub fn enter(netns: &Path) -> io::Result<()> {
     })
 }
 
-/// An error that says which namespace, and what is wrong with it.
+/// An error with the namespace and the reason.
 fn about(netns: &Path, what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("the network namespace {} {what}: {error}", netns.display()))
 }

@@ -93,7 +93,7 @@ mod tests {
     fn a_short_wait_is_not_rounded_up_to_a_millisecond() {
         let mut poller = Poller::new().unwrap();
         let mut shortest = Duration::MAX;
-        // On a busy machine most take longer; the best of many tells what was asked for.
+        // On a busy machine most take longer; the shortest of many shows the requested time.
         for _ in 0..200 {
             let began = now_ns();
             assert!(!poller.wait(Some(Duration::from_micros(100)), |_| {}).unwrap());

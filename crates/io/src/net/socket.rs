@@ -50,7 +50,7 @@ pub(crate) fn start_connect(socket: &TcpStream, addr: SocketAddr) -> io::Result<
 /// signal.
 pub(crate) fn transmit(socket: &TcpStream, pieces: &mut [iovec]) -> io::Result<usize> {
     let (fd, flags, message) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL, message(pieces));
-    // SAFETY: the pieces lie in attached regions and in the arena of a list that the driver owns.
+    // SAFETY: the pieces are in attached regions and in the arena of a list that the driver owns.
     repeated(|| match pieces {
         // One piece needs no message, which the kernel would copy and check.
         [piece] => unsafe { libc::send(fd, piece.iov_base, piece.iov_len, flags) },
@@ -61,7 +61,7 @@ pub(crate) fn transmit(socket: &TcpStream, pieces: &mut [iovec]) -> io::Result<u
 /// Takes what has arrived without waiting, repeated if interrupted; 0 = the peer has closed its side.
 pub(crate) fn receive(socket: &TcpStream, pieces: &mut [iovec]) -> io::Result<usize> {
     let (fd, flags, mut message) = (socket.as_raw_fd(), libc::MSG_DONTWAIT, message(pieces));
-    // SAFETY: the pieces lie in attached regions and in a buffer that the driver owns for the time being.
+    // SAFETY: the pieces are in attached regions and in a buffer that the driver owns for the time being.
     repeated(|| match pieces {
         [piece] => unsafe { libc::recv(fd, piece.iov_base, piece.iov_len, flags) },
         _ => unsafe { libc::recvmsg(fd, &raw mut message, flags) },

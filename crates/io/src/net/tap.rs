@@ -3,7 +3,7 @@
 //! Every packet begins with a `virtio_net_hdr` (10 bytes, host byte order), which lets the stack leave work to the NIC,
 //! as it does with real ones: checksums (`NEEDS_CSUM`: the field holds the sum of the pseudo header, the rest is to be
 //! added) and segmentation (`gso_type`, `gso_size`: up to 64 KiB of TCP that the NIC cuts into frames). In the other
-//! direction the same header says that a NIC has verified a checksum, or has merged segments.
+//! direction the same header reports that a NIC has verified a checksum, or has merged segments.
 
 use crate::net::{netns, queue};
 use rustix::{
@@ -47,7 +47,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Makes an interface in a namespace (none = the caller's). It has a carrier, and is down until somebody sets it up.
+    /// Makes an interface in a namespace (none = the caller's). It has a carrier, and is down until it is set up.
     ///
     /// Errors: as of [`netns::enter`]; no `/dev/net/tun`; no permission; the name is taken (`ResourceBusy`).
     pub fn open(path: Option<&Path>, options: &TapOptions<'_>) -> io::Result<Self> {
@@ -58,7 +58,7 @@ impl Tap {
                 name: interface_name(options.name)?,
             };
             let napi = if options.napi { libc::IFF_NAPI } else { 0 };
-            // Without EXCL a TAP that somebody left behind would be taken over, and would outlive us.
+            // Without EXCL an existing TAP would be taken over, and would outlive this process.
             let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL | napi;
             let mut request = tap.request(|request| request.ifr_ifru.ifru_flags = flags as i16);
             ioctl(&tap.file, libc::TUNSETIFF, &mut request)?;

@@ -1,4 +1,4 @@
-//! How much memory may lie in huge pages.
+//! The limit of memory in huge pages.
 //!
 //! Random access misses the TLB less there, which saves a sixth of an array's CPU time at 4K. But a huge page is occupied
 //! as a whole once a byte of it is written, and a volume that is written here and there would need more memory than
@@ -28,7 +28,7 @@ impl Budget {
     fn of_process() -> &'static Self {
         static BUDGET: OnceLock<Budget> = OnceLock::new();
         BUDGET.get_or_init(|| {
-            // A host that does not tell has none to spare.
+            // A host that does not report it has no spare memory.
             Self(AtomicU64::new(system::available_bytes().unwrap_or(0) / ONE_IN))
         })
     }

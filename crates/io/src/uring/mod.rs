@@ -205,7 +205,7 @@ impl UringDriver {
         self.start(index, OpKind::Fallocate { tag }, entry);
     }
 
-    /// Block devices know no ring operation that promises zeros.
+    /// For block devices, the ring has no operation that guarantees zeros.
     fn discard_by_thread(&mut self, file: Handle, tag: u64, open: &OpenFile, request: FileRequest) {
         let pool = match self.files.take() {
             Some(pool) => Ok(pool),

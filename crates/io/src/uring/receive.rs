@@ -1,4 +1,4 @@
-//! Receives: the ring tells when bytes are there, and a call of its own takes them.
+//! Receives: the ring reports that bytes are there, and a separate call reads them.
 //!
 //! So no buffer is tied to a stream that waits: the bytes go into the buffer that was used last, which is still in the
 //! core's cache. With hundreds of streams that are served in turn, each with a buffer of its own, every receive would go
@@ -61,12 +61,12 @@ impl UringDriver {
     /// What the waiting receive gets goes into its buffer only. False: none waits.
     pub(super) fn retract_recv(&mut self, stream: Handle) -> bool {
         let Some(index) = self.ops.receive_of(stream) else { return false };
-        // The ring itself knows nothing of the pieces: they are filled by a call of their own.
+        // The ring has no access to the pieces: a separate call fills them.
         self.ops.get(index).pieces.clear();
         true
     }
 
-    /// The ring says that there is something, or why there will be nothing.
+    /// The ring reports that bytes are there, or an error.
     pub(super) fn finish_await(
         &mut self,
         index: u32,

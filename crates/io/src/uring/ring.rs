@@ -1,4 +1,4 @@
-//! The ring itself: opened with the best flags the kernel knows, entered at most once per poll.
+//! The ring itself: opened with the best flags that the kernel supports, entered at most once per poll.
 
 use crate::{Nanos, Wait};
 use io_uring::{IoUring, opcode, squeue, types};
@@ -89,7 +89,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Submits what is queued and lets completions happen; waits for the first one as `wait` says.
+    /// Submits what is queued and lets completions happen; waits for the first one by `wait`.
     pub(super) fn enter(&mut self, wait: Wait) -> io::Result<()> {
         let (queued, flagged) = {
             let submission = self.uring.submission();

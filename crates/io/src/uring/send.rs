@@ -22,7 +22,7 @@ impl UringDriver {
         }
     }
 
-    /// Sends what the socket takes without waiting. False: something is left, or an error is for the ring to tell.
+    /// Sends what the socket takes without waiting. False: something is left, or the ring is to report the error.
     fn send_at_once(&mut self, stream: Handle, outgoing: &Outgoing, progress: &mut SendProgress) -> bool {
         let Some(Object { body: Body::Stream { socket, .. }, closing: false, .. }) = self.objects.get(stream)
         else {

@@ -17,7 +17,7 @@ pub struct Cable {
     pub wire: WireConfig,
     /// How many there are, at least one.
     pub links: u32,
-    /// Most bytes that a priority may have waiting at a switch for this cable; none = what the switch says.
+    /// Most bytes that a priority may have waiting at a switch for this cable; none = the switch's setting.
     pub queue_bytes: Option<u64>,
 }
 

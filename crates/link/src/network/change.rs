@@ -1,4 +1,4 @@
-//! Changing what is there while time passes. What is in queues or on the wire stays there.
+//! Changes of a running network. Frames in queues and on the wire stay there.
 
 use super::{Network, NicId, Node, SwitchId, TrunkId};
 use crate::{

@@ -1,4 +1,4 @@
-//! What a switch does with a frame: learn, find the way, find room, and ask for a pause before it runs out.
+//! Forwarding of a frame in a switch: learn, choose the port, reserve room, and ask for a pause before room runs out.
 
 use super::{Network, Node, Waiting};
 use crate::{
