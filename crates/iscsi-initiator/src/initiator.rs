@@ -322,6 +322,7 @@ impl Initiator {
 
     /// Acts on the link changes that the kernel has reported since the last tick.
     fn follow_links<D: Driver>(&mut self, driver: &mut D, now: Nanos, sink: &mut impl IoSink) {
+        // No path names an interface.
         let Some(watch) = &mut self.links else { return };
         let mut changes: Vec<(String, bool)> = Vec::new();
         let result = watch.take(|event| match event {

@@ -46,7 +46,9 @@ impl Probe {
 
     /// Handles the answer to the last command of [`Self::next`].
     pub(crate) fn on_answer(&mut self, answer: Answer, reply: &[u8]) -> Result<(), Problem> {
-        let Some(command) = self.commands.get(self.at) else { return Ok(()) };
+        let Some(command) = self.commands.get(self.at) else {
+            unreachable!("an answer belongs to the command that `next` returned");
+        };
         self.at += 1;
         match answer {
             Answer::Good => {

@@ -172,6 +172,7 @@ impl Driver for SimDriver {
 
     fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer) {
         let mut world = self.network.lock();
+        // Closed.
         let Some((link, side)) = self.stream(stream) else {
             let result = Err(ErrorKind::NotConnected.into());
             return Self::ready(&mut world, self.station, Completion::Received { stream, result, buffer });
@@ -247,6 +248,7 @@ impl Driver for SimDriver {
     }
 
     fn close(&mut self, handle: Handle) {
+        // Closed before.
         let Some(object) = self.object(handle) else { return };
         let entry = &mut self.objects[handle.index() as usize];
         entry.object = None;

@@ -6,13 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 const PROGRESS_RUNS: u64 = 1000;
 
 /// Runs `test` with seeds 0 to `runs` - 1. `LINERATE_SIM_RUNS` replaces the number of runs, `LINERATE_SIM_SEED` replays one
-/// seed. When a run panics its seed is printed; many runs tell how far they are.
-pub fn for_each_seed(runs: u64, mut test: impl FnMut(u64)) {
+/// seed. When a run panics its seed is printed; many runs report their progress. Returns whether at least `runs` seeds ran:
+/// sums over all of them have a meaning only then.
+pub fn for_each_seed(runs: u64, mut test: impl FnMut(u64)) -> bool {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let seeds = match number("LINERATE_SIM_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("LINERATE_SIM_RUNS").unwrap_or(runs),
     };
+    let is_full = seeds.end - seeds.start >= runs;
     let test_name = std::thread::current().name().unwrap_or("seeds").to_owned();
     for seed in seeds {
         if seed > 0 && seed % PROGRESS_RUNS == 0 {
@@ -23,4 +25,5 @@ pub fn for_each_seed(runs: u64, mut test: impl FnMut(u64)) {
             resume_unwind(panic);
         }
     }
+    is_full
 }

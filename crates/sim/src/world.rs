@@ -251,6 +251,7 @@ impl World {
         let listener = self.listeners.get(&server).copied().filter(|_| !refused);
         let at = self.now + self.travel_ns();
         self.schedule(at, WorldEvent::Answer { link, refused: listener.is_none() });
+        // Refused, or no listener: the answer says so.
         let Some((station, listener)) = listener else { return };
         let client = self.links[link].end(Side::Client).addr;
         let socket = SimSocket::new(link, Arc::clone(&self.orphans));
@@ -284,6 +285,7 @@ impl World {
         let ahead = peer.in_flight + peer.inbox.len();
         let room = self.conditions.window_bytes.saturating_sub(ahead);
         let end = self.links[link].end(side);
+        // Nothing to send, or the end was closed.
         let (Some(send), Some((station, stream))) = (&mut end.send, end.owner) else { return };
         if room == 0 && !cut {
             end.stalled = true;
@@ -317,6 +319,7 @@ impl World {
     pub(crate) fn deliver(&mut self, link: usize, side: Side) {
         let short = self.conditions.short_receive_percent;
         let end = self.links[link].end(side);
+        // No receive waits, or the end was closed.
         let (Some(mut recv), Some((station, stream))) = (end.recv.take(), end.owner) else { return };
         let result = if end.inbox.is_empty() {
             match end.dead {
@@ -396,6 +399,7 @@ impl World {
     /// Ends the operations of an end.
     fn abort(&mut self, link: usize, side: Side, error: ErrorKind) {
         let end = self.links[link].end(side);
+        // The end was closed.
         let Some((station, stream)) = end.owner else { return };
         let ready = &mut self.stations[station].ready;
         if let Some(recv) = end.recv.take() {

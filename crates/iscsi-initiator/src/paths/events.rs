@@ -66,6 +66,7 @@ impl Multipath {
     pub(super) fn poll<S: IoSink>(&mut self, place: usize, now: bool, cx: &mut PathContext<'_, S>) {
         let (checker_ns, lun) = (self.rules.checker_ns, self.device.lun);
         let path = &mut self.paths[place];
+        // A path without a verified session is not polled.
         let Phase::Connected(connected) = &mut path.phase else { return };
         if now {
             connected.poll_at = cx.now;
@@ -200,6 +201,7 @@ impl Multipath {
     /// The access states of the target port groups concern every path.
     fn set_groups<S: IoSink>(&mut self, groups: &[PortGroup], cx: &mut PathContext<'_, S>) {
         let of = |path: &super::Path| {
+            // A path that is not connected reads its state when it is probed.
             let Phase::Connected(connected) = &path.phase else { return None };
             groups.iter().find(|group| Some(group.tag) == connected.group).map(|group| group.state)
         };
@@ -214,6 +216,7 @@ impl Multipath {
     /// The access state of a path's port. A path that is being checked finds it out itself.
     fn on_access<S: IoSink>(&mut self, place: usize, access: AccessState, cx: &mut PathContext<'_, S>) {
         let path = &mut self.paths[place];
+        // The same: its probe reads the state.
         let Phase::Connected(connected) = &mut path.phase else { return };
         if access.is_active() && !connected.verified {
             return self.recheck(place, cx);

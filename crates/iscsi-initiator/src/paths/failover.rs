@@ -99,6 +99,7 @@ impl Multipath {
 
     fn reinstate_via<S: IoSink>(&mut self, place: usize, other: SessionId, cx: &mut PathContext<'_, S>) {
         let other = &cx.sessions[other];
+        // The other session was lost in the same turn: there is no other portal to use.
         let Some(peer) = other.facts.as_ref().map(|facts| facts.peer_addr) else { return };
         let via = Via { portal: peer.into(), source: other.config.options.source_address };
         let path = &mut self.paths[place];

@@ -38,6 +38,7 @@ impl Multipath {
     /// A path that carries no I/O learns of a change of its access state only when it asks.
     fn must_poll(&self, place: usize) -> bool {
         let path = &self.paths[place];
+        // Its probe reads the state.
         let Phase::Connected(connected) = &path.phase else { return false };
         let inactive =
             matches!(path.state(), PathState::Standby | PathState::Unavailable | PathState::Transitioning);

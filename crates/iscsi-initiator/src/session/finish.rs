@@ -199,6 +199,7 @@ impl Session {
     /// Whether the port of this path refused an I/O, and not the LUN; then another path does it.
     #[cold]
     fn refused_here<S: IoSink>(&mut self, index: TaskIndex, error: IoError, cx: &mut Context<'_, S>) -> bool {
+        // Every other error is the LUN's.
         let IoError::CheckCondition(sense) = error else { return false };
         let Some(refusal) = AccessState::from_refusal(sense) else { return false };
         let is_io = matches!(self.tasks[index].owner, Owner::Io { .. });

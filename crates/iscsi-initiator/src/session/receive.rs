@@ -41,6 +41,7 @@ impl Session {
         if !connection.is_connected() {
             return;
         }
+        // A receive is under way: it has the buffer.
         let Some(buffer) = connection.buffer.take() else { return };
         connection.direct = match connection.current {
             Current::Read { destination: Destination::Segment(seg), .. } => {

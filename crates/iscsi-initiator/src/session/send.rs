@@ -52,6 +52,7 @@ impl Session {
         if !connection.is_connected() {
             return;
         }
+        // A send is under way: it has the list.
         let Some(mut out) = connection.outgoing.take() else { return };
         if !connection.login_bytes.is_empty() {
             out.push_bytes(&connection.login_bytes);

@@ -139,6 +139,7 @@ impl Job {
     }
 
     fn record(&self, itl: &Itl, succeeded: bool) {
+        // The list asked for no results to keep.
         let Some(list_id) = self.list_id else { return };
         let (segments_done, copied_bytes) = (self.next as u16, self.total_bytes);
         let result = CopyResult { nexus: itl.id(), list_id, succeeded, segments_done, copied_bytes };

@@ -150,6 +150,7 @@ impl Persistent {
             return;
         };
         self.registrants.remove(index);
+        // Without a reservation there is nothing to release.
         let Some(reservation) = &self.reservation else { return };
         let gone = if reservation.kind.is_all_registrants() {
             self.registrants.is_empty()

@@ -25,7 +25,7 @@ fn run(seed: u64) -> Outcome {
 #[test]
 fn no_error_and_no_wrong_block_while_a_path_lives() {
     let mut sum = Outcome::default();
-    for_each_seed(100, |seed| {
+    let is_full = for_each_seed(100, |seed| {
         let outcome = run(seed);
         sum.acknowledged += outcome.acknowledged;
         sum.faults += outcome.faults;
@@ -35,7 +35,7 @@ fn no_error_and_no_wrong_block_while_a_path_lives() {
         sum.failover_max_ns = sum.failover_max_ns.max(outcome.failover_max_ns);
     });
     eprintln!("{sum:?}");
-    if std::env::var_os("LINERATE_SIM_SEED").is_none() {
+    if is_full {
         assert!(sum.faults > 500 && sum.failovers > 100 && sum.displaced > 200, "{sum:?}");
     }
 }

@@ -71,11 +71,11 @@ fn rude(seed: u64) -> (u64, u64, u64, Nanos) {
 #[test]
 fn neighbours_of_a_rude_initiator_lose_nothing() {
     let (mut answered, mut poisoned) = (0, 0);
-    for_each_seed(500, |seed| {
+    let is_full = for_each_seed(500, |seed| {
         let (_, more_answered, more_poisoned, _) = rude(seed);
         (answered, poisoned) = (answered + more_answered, poisoned + more_poisoned);
     });
-    if std::env::var_os("LINERATE_SIM_SEED").is_none() {
+    if is_full {
         assert!(
             answered > 1000 && poisoned > 200,
             "only {answered} tasks were ended, {poisoned} were poisoned"
@@ -96,8 +96,8 @@ fn no_acknowledged_write_is_lost_with_a_connection() {
 #[test]
 fn aborted_commands_leave_nothing_behind() {
     let mut timeouts = 0;
-    for_each_seed(150, |seed| timeouts += impatient(seed).1);
-    if std::env::var_os("LINERATE_SIM_SEED").is_none() {
+    let is_full = for_each_seed(150, |seed| timeouts += impatient(seed).1);
+    if is_full {
         assert!(timeouts > 100, "only {timeouts} commands were aborted");
     }
 }

@@ -217,6 +217,7 @@ impl Blocks {
 
     /// The last version that `is_safe` and all before it leave the cache.
     fn settle(&mut self, block: u64, is_safe: impl Fn(&Version) -> bool) {
+        // No write of this block is in the cache.
         let Some(versions) = self.volatile.get_mut(&block) else { return };
         let Some(last) = versions.iter().rposition(is_safe) else { return };
         let content = versions.drain(..=last).next_back().and_then(|version| version.content);

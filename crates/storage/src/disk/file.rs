@@ -119,6 +119,7 @@ impl FileState {
         error: Option<&io::Error>,
     ) {
         self.meter.end(begun, now, kind, len_bytes, error.is_none());
+        // Done; only failures are remembered.
         let Some(error) = error else { return };
         self.fault.replace(Some(error.to_string()));
         match kind {

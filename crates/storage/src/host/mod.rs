@@ -178,7 +178,9 @@ impl<D: Driver> Host<D> {
     /// Hands an operation to the driver.
     fn start(&mut self, index: usize) {
         let Self { driver, memory, segs, flights, .. } = self;
-        let Some(Flight { transfer, pieces }) = flights.get(index) else { return };
+        let Some(Flight { transfer, pieces }) = flights.get(index) else {
+            unreachable!("an operation keeps its slot until it is complete");
+        };
         let (file, tag, offset) = (transfer.file.handle(), index as u64, transfer.offset);
         memory.segments(pieces, transfer.buffer_len(), segs);
         match &transfer.work {
@@ -199,7 +201,9 @@ impl<D: Driver> Host<D> {
 
     /// Passes on what became of an operation.
     fn complete(&mut self, index: usize, result: io::Result<usize>) {
-        let Some(Flight { mut transfer, mut pieces }) = self.flights.take(index) else { return };
+        let Some(Flight { mut transfer, mut pieces }) = self.flights.take(index) else {
+            unreachable!("an operation completes once");
+        };
         let len = transfer.buffer_len();
         let error = match result {
             Ok(moved) if moved == len => None,

@@ -132,6 +132,7 @@ fn check_size(core: &Core, size_bytes: u64) -> Result<(), PoolError> {
 
 /// Whether the pool may promise `now` instead of `before`.
 pub(super) fn check_promise(core: &Core, before: u64, now: u64) -> Result<(), PoolError> {
+    // No limit, or the volume does not grow.
     let Some(ratio) = core.config.overcommit.filter(|_| now > before) else { return Ok(()) };
     let promised: u64 = core.volumes.borrow().values().map(|volume| volume.size_bytes.get()).sum();
     let provisioned_bytes = promised - before + now;

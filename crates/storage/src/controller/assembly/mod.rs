@@ -190,6 +190,7 @@ impl Assembly<'_> {
     ) -> Result<Option<String>, String> {
         match &one.content {
             Content::Member(label) if label.set == id => {
+                // No member of this group is up to date: reported elsewhere.
                 let Some(group) = newest.get(&label.group) else { return Ok(None) };
                 let is_member = group.has_member(label);
                 if is_member && self.size_of(&one.name) < label.member_bytes {
@@ -224,6 +225,7 @@ impl Assembly<'_> {
         ours: &[(&Seen, &MemberLabel)],
         newest: &BTreeMap<usize, &MemberLabel>,
     ) -> Result<(), StorageError> {
+        // A new set: there is nothing to lack.
         let Some(any) = newest.values().next() else { return Ok(()) };
         let mut lacking = Vec::new();
         let mut is_lost = false;
@@ -362,6 +364,7 @@ fn check_age(
     newest: &BTreeMap<usize, &MemberLabel>,
     known: Option<&ServedSet>,
 ) -> Result<(), StorageError> {
+    // This process has not served the set before.
     let Some(known) = known else { return Ok(()) };
     for (group, served) in known.generations.iter().enumerate() {
         if let Some(label) = newest.get(&group).filter(|label| label.generation < *served) {

@@ -193,7 +193,9 @@ impl Shared {
 
     /// Moves the arm until there is nothing left to do.
     async fn serve(self: Rc<Self>, mut until: Nanos) {
-        let Model::Rotating(rotating) = &self.mechanism else { return };
+        let Model::Rotating(rotating) = &self.mechanism else {
+            unreachable!("only a rotating drive has an arm to serve");
+        };
         self.meter.begin(self.runtime.now());
         loop {
             self.runtime.sleep_until(until).await;

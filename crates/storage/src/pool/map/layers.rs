@@ -221,6 +221,7 @@ impl Layers {
         mut leaf: Box<Leaf>,
         is_bottom: bool,
     ) -> Option<Box<Leaf>> {
+        // No layer above: its owner frees the leaf.
         let Some(heir) = heir.and_then(|heir| self.by_id.get_mut(&heir)) else { return Some(leaf) };
         if heir.leaves.contains_key(&number) {
             return Some(leaf);

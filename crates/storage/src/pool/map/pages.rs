@@ -139,7 +139,9 @@ impl Pages {
 
     fn unpin(&self, page: u32) {
         let mut inner = self.0.borrow_mut();
-        let Some(pins) = inner.pins.get_mut(&page) else { return };
+        let Some(pins) = inner.pins.get_mut(&page) else {
+            unreachable!("a page is unpinned as often as it was pinned");
+        };
         *pins -= 1;
         if *pins == 0 {
             inner.pins.remove(&page);

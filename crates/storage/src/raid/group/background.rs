@@ -121,6 +121,7 @@ impl Group {
         let (runtime, group) = (self.runtime.clone(), Rc::downgrade(self));
         self.runtime.spawn(async move {
             loop {
+                // The set was closed.
                 let Some(group) = group.upgrade() else { return };
                 let is_urgent = group.write_intent.next_torn().is_some();
                 let step = group.step().await;
@@ -270,6 +271,7 @@ impl Group {
         but: &[usize],
     ) -> Agreed {
         let slot = self.geometry.slot(rows.stripe, position);
+        // A missing member has nothing to compare.
         let Some(disk) = self.usable(slot, rows.stripe) else { return Agreed::default() };
         let place = self.geometry.place(rows);
         let there = disk.read(place, BytesMut::zeroed(bytes.len())).await;
@@ -304,6 +306,7 @@ impl Group {
     async fn agree(self: &Rc<Self>, rows: Rows) -> (Agreed, u64) {
         let slots: Vec<usize> =
             (0..self.geometry.members).filter(|&slot| self.usable(slot, rows.stripe).is_some()).collect();
+        // Every copy is missing: reads report it.
         let Some((&first, others)) = slots.split_first() else { return (Agreed::default(), 0) };
         let mut fetched = self.fetch(rows, &[first]).await;
         let lost: Vec<usize> =
@@ -338,6 +341,7 @@ impl Group {
             locks.push(self.locks.take(stripe, Hold::Exclusive).await);
         }
         let disk = self.slots.borrow()[slot].disk.clone();
+        // The disk failed again meanwhile.
         let Some(disk) = disk else { return Ok(()) };
         let rebuilt = join_all(stripes.clone().map(|stripe| self.rebuild_stripe(stripe, slot, &disk))).await;
         rebuilt.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -443,6 +447,7 @@ impl Group {
         let lost = join_all(stripes.clone().map(|stripe| self.scrub_stripe(stripe))).await;
         let is_done = {
             let mut scrub = self.background.scrub.borrow_mut();
+            // The scrub was stopped meanwhile.
             let Some(scrub) = scrub.as_mut() else { return };
             scrub.next = stripes.end;
             scrub.lost += lost.into_iter().sum::<u64>();
@@ -456,6 +461,7 @@ impl Group {
 
     /// Completes the callers that wait for the scrub.
     fn end_scrub(&self) {
+        // No scrub is under way.
         let Some(scrub) = self.background.scrub.take() else { return };
         let report = ScrubReport {
             mismatches_found: self.counters().mismatches_found - scrub.found,

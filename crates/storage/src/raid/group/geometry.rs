@@ -69,6 +69,7 @@ impl Geometry {
 
     /// The member that holds a position of a stripe.
     pub(super) fn slot(&self, stripe: u64, position: usize) -> usize {
+        // Copies do not rotate.
         let Code::Parity(parity) = self.code else { return position };
         let first_parity = self.members - 1 - (stripe % self.members as u64) as usize;
         let right_of_parity = first_parity + parity + position;

@@ -61,7 +61,9 @@ impl Locks {
         let mut granted = Vec::new();
         {
             let mut locks = self.locks.borrow_mut();
-            let Some(lock) = locks.get_mut(&key) else { return };
+            let Some(lock) = locks.get_mut(&key) else {
+                unreachable!("a lock that is held is in the table");
+            };
             match hold {
                 Hold::Shared => lock.shared -= 1,
                 Hold::Exclusive => lock.exclusive = false,

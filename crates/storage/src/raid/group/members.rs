@@ -299,12 +299,14 @@ impl Group {
             }
             let kept = self.settling.kept.get();
             let is_free = |place: &usize| !self.slots.borrow()[*place].is_alive() && kept != Some(*place);
+            // Every member is there.
             let Some(place) = (0..self.geometry.members).find(is_free) else { return };
             let spare = {
                 let mut spares = self.spares.borrow_mut();
                 let fits = spares.iter().position(|spare| self.fits(&**spare).is_ok());
                 fits.map(|number| spares.remove(number))
             };
+            // No spare fits.
             let Some(spare) = spare else { return };
             // One that fails at once is no spare.
             if let Err(DiskError::NoSpace(_)) = self.attach(place, Rc::clone(&spare)).await {
@@ -391,6 +393,7 @@ impl Group {
         new: Rc<dyn Disk>,
     ) -> Result<bool, RaidError> {
         let place = self.slots.borrow().iter().position(|slot| slot.name == old);
+        // The disk is a member of another group.
         let Some(place) = place else { return Ok(false) };
         self.check()?;
         self.fits(&*new)?;

@@ -256,6 +256,7 @@ impl Group {
         self.runtime.spawn(async move {
             loop {
                 runtime.sleep(LOOK_EVERY_NS).await;
+                // The set was closed.
                 let Some(group) = group.upgrade() else { return };
                 if group.has_failed.get() || !group.clean(false).await {
                     group.write_intent.is_cleaning.set(false);
@@ -349,6 +350,7 @@ impl Group {
         }
         self.checksums.trim(|units| self.write_intent.is_in_use(units));
         let disk = self.slots.borrow()[slot].disk.clone();
+        // A missing member has no checksum pages.
         let Some(disk) = disk else { return };
         for (page, offset) in missing {
             let bytes = disk.read(offset, BytesMut::zeroed(UNIT as usize)).await.ok();
