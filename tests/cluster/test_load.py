@@ -62,7 +62,7 @@ class _Host:
         if method in self.raises:
             return _Answer(error=self.raises[method])
         match method:
-            case "arm":
+            case "prepare":
                 facts = {
                     "driver": "epoll",
                     "workers": 1,
@@ -140,10 +140,10 @@ def test_intervals_of_all_hosts_become_one_run() -> None:
 
 
 def test_one_host_that_cannot_arm_discards_the_others() -> None:
-    one, two = _Host("h1"), _Host("h2", raises={"arm": UserError("no such volume", "look")})
+    one, two = _Host("h1"), _Host("h2", raises={"prepare": UserError("no such volume", "look")})
     with pytest.raises(UserError, match="host h2: no such volume"):
         _start(_Bus(), one, two)
-    assert one.asked == ["arm", "stop"]
+    assert one.asked == ["prepare", "stop"]
 
 
 def test_a_start_that_came_too_late_stops_everyone() -> None:

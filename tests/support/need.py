@@ -31,6 +31,7 @@ PACKAGES: dict[str, str] = {
     "mkswap": "util-linux",
     "mount": "mount",
     "nsenter": "util-linux",
+    "openssl": "openssl",
     "pvcreate": "lvm2",
     "qemu-img": "qemu-utils",
     "qemu-io": "qemu-utils",

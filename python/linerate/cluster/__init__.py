@@ -5,7 +5,7 @@ holds one `LoadAgent` on each by dask.distributed. A `Cluster` is a `linerate.ru
 and every step of a plan runs on all hosts, into one run directory:
 
     look     every host looks at the volumes that the plan writes to           (agent)
-    arm      every host opens its volumes and reports what it negotiated       (agent)
+    prepare  every host opens its volumes and reports what it negotiated       (agent)
     clocks   the offset of each host's clock, with its uncertainty             (clock)
     start    one instant, 20 round trips ahead, waited for by Rust threads     (load)
     stream   intervals are kept on the host, announced, fetched and merged     (agent, load, merge)

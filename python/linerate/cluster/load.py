@@ -104,7 +104,7 @@ class ClusterLoad:
         try:
             prepared = ask_all(
                 remotes,
-                "arm",
+                "prepare",
                 {name: (run_id, parts[name].seam_json(), spool, list(free)) for name in remotes},
             )
             offsets = {name: measured_offset(name, remote) for name, remote in remotes.items()}

@@ -215,7 +215,7 @@ def test_a_certificate_that_is_none(state: Path, tmp_path: Path) -> None:
 def test_with_a_certificate_it_is_https(state: Path, tmp_path: Path) -> None:
     certificate, key = tmp_path / "lab.pem", tmp_path / "lab.key"
     openssl = [
-        tool("openssl", "openssl"),
+        tool("openssl"),
         "req",
         "-x509",
         "-newkey",

@@ -53,7 +53,7 @@ class Small:
 @contextlib.contextmanager
 def small_file_system(folder: Path, kind: str, size_mib: int) -> Iterator[Small]:
     """A file system of that kind and size. Skips the test where it cannot be had."""
-    unshare, nsenter = tool("unshare", "util-linux"), tool("nsenter", "util-linux")
+    unshare, nsenter = tool("unshare"), tool("nsenter")
     if kind != "tmpfs":
         tool(f"mkfs.{kind}", {"ext4": "e2fsprogs", "xfs": "xfsprogs"}[kind])
         if os.geteuid() != 0:
