@@ -55,7 +55,7 @@ def small_file_system(folder: Path, kind: str, size_mib: int) -> Iterator[Small]
     """A file system of that kind and size. Skips the test where it cannot be had."""
     unshare, nsenter = tool("unshare"), tool("nsenter")
     if kind != "tmpfs":
-        tool(f"mkfs.{kind}", {"ext4": "e2fsprogs", "xfs": "xfsprogs"}[kind])
+        tool(f"mkfs.{kind}")
         if os.geteuid() != 0:
             pytest.skip(f"a loop device with {kind} needs root")
     image, at = folder / f"{kind}.image", folder / f"small-{kind}"
