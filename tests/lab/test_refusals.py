@@ -140,7 +140,7 @@ def test_commands_wait_for_a_lab_too_busy_to_take_them(monkeypatch: pytest.Monke
         lab.bind(protocol.address(name))
         lab.listen(1)
         waiting = _filled(protocol.address(name))
-        commands = [pool.submit(protocol.Connection, name), pool.submit(protocol.holder, name)]
+        commands = [pool.submit(protocol.LabConnection, name), pool.submit(protocol.holder, name)]
         done, _ = wait(commands, timeout=0.1)
         assert not done
         taken = [lab.accept()[0] for _ in (*waiting, *commands)]
@@ -172,7 +172,7 @@ def test_a_lab_that_takes_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
         lab.listen(1)
         waiting = _filled(protocol.address(name))
         with pytest.raises(HostError, match=f"the lab {name} has taken no command"):
-            protocol.Connection(name)
+            protocol.LabConnection(name)
         for connection in waiting:
             connection.close()
 

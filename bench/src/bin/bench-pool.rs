@@ -7,7 +7,7 @@ use linerate_io::system::now_ns;
 use linerate_storage::{
     Disk, DiskError, Executor, Runtime,
     disk::{DiskStats, Reading, SparseDisk, Writing},
-    pool::{Pool, PoolConfig, PoolError, Volume},
+    pool::{Pool, PoolConfig, PoolError, PoolVolume},
 };
 use std::{cell::Cell, future::ready, io::Write, rc::Rc};
 
@@ -70,7 +70,7 @@ fn seconds_since(start_ns: u64) -> f64 {
 }
 
 /// Writes a share of a volume's pages anew.
-async fn write_pages(volume: &Volume, page: &Bytes, first: u64, step: u64) -> Result<(), DiskError> {
+async fn write_pages(volume: &PoolVolume, page: &Bytes, first: u64, step: u64) -> Result<(), DiskError> {
     for index in (first..VOLUME_BYTES / PAGE_BYTES).step_by(step as usize) {
         volume.write(index * PAGE_BYTES, page.clone(), false).await?;
         if index % 16_384 == 0 {

@@ -43,5 +43,6 @@ pub use open::{AnyDriver, OpenDriverError, Preference, open_driver};
 pub use options::{FileOptions, SocketOptions, TcpInfo};
 pub use outgoing::{Outgoing, Part};
 pub use region::Region;
+pub use slots::Slots;
 pub use uring::UringDriver;
 pub use wake::Waker;

@@ -18,40 +18,51 @@ struct Occupied<T> {
 
 /// Objects by handle. Entries are reused, handles are not: a handle of a removed object finds nothing.
 #[derive(Debug)]
-pub(crate) struct Slots<T> {
+pub struct Slots<T> {
     entries: Slab<Occupied<T>>,
     /// Of the next handle. Generations ascend over all entries, so a later handle of an entry has a higher one.
     generation: u32,
 }
 
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Slots<T> {
-    pub(crate) fn new() -> Self {
+    /// An empty table.
+    pub fn new() -> Self {
         Self { entries: Slab::new(), generation: 0 }
     }
 
-    pub(crate) fn insert(&mut self, value: T) -> Handle {
+    /// Adds an object.
+    pub fn insert(&mut self, value: T) -> Handle {
         let generation = self.generation;
         self.generation = generation.wrapping_add(1);
         Handle::new(self.entries.insert(Occupied { generation, value }) as u32, generation)
     }
 
-    pub(crate) fn get(&self, handle: Handle) -> Option<&T> {
+    /// The object of a handle that is not stale.
+    pub fn get(&self, handle: Handle) -> Option<&T> {
         let entry = self.entries.get(handle.index() as usize)?;
         (entry.generation == handle.generation()).then_some(&entry.value)
     }
 
-    pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut T> {
+    /// The object of a handle that is not stale.
+    pub fn get_mut(&mut self, handle: Handle) -> Option<&mut T> {
         let entry = self.entries.get_mut(handle.index() as usize)?;
         (entry.generation == handle.generation()).then_some(&mut entry.value)
     }
 
-    pub(crate) fn remove(&mut self, handle: Handle) -> Option<T> {
+    /// Takes an object out; its handle is stale from now on.
+    pub fn remove(&mut self, handle: Handle) -> Option<T> {
         self.get(handle)?;
         Some(self.entries.remove(handle.index() as usize).value)
     }
 
     /// Handles of all objects in the table.
-    pub(crate) fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+    pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
         self.entries.iter().map(|(index, entry)| Handle::new(index as u32, entry.generation))
     }
 }
@@ -70,13 +81,13 @@ pub(crate) trait DriverObject {
     fn socket_or_file(&self) -> Option<SocketOrFile<'_>>;
 }
 
-impl<T: DriverObject> Slots<T> {
-    fn socket_or_file(&self, handle: Handle) -> Option<SocketOrFile<'_>> {
-        self.get(handle).and_then(DriverObject::socket_or_file)
-    }
+/// What a table of driver objects tells about one of them.
+pub(crate) trait DriverObjects {
+    /// None of a stale handle.
+    fn socket_or_file(&self, handle: Handle) -> Option<SocketOrFile<'_>>;
 
     /// See [`crate::Driver::local_addr`].
-    pub(crate) fn local_addr(&self, handle: Handle) -> io::Result<SocketAddr> {
+    fn local_addr(&self, handle: Handle) -> io::Result<SocketAddr> {
         match self.socket_or_file(handle) {
             Some(SocketOrFile::Listener(socket)) => socket.local_addr(),
             Some(SocketOrFile::Stream(socket)) => socket.local_addr(),
@@ -85,7 +96,7 @@ impl<T: DriverObject> Slots<T> {
     }
 
     /// See [`crate::Driver::tcp_info`].
-    pub(crate) fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo> {
+    fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo> {
         match self.socket_or_file(stream) {
             Some(SocketOrFile::Stream(socket)) => socket::tcp_info(socket.as_fd()),
             _ => Err(stale()),
@@ -93,11 +104,17 @@ impl<T: DriverObject> Slots<T> {
     }
 
     /// See [`crate::Driver::file_size`].
-    pub(crate) fn file_size(&self, file: Handle) -> io::Result<u64> {
+    fn file_size(&self, file: Handle) -> io::Result<u64> {
         match self.socket_or_file(file) {
             Some(SocketOrFile::File(open)) => file::size_bytes(&open.file, open.kind),
             _ => Err(stale()),
         }
+    }
+}
+
+impl<T: DriverObject> DriverObjects for Slots<T> {
+    fn socket_or_file(&self, handle: Handle) -> Option<SocketOrFile<'_>> {
+        self.get(handle).and_then(DriverObject::socket_or_file)
     }
 }
 

@@ -1,9 +1,7 @@
 //! One SCSI target device: its LUNs, and answers for LUNs that do not exist.
 
-use crate::{InitiatorPort, LogicalUnit, Nexus, lun_table::LunTable};
-use linerate_scsi_proto::lun::{self, MAX_LUN};
-use linerate_scsi_proto::sense::Sense;
-use linerate_scsi_proto::wire::be32;
+use crate::{LogicalUnit, lun_table::LunTable};
+use linerate_scsi_proto::lun::MAX_LUN;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU32, Ordering},
@@ -122,23 +120,6 @@ impl Inventory {
         // An entry is filled before it is counted, so the data behind a poisoned lock is consistent.
         self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// A new `I_T` nexus. A session that is reinstated must [`Nexus::logout`] its predecessor first.
-    pub fn login(self: &Arc<Self>, initiator: InitiatorPort, relative_port: u16) -> Arc<Nexus> {
-        Nexus::new(self.clone(), initiator, relative_port)
-    }
-}
-
-/// REPORT LUNS (SPC-4 6.33). There are no well known logical units to report.
-pub(crate) fn report_luns(inventory: &Inventory, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
-    let units = match cdb[2] {
-        0 | 2 => inventory.units(),
-        1 => Vec::new(),
-        _ => return Err(Sense::cdb(2)),
-    };
-    let mut out = lun::encode_list(units.iter().map(|(number, _)| *number));
-    out.truncate(be32(cdb, 6) as usize);
-    Ok(out)
 }
 
 /// A LUN table that is refused (fault: user, in the array's configuration).

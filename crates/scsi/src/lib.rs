@@ -22,15 +22,16 @@
 //!
 //! Several workers: the state of a unit is behind one mutex. Plain reads and writes never take it, because the part that
 //! they need is in one atomic word per `I_T_L` nexus (`fast_path.rs`). Read-modify-write commands keep plain writes out
-//! of their blocks by closing stripes of the medium (`write_exclusion.rs`). For that reason [`Nexus::end_write`] must
+//! of their blocks by closing stripes of the medium (`unit/write_exclusion.rs`). For that reason [`Nexus::end_write`] must
 //! follow every [`Plan::Write`].
 //!
 //! Several ports: each target port group of a unit has an [`AccessState`], which
-//! [`LogicalUnit::set_access`] changes (`access.rs`).
+//! [`LogicalUnit::set_access`] changes (`unit/access.rs`).
 //!
-//! Files: `command/table.rs` lists every command with its rules; `task/` holds the commands of
-//! several steps by family, `answer/` those of one; `reservation/` and `mode/` the state that initiators
-//! share; `copy/` EXTENDED COPY.
+//! Files: `device_server.rs` and `task_manager.rs` are the two ways in; `command/table.rs` lists every command with its
+//! rules; `task/` holds the commands of several steps by family, `answer/` those of one; `unit/` is the logical unit and
+//! what its commands share, `nexus/` an initiator's way to it; `reservation/` and `mode/` hold the state that initiators
+//! share; `copy/` is EXTENDED COPY.
 //!
 //! # Example
 //!
@@ -93,28 +94,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod access;
 mod answer;
 mod command;
 mod copy;
+mod device_server;
 mod fast_path;
 mod inventory;
-mod itl;
 mod limits;
 mod lun_table;
 mod mode;
 mod nexus;
+mod plain;
 mod plan;
-mod refusal;
+mod port;
 mod reservation;
 mod task;
+mod task_manager;
 mod unit;
-mod write_exclusion;
 
 pub use inventory::{Inventory, InventoryError};
 pub use limits::{MAX_TRANSFER_BYTES, MEDIUM_CHUNK_BYTES};
 pub use linerate_scsi_proto::{alua::AccessState, lun::MAX_LUN, status::Status};
-pub use nexus::{InitiatorPort, Nexus, TaskManagement, TaskManagementResponse};
+pub use nexus::Nexus;
 pub use plan::{Expected, Extent, Plan, Reply, Residual};
+pub use port::InitiatorPort;
 pub use task::{Input, MediumError, MediumOp, MediumResult, Task, TaskStep};
+pub use task_manager::{TaskManagement, TaskManagementResponse};
 pub use unit::{Identity, LogicalUnit, TargetPort, UnitConfig, UnitError};

@@ -2,36 +2,16 @@
 
 use crate::files::{FileOperation, FileWork};
 use crate::link::{Recv, Send, Side};
-use crate::world::{SimNetwork, World, WorldEvent};
+use crate::socket::SimSocket;
+use crate::world::{SimNetwork, Station, World, WorldEvent};
 use linerate_io::{
-    Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
-    TcpInfo, Wait,
+    Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, Slots,
+    SocketOptions, TcpInfo, Wait,
 };
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// An accepted connection that no driver owns yet. Dropping it closes the connection.
-#[derive(Debug)]
-pub struct SimSocket {
-    link: Option<usize>,
-    orphans: Arc<Mutex<Vec<usize>>>,
-}
-
-impl SimSocket {
-    pub(crate) fn new(link: usize, orphans: Arc<Mutex<Vec<usize>>>) -> Self {
-        SimSocket { link: Some(link), orphans }
-    }
-}
-
-impl Drop for SimSocket {
-    fn drop(&mut self) {
-        if let Some(link) = self.link.take() {
-            self.orphans.lock().unwrap_or_else(PoisonError::into_inner).push(link);
-        }
-    }
-}
+use std::sync::Arc;
 
 /// Wakes a [`SimDriver`].
 #[derive(Clone)]
@@ -45,13 +25,7 @@ pub struct SimWaker {
 pub struct SimDriver {
     network: SimNetwork,
     station: usize,
-    objects: Vec<Entry>,
-    free: Vec<u32>,
-}
-
-struct Entry {
-    generation: u32,
-    object: Option<Object>,
+    objects: Slots<Object>,
 }
 
 #[derive(Clone, Copy)]
@@ -61,28 +35,18 @@ enum Object {
     File(usize),
 }
 
+impl SimNetwork {
+    /// A driver on this network: one host.
+    pub fn driver(&self) -> SimDriver {
+        let mut world = self.lock();
+        world.stations.push(Station::default());
+        SimDriver { network: self.clone(), station: world.stations.len() - 1, objects: Slots::new() }
+    }
+}
+
 impl SimDriver {
-    pub(crate) fn new(network: SimNetwork, station: usize) -> Self {
-        SimDriver { network, station, objects: Vec::new(), free: Vec::new() }
-    }
-
-    fn insert(&mut self, object: Object) -> Handle {
-        if let Some(index) = self.free.pop() {
-            let entry = &mut self.objects[index as usize];
-            entry.object = Some(object);
-            return Handle::new(index, entry.generation);
-        }
-        self.objects.push(Entry { generation: 0, object: Some(object) });
-        Handle::new(self.objects.len() as u32 - 1, 0)
-    }
-
-    fn object(&self, handle: Handle) -> Option<Object> {
-        let entry = self.objects.get(handle.index() as usize)?;
-        if entry.generation == handle.generation() { entry.object } else { None }
-    }
-
     fn stream(&self, handle: Handle) -> Option<(usize, Side)> {
-        match self.object(handle)? {
+        match *self.objects.get(handle)? {
             Object::Stream(link, side) => Some((link, side)),
             Object::Listener(_) | Object::File(_) => None,
         }
@@ -129,13 +93,13 @@ impl Driver for SimDriver {
         if world.listeners.contains_key(&addr) {
             return Err(ErrorKind::AddrInUse.into());
         }
-        let handle = self.insert(Object::Listener(addr));
+        let handle = self.objects.insert(Object::Listener(addr));
         world.listeners.insert(addr, (self.station, handle));
         Ok(handle)
     }
 
     fn local_addr(&self, handle: Handle) -> io::Result<SocketAddr> {
-        match self.object(handle).ok_or(ErrorKind::NotConnected)? {
+        match self.objects.get(handle).copied().ok_or(ErrorKind::NotConnected)? {
             Object::Listener(addr) => Ok(addr),
             Object::Stream(link, side) => Ok(self.network.lock().links[link].end(side).addr),
             Object::File(_) => Err(ErrorKind::NotConnected.into()),
@@ -150,7 +114,7 @@ impl Driver for SimDriver {
         world.next_port = world.next_port.wrapping_add(1).max(1024);
         // The handle is part of the connection and the connection part of the handle's entry.
         let link = world.links.len();
-        let handle = self.insert(Object::Stream(link, Side::Client));
+        let handle = self.objects.insert(Object::Stream(link, Side::Client));
         let made = world.connect((self.station, handle), client, addr);
         debug_assert_eq!(made, link);
         let timeout_ms = options.user_timeout_ms.map(Nanos::from);
@@ -160,7 +124,7 @@ impl Driver for SimDriver {
 
     fn add_stream(&mut self, mut socket: SimSocket, _options: &SocketOptions) -> io::Result<Handle> {
         let link = socket.link.take().ok_or(ErrorKind::NotConnected)?;
-        let handle = self.insert(Object::Stream(link, Side::Server));
+        let handle = self.objects.insert(Object::Stream(link, Side::Server));
         self.network.lock().links[link].end(Side::Server).owner = Some((self.station, handle));
         Ok(handle)
     }
@@ -216,12 +180,12 @@ impl Driver for SimDriver {
 
     fn open(&mut self, path: &Path, options: &FileOptions) -> io::Result<Handle> {
         let file = self.network.lock().open_file(path, options)?;
-        Ok(self.insert(Object::File(file)))
+        Ok(self.objects.insert(Object::File(file)))
     }
 
     fn file_size(&self, file: Handle) -> io::Result<u64> {
-        match self.object(file) {
-            Some(Object::File(index)) => Ok(self.network.lock().file_bytes(index)),
+        match self.objects.get(file) {
+            Some(Object::File(index)) => Ok(self.network.lock().file_bytes(*index)),
             _ => Err(ErrorKind::NotFound.into()),
         }
     }
@@ -249,11 +213,7 @@ impl Driver for SimDriver {
 
     fn close(&mut self, handle: Handle) {
         // Closed before.
-        let Some(object) = self.object(handle) else { return };
-        let entry = &mut self.objects[handle.index() as usize];
-        entry.object = None;
-        entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(handle.index());
+        let Some(object) = self.objects.remove(handle) else { return };
         let mut world = self.network.lock();
         match object {
             Object::Listener(addr) => drop(world.listeners.remove(&addr)),
@@ -281,7 +241,7 @@ impl Driver for SimDriver {
 impl SimDriver {
     fn file_operation(&mut self, handle: Handle, tag: u64, work: FileWork) {
         let mut world = self.network.lock();
-        let Some(Object::File(file)) = self.object(handle) else {
+        let Some(Object::File(file)) = self.objects.get(handle).copied() else {
             let result = Err(ErrorKind::NotFound.into());
             return Self::ready(&mut world, self.station, Completion::File { file: handle, tag, result });
         };

@@ -21,12 +21,14 @@ mod files;
 mod link;
 mod rng;
 mod seeds;
+mod socket;
 mod wires;
 mod world;
 
 pub use conditions::Conditions;
-pub use driver::{SimDriver, SimSocket, SimWaker};
+pub use driver::{SimDriver, SimWaker};
 pub use rng::Rng;
 pub use seeds::for_each_seed;
+pub use socket::SimSocket;
 pub use wires::Wire;
 pub use world::SimNetwork;

@@ -25,7 +25,7 @@ impl Side {
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct SimLink {
     ends: [End; 2],
     /// The network lost it: nothing gets through any more.
     pub(crate) cut: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Link {
 
 /// What one end sends the other.
 #[derive(Debug)]
-pub(crate) enum Piece {
+pub(crate) enum SimPiece {
     Bytes(Vec<u8>),
     /// It has closed.
     Finish,
@@ -66,7 +66,7 @@ pub(crate) struct End {
     /// The send waits for the other end to receive.
     pub(crate) stalled: bool,
     /// What was sent to this end and cannot get through, and since when that is so.
-    pub(crate) held: VecDeque<Piece>,
+    pub(crate) held: VecDeque<SimPiece>,
     pub(crate) held_since: Nanos,
     /// For how long this end tries to get something through; none = for ever.
     pub(crate) user_timeout: Option<Nanos>,
@@ -112,9 +112,9 @@ pub(crate) struct Send {
     pub(crate) sent: usize,
 }
 
-impl Link {
+impl SimLink {
     pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> Self {
-        Link { ends: [End::new(client, false), End::new(server, true)], cut: false }
+        SimLink { ends: [End::new(client, false), End::new(server, true)], cut: false }
     }
 
     pub(crate) fn end(&mut self, side: Side) -> &mut End {
@@ -146,7 +146,7 @@ impl End {
     /// What could not get through never will.
     pub(crate) fn drop_held(&mut self) {
         for piece in self.held.drain(..) {
-            if let Piece::Bytes(bytes) = piece {
+            if let SimPiece::Bytes(bytes) = piece {
                 self.in_flight -= bytes.len();
             }
         }

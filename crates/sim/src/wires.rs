@@ -5,7 +5,7 @@
 //! gets through. So what a sender has handed over before the silence, even one that has closed since, arrives long after:
 //! that is the old write that must not undo a newer one.
 
-use crate::link::{Piece, Side};
+use crate::link::{Side, SimPiece};
 use crate::world::{SimNetwork, World, WorldEvent};
 use linerate_io::Nanos;
 use std::io::ErrorKind;
@@ -83,7 +83,7 @@ impl World {
     }
 
     /// A piece would reach an end now. In silence it is kept by its sender, who may give up some day.
-    pub(crate) fn reach(&mut self, link: usize, side: Side, piece: Piece) {
+    pub(crate) fn reach(&mut self, link: usize, side: Side, piece: SimPiece) {
         let silent = self.is_silent(link, side);
         let now = self.now;
         let end = self.links[link].end(side);

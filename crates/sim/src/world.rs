@@ -1,8 +1,8 @@
 //! The world that drivers share: clock, events, connections.
 
-use crate::driver::{SimDriver, SimSocket};
 use crate::files::{FileOperation, SimFile};
-use crate::link::{Link, Piece, Side};
+use crate::link::{Side, SimLink, SimPiece};
+use crate::socket::SimSocket;
 use crate::wires::{ATTEMPT_NS, Wire};
 use crate::{Conditions, Rng};
 use linerate_io::{Completion, Handle, Nanos, Outgoing, Part, Region};
@@ -40,13 +40,6 @@ impl SimNetwork {
         SimNetwork { world: Arc::new(Mutex::new(world)) }
     }
 
-    /// A driver on this network: one host.
-    pub fn driver(&self) -> SimDriver {
-        let mut world = self.lock();
-        world.stations.push(Station::default());
-        SimDriver::new(self.clone(), world.stations.len() - 1)
-    }
-
     /// The time.
     pub fn now(&self) -> Nanos {
         self.lock().now
@@ -60,7 +53,7 @@ impl SimNetwork {
     /// Connections that are alive at either end: for tests that look for leaks.
     pub fn connections(&self) -> usize {
         let mut world = self.lock();
-        let alive = |link: &mut Link| !link.end(Side::Client).closed || !link.end(Side::Server).closed;
+        let alive = |link: &mut SimLink| !link.end(Side::Client).closed || !link.end(Side::Server).closed;
         world.links.iter_mut().filter_map(|link| alive(link).then_some(())).count()
     }
 
@@ -122,7 +115,7 @@ pub(crate) enum WorldEvent {
     /// The end may put bytes onto the network.
     Transmit { link: usize, side: Side },
     /// Something that the other end sent reaches the end.
-    Arrive { link: usize, side: Side, piece: Piece },
+    Arrive { link: usize, side: Side, piece: SimPiece },
     /// After a silence, what was sent to the end gets through.
     Release { link: usize, side: Side },
     /// The end has tried for long enough to get something through.
@@ -142,7 +135,7 @@ pub(crate) struct World {
     pub(crate) conditions: Conditions,
     sequence: u64,
     events: BTreeMap<(Nanos, u64), WorldEvent>,
-    pub(crate) links: Vec<Link>,
+    pub(crate) links: Vec<SimLink>,
     pub(crate) listeners: BTreeMap<SocketAddr, (usize, Handle)>,
     /// By the server's address; one that is missing is whole.
     pub(crate) wires: BTreeMap<IpAddr, Wire>,
@@ -197,11 +190,11 @@ impl World {
     }
 
     /// Something that the other end sent has got through.
-    pub(crate) fn arrive(&mut self, link: usize, side: Side, piece: Piece) {
+    pub(crate) fn arrive(&mut self, link: usize, side: Side, piece: SimPiece) {
         let cut = self.links[link].cut;
         let end = self.links[link].end(side);
         match piece {
-            Piece::Bytes(bytes) => {
+            SimPiece::Bytes(bytes) => {
                 end.in_flight -= bytes.len();
                 if !cut && !end.closed && end.dead.is_none() {
                     end.inbox.extend(bytes);
@@ -209,15 +202,18 @@ impl World {
                 } else if !cut {
                     // Data for a socket that is gone is answered with a reset.
                     let at = self.now + self.travel_ns();
-                    self.schedule(at, WorldEvent::Arrive { link, side: side.other(), piece: Piece::Reset });
+                    self.schedule(
+                        at,
+                        WorldEvent::Arrive { link, side: side.other(), piece: SimPiece::Reset },
+                    );
                 }
             }
-            Piece::Finish if !cut => {
+            SimPiece::Finish if !cut => {
                 end.finished = true;
                 self.deliver(link, side);
             }
-            Piece::Finish => {}
-            Piece::Reset => self.kill(link, side, ErrorKind::ConnectionReset),
+            SimPiece::Finish => {}
+            SimPiece::Reset => self.kill(link, side, ErrorKind::ConnectionReset),
         }
     }
 
@@ -228,7 +224,7 @@ impl World {
         client: SocketAddr,
         server: SocketAddr,
     ) -> usize {
-        let mut link = Link::new(client, server);
+        let mut link = SimLink::new(client, server);
         link.end(Side::Client).owner = Some(owner);
         self.links.push(link);
         let link = self.links.len() - 1;
@@ -306,7 +302,7 @@ impl World {
             peer.in_flight += bytes.len();
             let at = peer.last_arrival.max(self.now + travel) + occupied;
             peer.last_arrival = at;
-            let piece = Piece::Bytes(bytes);
+            let piece = SimPiece::Bytes(bytes);
             self.schedule(at, WorldEvent::Arrive { link, side: side.other(), piece });
         }
         if !done {
@@ -362,7 +358,7 @@ impl World {
         }
         let travel = self.travel_ns();
         let at = self.links[link].end(side.other()).last_arrival.max(self.now + travel);
-        self.schedule(at, WorldEvent::Arrive { link, side: side.other(), piece: Piece::Finish });
+        self.schedule(at, WorldEvent::Arrive { link, side: side.other(), piece: SimPiece::Finish });
     }
 
     /// Loses a connection: nothing gets through from now on, and both ends learn it soon, or much later.

@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use linerate_storage::{
     Disk, DiskError, Executor, Runtime,
     disk::MemoryDisk,
-    pool::{Change, Extent, MIN_PAGE_BYTES, Pool, PoolConfig, PoolError, Volume},
+    pool::{Change, Extent, MIN_PAGE_BYTES, Pool, PoolConfig, PoolError, PoolVolume},
 };
 use std::{future::Future, rc::Rc};
 
@@ -176,7 +176,7 @@ fn an_end_within_a_page_tells_two_snapshots_apart_that_share_the_page() {
 }
 
 /// Fills the pool through `volume`; returns the pages written until it was full.
-async fn fill(volume: &Volume) -> u64 {
+async fn fill(volume: &PoolVolume) -> u64 {
     for index in 0.. {
         match volume.write(index * PAGE, Bytes::from(vec![5; 512]), false).await {
             Ok(()) => {}

@@ -62,7 +62,7 @@ class Lab:
     """A virtual SAN that is up. Use it in a `with` block: an attached lab goes down at its end."""
 
     def __init__(
-        self, connection: protocol.Connection, supervisor: subprocess.Popen[bytes] | None = None
+        self, connection: protocol.LabConnection, supervisor: subprocess.Popen[bytes] | None = None
     ) -> None:
         self._connection = connection
         self._supervisor = supervisor
@@ -100,7 +100,7 @@ class Lab:
         chosen = protocol.checked_name(name or f"{protocol.name_after(topology.name)}-{system.short_id()}")
         supervisor = start_supervisor(chosen, topology, fabric=fabric, needs=tuple(needs), detached=detached)
         try:
-            connection = protocol.Connection(chosen)
+            connection = protocol.LabConnection(chosen)
             # The supervisor has process numbers of its own: these threads have none there.
             system.run_in_real_time(connection.ask("about")["receivers"])
             return cls(connection, supervisor)
@@ -123,7 +123,7 @@ class Lab:
     @classmethod
     def look(cls, name: str | None = None) -> Self:
         """As `find`, without entering: enough to look at a lab, to change its links and to take it down."""
-        return cls(protocol.Connection(protocol.checked_name(name or only_lab())))
+        return cls(protocol.LabConnection(protocol.checked_name(name or only_lab())))
 
     def __enter__(self) -> Self:
         return self
@@ -405,7 +405,7 @@ def running() -> list[Running]:
     found = []
     for name in protocol.names():
         with contextlib.suppress(LinerateError):  # it has gone meanwhile
-            connection = protocol.Connection(name)
+            connection = protocol.LabConnection(name)
             about = connection.ask("about")
             connection.close()
             found.append(

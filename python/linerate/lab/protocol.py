@@ -93,7 +93,7 @@ class _Client(rpc.Client):
         )
 
 
-class Connection:
+class LabConnection:
     """A command's requests to the supervisor of a lab."""
 
     def __init__(self, name: str) -> None:

@@ -16,7 +16,7 @@ use crate::{
     gather::Regions,
     net::socket,
     pool::{FilePool, FileRequest, OpenFile},
-    slots::{DriverObject, Slots, SocketOrFile, stale},
+    slots::{DriverObject, DriverObjects, Slots, SocketOrFile, stale},
     system,
 };
 use std::{

@@ -19,7 +19,7 @@ use crate::{
     gather::{PIECES_PER_CALL, Regions, drop_front},
     net::socket,
     pool::{FilePool, FileRequest, OpenFile},
-    slots::{DriverObject, Slots, SocketOrFile, stale},
+    slots::{DriverObject, DriverObjects, Slots, SocketOrFile, stale},
     system,
 };
 use io_uring::{opcode, squeue, types};

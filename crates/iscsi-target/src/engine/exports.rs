@@ -11,7 +11,7 @@ use linerate_scsi::{LogicalUnit, MAX_LUN};
 use linerate_storage::{
     Disk,
     controller::{Command, Controller, Export, Kept, Noun, Reply, StorageError, StorageStatus},
-    pool::Volume,
+    pool::PoolVolume,
 };
 use std::{rc::Rc, sync::Arc};
 
@@ -129,7 +129,7 @@ impl EngineState {
         &self,
         target: &Arc<IscsiTarget>,
         name: &str,
-        volume: Rc<Volume>,
+        volume: Rc<PoolVolume>,
         export: Export,
     ) -> Result<Reply, StorageError> {
         let opened = self.add(Served::Thin(volume));

@@ -5,7 +5,7 @@ use super::{
     OperationResult,
 };
 use bytes::BytesMut;
-use linerate_storage::{Disk, DiskError, pool::Volume, raid::RaidSet, replica::Fence};
+use linerate_storage::{Disk, DiskError, pool::PoolVolume, raid::RaidSet, replica::Fence};
 use std::{cell::RefCell, rc::Rc};
 
 /// Answers that wait for the end of a turn, so that a worker is woken once for all of them.
@@ -77,7 +77,7 @@ pub(super) enum Served {
     /// A RAID set.
     Whole(Rc<RaidSet>),
     /// A pool's volume.
-    Thin(Rc<Volume>),
+    Thin(Rc<PoolVolume>),
     /// A pool's volume that a partner writes.
     Fence(Rc<Fence>),
 }

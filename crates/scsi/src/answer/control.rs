@@ -1,24 +1,24 @@
 //! RESERVE, RELEASE, PERSISTENT RESERVE IN, MODE SENSE and START STOP UNIT.
 
-use crate::refusal::Refusal;
+use crate::plan::Refusal;
 use crate::{
     Plan, Reply,
-    command::Request,
+    command::CommandRequest,
     fast_path,
-    itl::Itl,
     mode::{self, Medium},
+    nexus::Itl,
     reservation, task,
 };
 use linerate_scsi_proto::sense::Sense;
 use linerate_scsi_proto::wire::be16;
 use std::sync::Arc;
 
-pub(crate) fn reserve(itl: &Arc<Itl>, _: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn reserve(itl: &Arc<Itl>, _: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let done = itl.unit().change(|state| state.reservations.reserve(itl.id()));
     if done { Ok(Plan::Reply(Reply::good())) } else { Err(Refusal::Conflict) }
 }
 
-pub(crate) fn release(itl: &Arc<Itl>, _: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn release(itl: &Arc<Itl>, _: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let done = itl.unit().change(|state| state.reservations.release(itl.id()));
     if done { Ok(Plan::Reply(Reply::good())) } else { Err(Refusal::Conflict) }
 }
@@ -53,7 +53,7 @@ pub(crate) fn mode_sense(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
 
 /// START STOP UNIT. Power conditions other than `START_VALID` change nothing; stopping first syncs the
 /// medium.
-pub(crate) fn start_stop(itl: &Arc<Itl>, request: &Request<'_>) -> Plan {
+pub(crate) fn start_stop(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Plan {
     const NO_FLUSH: u8 = 0x04;
     const START: u8 = 0x01;
     let flags = request.cdb[4];

@@ -1,7 +1,7 @@
 //! INQUIRY (SPC-4 6.6).
 
 use super::vpd;
-use crate::{UnitConfig, itl::Itl};
+use crate::{UnitConfig, nexus::Itl};
 use linerate_scsi_proto::{
     inquiry::{DISK, IMPLICIT_ALUA, StandardInquiry, no_such_lun},
     sense::{Sense, code},

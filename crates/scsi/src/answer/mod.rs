@@ -6,6 +6,7 @@
 
 pub(crate) mod control;
 pub(crate) mod inquiry;
+pub(crate) mod luns;
 pub(crate) mod ports;
 pub(crate) mod report;
 pub(crate) mod vpd;

@@ -1,6 +1,6 @@
 //! REPORT TARGET PORT GROUPS: which ports there are, and the unit's access state in each group of them (SPC-4 6.37).
 
-use crate::{TargetPort, access::Group, itl::Itl};
+use crate::{TargetPort, nexus::Itl, unit::access::PortGroupAccess};
 use linerate_scsi_proto::{
     alua::{ChangeStatus, GroupsFormat, PortGroup, encode_groups},
     sense::Sense,
@@ -25,7 +25,7 @@ pub(crate) fn target_port_groups(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, S
     Ok(out)
 }
 
-fn port_group(group: Group, ports: &[TargetPort]) -> PortGroup {
+fn port_group(group: PortGroupAccess, ports: &[TargetPort]) -> PortGroup {
     let members = ports.iter().filter(|port| port.group == group.tag);
     PortGroup {
         tag: group.tag,

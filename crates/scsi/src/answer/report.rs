@@ -1,6 +1,6 @@
 //! REQUEST SENSE, READ CAPACITY, LOG SENSE and READ DEFECT DATA.
 
-use crate::itl::Itl;
+use crate::nexus::Itl;
 use linerate_scsi_proto::capacity::Capacity;
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use linerate_scsi_proto::wire::{be16, be32};

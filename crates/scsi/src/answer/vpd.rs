@@ -4,8 +4,8 @@ use super::ports::target_name;
 use crate::{
     MAX_TRANSFER_BYTES, TargetPort, UnitConfig,
     copy::third_party_copy_page,
-    itl::Itl,
     limits::{MAX_COMPARE_BLOCKS, MAX_UNMAP_BLOCKS, MAX_UNMAP_DESCRIPTORS, MAX_WRITE_SAME_BLOCKS},
+    nexus::Itl,
 };
 use linerate_scsi_proto::{
     sense::Sense,

@@ -7,13 +7,17 @@
 mod table;
 mod usage;
 
-pub(crate) use table::{Command, find, visible};
+pub(crate) use table::{CommandRow, find, visible};
 pub(crate) use usage::report_opcodes;
 
-use crate::refusal::Refusal;
 use crate::{
-    Expected, Inventory, Plan, Reply, access, answer::inquiry, fast_path, inventory::report_luns, itl::Itl,
+    Expected, Inventory, Plan, Reply,
+    answer::{inquiry, luns::report_luns},
+    fast_path,
+    nexus::Itl,
+    plan::Refusal,
     reservation::Access,
+    unit::access,
 };
 use linerate_scsi_proto::opcode::{INQUIRY, REPORT_LUNS, REQUEST_SENSE};
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
@@ -21,21 +25,15 @@ use std::sync::Arc;
 
 /// A command on its way to its handler.
 #[derive(Clone, Copy)]
-pub(crate) struct Request<'a> {
+pub(crate) struct CommandRequest<'a> {
     pub(crate) cdb: &'a [u8; 16],
     pub(crate) expected: Expected,
 }
 
-pub(crate) type Handler = fn(&Arc<Itl>, &Request<'_>) -> Result<Plan, Refusal>;
+pub(crate) type Handler = fn(&Arc<Itl>, &CommandRequest<'_>) -> Result<Plan, Refusal>;
 
 pub(crate) fn begin(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Plan {
-    dispatch(itl, cdb, expected).unwrap_or_else(|refusal| Plan::Reply(refuse(itl, refusal)))
-}
-
-/// Encodes a refusal in the unit's sense format.
-pub(crate) fn refuse(itl: &Itl, refusal: Refusal) -> Reply {
-    let descriptor_format = itl.unit().lock().mode.descriptor_sense;
-    refusal.into_reply(descriptor_format)
+    dispatch(itl, cdb, expected).unwrap_or_else(|refusal| Plan::Reply(itl.refuse(refusal)))
 }
 
 fn dispatch(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Result<Plan, Refusal> {
@@ -65,7 +63,7 @@ fn dispatch(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Result<Plan, 
         return Err(Sense::new(SenseKey::NotReady, code::START_REQUIRED).into());
     }
     command.check_usage(cdb)?;
-    (command.handler)(itl, &Request { cdb, expected })
+    (command.handler)(itl, &CommandRequest { cdb, expected })
 }
 
 /// What a LUN that does not exist answers (SPC-4 6.6.2, 6.33, 6.39; SAM-5 5.13.4).

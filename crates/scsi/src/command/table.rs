@@ -7,8 +7,8 @@
 use super::{Handler, report_opcodes};
 use crate::{
     Plan, Reply, UnitConfig,
-    answer::{control, inquiry, ports, report},
-    copy, inventory,
+    answer::{control, inquiry, luns, ports, report},
+    copy,
     reservation::Access::{self, Always, Read, Stop, UnlessReserved, Write},
     task,
 };
@@ -16,7 +16,7 @@ use linerate_scsi_proto::opcode as op;
 use linerate_scsi_proto::sense::{Sense, code};
 
 /// One row.
-pub(crate) struct Command {
+pub(crate) struct CommandRow {
     pub(crate) opcode: u8,
     pub(crate) service_action: Option<u8>,
     /// CDB usage data without opcode and service action; its length is the CDB's.
@@ -29,17 +29,17 @@ pub(crate) struct Command {
     pub(crate) handler: Handler,
 }
 
-const fn command(opcode: u8, usage: &'static [u8], access: Access, handler: Handler) -> Command {
+const fn command(opcode: u8, usage: &'static [u8], access: Access, handler: Handler) -> CommandRow {
     let (needs_medium, needs_thin) = (false, false);
-    Command { opcode, service_action: None, usage, access, needs_medium, needs_thin, handler }
+    CommandRow { opcode, service_action: None, usage, access, needs_medium, needs_thin, handler }
 }
 
 /// A command that needs the medium.
-const fn medium(opcode: u8, usage: &'static [u8], access: Access, handler: Handler) -> Command {
-    Command { needs_medium: true, ..command(opcode, usage, access, handler) }
+const fn medium(opcode: u8, usage: &'static [u8], access: Access, handler: Handler) -> CommandRow {
+    CommandRow { needs_medium: true, ..command(opcode, usage, access, handler) }
 }
 
-impl Command {
+impl CommandRow {
     const fn action(self, service_action: u8) -> Self {
         Self { service_action: Some(service_action), ..self }
     }
@@ -81,13 +81,13 @@ impl Command {
 }
 
 /// The commands that this unit has.
-pub(crate) fn visible(config: &UnitConfig) -> impl Iterator<Item = &'static Command> {
+pub(crate) fn visible(config: &UnitConfig) -> impl Iterator<Item = &'static CommandRow> {
     let thin = config.thin;
     COMMANDS.iter().filter(move |command| thin || !command.needs_thin)
 }
 
 /// The row for a CDB. An unknown service action of a known opcode is a bad field, not a bad opcode.
-pub(crate) fn find(config: &UnitConfig, cdb: &[u8; 16]) -> Result<&'static Command, Sense> {
+pub(crate) fn find(config: &UnitConfig, cdb: &[u8; 16]) -> Result<&'static CommandRow, Sense> {
     let mut rows = visible(config).filter(|command| command.opcode == cdb[0]).peekable();
     if rows.peek().is_none() {
         return Err(Sense::illegal(code::INVALID_OPCODE));
@@ -135,18 +135,18 @@ const ALLOCATION_16: &[u8] =
     &[0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0];
 
 /// PERSISTENT RESERVE IN with a service action.
-const fn reserve_in(action: u8) -> Command {
+const fn reserve_in(action: u8) -> CommandRow {
     command(op::PERSISTENT_RESERVE_IN, RESERVE_IN, UnlessReserved, always!(control::reserve_in))
         .action(action)
 }
 
 /// PERSISTENT RESERVE OUT with a service action.
-const fn reserve_out(action: u8) -> Command {
+const fn reserve_out(action: u8) -> CommandRow {
     command(op::PERSISTENT_RESERVE_OUT, RESERVE_OUT, UnlessReserved, task::reserve_out).action(action)
 }
 
 /// Ascending by opcode and service action.
-static COMMANDS: &[Command] = &[
+static COMMANDS: &[CommandRow] = &[
     medium(op::TEST_UNIT_READY, &[0; 6], UnlessReserved, |_, _| Ok(Plan::Reply(Reply::good()))),
     command(op::REQUEST_SENSE, &[0, 0x01, 0, 0, 0xFF, 0], Always, always!(report::request_sense)),
     medium(op::READ_6, &[0, 0x1F, 0xFF, 0xFF, 0xFF, 0], Read, task::read),
@@ -245,11 +245,11 @@ const OPCODES: &[u8] = &[0, 0, 0x87, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0
 const DEFECTS_12: Handler = always!(report::defect_data_12);
 
 fn report_luns(
-    itl: &std::sync::Arc<crate::itl::Itl>,
-    request: &super::Request<'_>,
-) -> Result<Plan, crate::refusal::Refusal> {
+    itl: &std::sync::Arc<crate::nexus::Itl>,
+    request: &super::CommandRequest<'_>,
+) -> Result<Plan, crate::plan::Refusal> {
     let nexus = itl.nexus().ok_or(Sense::illegal(code::LUN_NOT_SUPPORTED))?;
-    Ok(Plan::Reply(Reply::data(inventory::report_luns(nexus.inventory(), request.cdb)?)))
+    Ok(Plan::Reply(Reply::data(luns::report_luns(nexus.inventory(), request.cdb)?)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! REPORT SUPPORTED OPERATION CODES (SPC-4 6.35), generated from the command table.
 
-use super::{Command, visible};
-use crate::itl::Itl;
+use super::{CommandRow, visible};
+use crate::nexus::Itl;
 use linerate_scsi_proto::sense::Sense;
 use linerate_scsi_proto::wire::{be16, be32};
 
@@ -25,7 +25,7 @@ pub(crate) fn report_opcodes(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense
     Ok(out)
 }
 
-fn all(rows: impl Iterator<Item = &'static Command>, with_timeouts: bool) -> Vec<u8> {
+fn all(rows: impl Iterator<Item = &'static CommandRow>, with_timeouts: bool) -> Vec<u8> {
     let mut out = vec![0; 4];
     for row in rows {
         let action = u16::from(row.service_action.unwrap_or(0)).to_be_bytes();
@@ -41,18 +41,22 @@ fn all(rows: impl Iterator<Item = &'static Command>, with_timeouts: bool) -> Vec
 }
 
 /// The row that reporting options 1 (opcode without service actions), 2 (with) or 3 (either) pick.
-fn select(rows: &[&'static Command], options: u8, action: u16) -> Result<Option<&'static Command>, Sense> {
+fn select(
+    rows: &[&'static CommandRow],
+    options: u8,
+    action: u16,
+) -> Result<Option<&'static CommandRow>, Sense> {
     let has_actions = rows.iter().any(|row| row.service_action.is_some());
     match options {
         1 if has_actions => return Err(Sense::cdb(2)),
         2 if !has_actions && !rows.is_empty() => return Err(Sense::cdb(2)),
         _ => {}
     }
-    let wanted = |row: &&&Command| row.service_action.is_none_or(|own| u16::from(own) == action);
+    let wanted = |row: &&&CommandRow| row.service_action.is_none_or(|own| u16::from(own) == action);
     Ok(rows.iter().find(wanted).copied())
 }
 
-fn one(row: Option<&Command>, with_timeouts: bool) -> Vec<u8> {
+fn one(row: Option<&CommandRow>, with_timeouts: bool) -> Vec<u8> {
     const NOT_SUPPORTED: u8 = 1;
     const SUPPORTED: u8 = 3;
     let Some(row) = row else { return vec![0, NOT_SUPPORTED, 0, 0] };

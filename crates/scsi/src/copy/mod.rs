@@ -6,10 +6,12 @@
 //! time of every piece.
 
 mod list;
+mod reports;
 mod results;
 mod run;
 
-pub(crate) use results::{CopyResults, copy_status, operating_parameters, third_party_copy_page};
+pub(crate) use reports::{copy_status, operating_parameters, third_party_copy_page};
+pub(crate) use results::CopyResults;
 pub(crate) use run::extended_copy;
 
 /// Published by RECEIVE COPY RESULTS (operating parameters).

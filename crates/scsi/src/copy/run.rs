@@ -4,13 +4,13 @@ use super::{
     list::{self, Amount, CopyList, CopyTarget, Segment},
     results::CopyResult,
 };
-use crate::refusal::Refusal;
+use crate::plan::Refusal;
 use crate::{
     MEDIUM_CHUNK_BYTES, MediumError, MediumOp, Plan, Reply, TaskStep,
     answer::vpd::naa,
-    command::Request,
+    command::CommandRequest,
     fast_path,
-    itl::Itl,
+    nexus::Itl,
     task::{Entry, StepEvent, Steps, out_of_turn, plan},
 };
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Header, all descriptors, and room for what is refused with a better reason than "too long".
 const MAX_LIST_BYTES: u32 = 64 << 10;
 
-pub(crate) fn extended_copy(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn extended_copy(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let asked_bytes = be32(request.cdb, 10);
     if asked_bytes > MAX_LIST_BYTES {
         return Err(Sense::illegal(code::PARAMETER_LIST_LENGTH).into());

@@ -4,7 +4,7 @@ use super::{
     Kind, Persistent, TransportId,
     persistent::{Registrant, Reservation},
 };
-use crate::{InitiatorPort, nexus::PortPair};
+use crate::{InitiatorPort, port::PortPair};
 use linerate_scsi_proto::wire::{be16, be32, be64};
 
 /// READ KEYS.

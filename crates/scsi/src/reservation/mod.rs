@@ -16,7 +16,7 @@ pub(crate) use full_status::{full_status, read_keys, read_reservation, report_ca
 pub(crate) use persistent::{Changes, Kind, Persistent};
 pub(crate) use transport_id::TransportId;
 
-use crate::nexus::PortPair;
+use crate::port::PortPair;
 
 /// How a command behaves under another nexus's reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

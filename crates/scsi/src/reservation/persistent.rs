@@ -3,8 +3,8 @@
 //! Every action is a function from state to state that either refuses and changes nothing, or applies and
 //! reports in [`Changes`] whom the unit must tell (SPC-4 5.13).
 
-use crate::nexus::PortPair;
-use crate::refusal::Refusal;
+use crate::plan::Refusal;
+use crate::port::PortPair;
 use linerate_scsi_proto::sense::{Sense, code};
 
 /// Reservation types (SPC-4 table 64).

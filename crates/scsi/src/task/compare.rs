@@ -1,8 +1,8 @@
 //! COMPARE AND WRITE and ORWRITE: read, decide and write as one action (SBC-3 5.2, 5.16).
 
 use super::{StepEvent, Steps, out_of_turn, plan, section::Section, write::check_protection};
-use crate::refusal::Refusal;
-use crate::{MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep, command::Request, itl::Itl};
+use crate::plan::Refusal;
+use crate::{MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep, command::CommandRequest, nexus::Itl};
 use linerate_scsi_proto::cdb::lba_and_blocks;
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use linerate_scsi_proto::wire::be64;
@@ -10,7 +10,7 @@ use std::{mem, sync::Arc};
 
 /// COMPARE AND WRITE: data-out is the blocks to compare with, then the blocks to write. It is never cut
 /// short.
-pub(crate) fn compare_and_write(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn compare_and_write(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     check_protection(itl)?;
     let extent = itl.extent(be64(request.cdb, 2), u32::from(request.cdb[13]))?;
     let asked_bytes = 2 * extent.asked_bytes;
@@ -26,7 +26,7 @@ pub(crate) fn compare_and_write(itl: &Arc<Itl>, request: &Request<'_>) -> Result
 }
 
 /// ORWRITE (16): data-out is or-ed into the blocks.
-pub(crate) fn or_write(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn or_write(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     check_protection(itl)?;
     let (lba, blocks) = lba_and_blocks(request.cdb);
     let extent = itl.extent(lba, blocks)?;

@@ -19,8 +19,8 @@ pub(crate) use simple::{prefetch, read, sync_then, synchronize_cache};
 pub(crate) use verify::{verify, write_and_verify};
 pub(crate) use write::write;
 
-use crate::refusal::Refusal;
-use crate::{Plan, Reply, command::refuse, itl::Itl};
+use crate::plan::Refusal;
+use crate::{Plan, Reply, nexus::Itl};
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use std::{fmt, sync::Arc};
 use thiserror::Error;
@@ -187,7 +187,7 @@ impl Task {
             Input::DataOut(bytes) | Input::Medium(Ok(MediumResult::Data(bytes)))
                 if bytes.len() != self.awaited_bytes =>
             {
-                return self.done(refuse(&self.itl, MediumError::Hardware.refusal()));
+                return self.done(self.itl.refuse(MediumError::Hardware.refusal()));
             }
             Input::Start => StepEvent::Start,
             Input::Resume => StepEvent::Resume,
@@ -198,7 +198,7 @@ impl Task {
             }
             Input::Medium(Err(error)) => {
                 let refusal = self.steps.medium_failed(&self.itl, error);
-                return self.done(refuse(&self.itl, refusal));
+                return self.done(self.itl.refuse(refusal));
             }
         };
         let step = match self.steps.step(&self.itl, event) {
@@ -214,7 +214,7 @@ impl Task {
                 self.awaited_bytes = step.awaited_bytes();
                 step
             }
-            Err(refusal) => self.done(refuse(&self.itl, refusal)),
+            Err(refusal) => self.done(self.itl.refuse(refusal)),
         }
     }
 

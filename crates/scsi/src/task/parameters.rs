@@ -2,14 +2,14 @@
 //! OUT.
 
 use super::{StepEvent, Steps, out_of_turn, plan};
-use crate::refusal::Refusal;
+use crate::plan::Refusal;
 use crate::{
     MediumOp, Plan, Reply, TaskStep,
     answer::control,
-    command::Request,
-    itl::Itl,
+    command::CommandRequest,
     mode,
-    nexus::PortPair,
+    nexus::Itl,
+    port::PortPair,
     reservation::{Changes, Kind, TransportId, full_status},
 };
 use linerate_scsi_proto::mode::{ModeForm, ModeValues};
@@ -18,7 +18,7 @@ use linerate_scsi_proto::wire::{be16, be32, be64};
 use std::sync::Arc;
 
 /// The parameter list of a command has to come whole.
-fn whole_list(request: &Request<'_>, asked_bytes: u32) -> Result<u32, Refusal> {
+fn whole_list(request: &CommandRequest<'_>, asked_bytes: u32) -> Result<u32, Refusal> {
     if request.expected.out_bytes < asked_bytes {
         return Err(Refusal::DataOutLength { asked_bytes });
     }
@@ -26,7 +26,7 @@ fn whole_list(request: &Request<'_>, asked_bytes: u32) -> Result<u32, Refusal> {
 }
 
 /// MODE SELECT (6), (10).
-pub(crate) fn mode_select(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn mode_select(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let (form, len) = match request.cdb[0] {
         0x15 => (ModeForm::Six, u32::from(request.cdb[4])),
         _ => (ModeForm::Ten, u32::from(be16(request.cdb, 7))),
@@ -94,7 +94,7 @@ const LIST_BYTES: u32 = 24;
 const MAX_LIST_BYTES: u32 = 1024;
 
 /// PERSISTENT RESERVE OUT.
-pub(crate) fn reserve_out(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn reserve_out(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let (action, scope_and_type, asked) = (request.cdb[1] & 0x1F, request.cdb[2], be32(request.cdb, 5));
     let right_length = match action {
         REGISTER_AND_MOVE => (LIST_BYTES..=MAX_LIST_BYTES).contains(&asked),

@@ -1,12 +1,12 @@
 //! WRITE SAME, UNMAP and GET LBA STATUS (SBC-3 5.50, 5.28, 5.6).
 
 use super::{Entry, StepEvent, Steps, out_of_turn, plan, write::check_protection};
-use crate::refusal::Refusal;
+use crate::plan::Refusal;
 use crate::{
     MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep,
-    command::Request,
-    itl::Itl,
+    command::CommandRequest,
     limits::{MAX_UNMAP_BLOCKS, MAX_UNMAP_DESCRIPTORS, MAX_WRITE_SAME_BLOCKS},
+    nexus::Itl,
 };
 use linerate_scsi_proto::cdb::lba_and_blocks;
 use linerate_scsi_proto::sense::{Sense, code};
@@ -18,7 +18,7 @@ const UNMAP_BIT: u8 = 0x08;
 const NDOB: u8 = 0x01;
 
 /// WRITE SAME (10), (16).
-pub(crate) fn write_same(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn write_same(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let cdb = request.cdb;
     let (lba, blocks) = lba_and_blocks(cdb);
     let unmap = cdb[1] & UNMAP_BIT != 0;
@@ -107,7 +107,7 @@ impl Steps for WriteSame {
 }
 
 /// UNMAP.
-pub(crate) fn unmap(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn unmap(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     check_protection(itl)?;
     let asked_bytes = u32::from(be16(request.cdb, 7));
     if request.expected.out_bytes < asked_bytes {
@@ -180,7 +180,7 @@ fn parse_unmap(itl: &Itl, list: &[u8]) -> Result<Vec<(u64, u64)>, Sense> {
 }
 
 /// GET LBA STATUS.
-pub(crate) fn lba_status(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn lba_status(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     /// A volume in shreds is described in several commands.
     const MAX_DESCRIPTORS: usize = 64;
     let start_bytes = itl.offset(be64(request.cdb, 2), 1)?;

@@ -1,8 +1,8 @@
-//! Holding stripes over several steps; see [`crate::write_exclusion`]. Both kinds let go when dropped.
+//! Holding stripes over several steps; see `unit/write_exclusion.rs`. Both kinds let go when dropped.
 
 use crate::{
     LogicalUnit,
-    write_exclusion::{Claim, Mask},
+    unit::{Claim, Mask},
 };
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
 //! READ off the hot path, PRE-FETCH and SYNCHRONIZE CACHE.
 
 use super::{StepEvent, Steps, out_of_turn, plan};
-use crate::refusal::Refusal;
-use crate::{Extent, MediumOp, Plan, Reply, TaskStep, command::Request, itl::Itl};
+use crate::plan::Refusal;
+use crate::{Extent, MediumOp, Plan, Reply, TaskStep, command::CommandRequest, nexus::Itl};
 use linerate_scsi_proto::cdb::lba_and_blocks;
 use linerate_scsi_proto::sense::Sense;
 use std::sync::Arc;
 
 /// READ (6), (10), (12), (16).
-pub(crate) fn read(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn read(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let (lba, blocks) = lba_and_blocks(request.cdb);
     let extent = itl.extent(lba, blocks)?;
     Ok(Plan::Read(Extent { len_bytes: extent.asked_bytes.min(request.expected.in_bytes), ..extent }))
@@ -24,13 +24,13 @@ fn range_to_end(itl: &Itl, cdb: &[u8; 16]) -> Result<(u64, u64), Sense> {
 
 /// PRE-FETCH (10), (16): the host's page cache is the only cache, and it fetches for itself. GOOD, not
 /// CONDITION MET: the blocks may leave the cache again.
-pub(crate) fn prefetch(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn prefetch(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     range_to_end(itl, request.cdb)?;
     Ok(Plan::Reply(Reply::good()))
 }
 
 /// SYNCHRONIZE CACHE (10), (16). With IMMED the answer also comes after the sync: late, but true.
-pub(crate) fn synchronize_cache(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn synchronize_cache(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let (offset_bytes, len_bytes) = range_to_end(itl, request.cdb)?;
     Ok(plan(itl, 0, Sync { offset_bytes, len_bytes, then: |_| {} }))
 }

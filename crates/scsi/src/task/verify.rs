@@ -2,8 +2,8 @@
 //! says so.
 
 use super::{Entry, StepEvent, Steps, out_of_turn, plan, write::check_protection};
-use crate::refusal::Refusal;
-use crate::{MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep, command::Request, itl::Itl};
+use crate::plan::Refusal;
+use crate::{MEDIUM_CHUNK_BYTES, MediumOp, Plan, Reply, TaskStep, command::CommandRequest, nexus::Itl};
 use linerate_scsi_proto::cdb::{FUA, lba_and_blocks};
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl ByteCheck {
 }
 
 /// VERIFY (10), (12), (16).
-pub(crate) fn verify(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn verify(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let (lba, blocks) = lba_and_blocks(request.cdb);
     let check = ByteCheck::from_cdb(request.cdb)?;
     let extent = itl.extent(lba, blocks)?;
@@ -51,7 +51,7 @@ pub(crate) fn verify(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refu
 }
 
 /// WRITE AND VERIFY (10), (12), (16). Always durable: what is verified is what stays.
-pub(crate) fn write_and_verify(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn write_and_verify(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let (lba, blocks) = lba_and_blocks(request.cdb);
     let check = ByteCheck::from_cdb(request.cdb)?;
     if check == ByteCheck::Repeated {

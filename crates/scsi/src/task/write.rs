@@ -1,14 +1,14 @@
 //! WRITE off the fast path: the unusual ones, and those that wait for a read-modify-write section.
 
 use super::{Entry, StepEvent, Steps, out_of_turn, plan};
-use crate::refusal::Refusal;
-use crate::{Extent, MediumOp, Plan, Reply, TaskStep, command::Request, fast_path, itl::Itl};
+use crate::plan::Refusal;
+use crate::{Extent, MediumOp, Plan, Reply, TaskStep, command::CommandRequest, fast_path, nexus::Itl};
 use linerate_scsi_proto::cdb::lba_and_blocks;
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use std::sync::Arc;
 
 /// WRITE (6), (10), (12), (16).
-pub(crate) fn write(itl: &Arc<Itl>, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn write(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let (lba, blocks) = lba_and_blocks(request.cdb);
     check_protection(itl)?;
     let extent = itl.extent(lba, blocks)?;

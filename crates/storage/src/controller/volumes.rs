@@ -7,7 +7,7 @@ use super::{
     named,
     pools::PoolEntry,
 };
-use crate::pool::Volume;
+use crate::pool::PoolVolume;
 use bytes::Bytes;
 use std::rc::Rc;
 
@@ -36,7 +36,7 @@ impl Controller {
         pool: Option<&str>,
         name: &str,
         size_bytes: Option<u64>,
-    ) -> Result<Rc<Volume>, StorageError> {
+    ) -> Result<Rc<PoolVolume>, StorageError> {
         let entry = named(Noun::Pool, pool, &self.pools, |entry| &entry.spec.name)?;
         match (entry.pool.volume(name), size_bytes) {
             (Some(volume), _) => Ok(volume),
@@ -56,7 +56,7 @@ impl Controller {
         pool: Option<&str>,
         name: &str,
         size_bytes: u64,
-    ) -> Result<Rc<Volume>, StorageError> {
+    ) -> Result<Rc<PoolVolume>, StorageError> {
         check_name(name)?;
         let entry = named(Noun::Pool, pool, &self.pools, |entry| &entry.spec.name)?;
         self.check_free(name)?;
@@ -69,7 +69,7 @@ impl Controller {
         volume: &str,
         snapshot: &str,
         name: &str,
-    ) -> Result<Rc<Volume>, StorageError> {
+    ) -> Result<Rc<PoolVolume>, StorageError> {
         check_name(name)?;
         let entry = self.pool_of(volume)?;
         self.check_free(name)?;
@@ -77,7 +77,7 @@ impl Controller {
     }
 
     /// A volume by its name.
-    pub fn volume(&self, name: &str) -> Result<Rc<Volume>, StorageError> {
+    pub fn volume(&self, name: &str) -> Result<Rc<PoolVolume>, StorageError> {
         let found = self.pools.iter().find_map(|entry| entry.pool.volume(name));
         found.ok_or_else(|| self.unknown(name))
     }

@@ -18,12 +18,12 @@ const SLABS_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     slabs: Vec<(RegionId, Arc<Region>)>,
-    free: Vec<Piece>,
+    free: Vec<MemoryPiece>,
 }
 
 /// Number of a piece, over all regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece(u32);
+pub(super) struct MemoryPiece(u32);
 
 impl Memory {
     /// Takes pieces for `len` bytes. False: none are left at the moment, and nothing was taken.
@@ -31,7 +31,7 @@ impl Memory {
         &mut self,
         len: usize,
         driver: &mut D,
-        pieces: &mut Vec<Piece>,
+        pieces: &mut Vec<MemoryPiece>,
     ) -> io::Result<bool> {
         let count = len.div_ceil(PIECE_BYTES);
         while self.free.len() < count {
@@ -41,19 +41,19 @@ impl Memory {
             let region = Region::in_huge_pages(u64::from(SLAB_PIECES) * PIECE_BYTES as u64)?;
             let first = self.slabs.len() as u32 * SLAB_PIECES;
             self.slabs.push((driver.attach(Arc::clone(&region)), region));
-            self.free.extend((first..first + SLAB_PIECES).rev().map(Piece));
+            self.free.extend((first..first + SLAB_PIECES).rev().map(MemoryPiece));
         }
         pieces.extend(self.free.drain(self.free.len() - count..).rev());
         Ok(true)
     }
 
     /// Frees pieces without references.
-    pub(super) fn give_back(&mut self, pieces: &mut Vec<Piece>) {
+    pub(super) fn give_back(&mut self, pieces: &mut Vec<MemoryPiece>) {
         self.free.extend(pieces.drain(..).rev());
     }
 
     /// The segments of the first `len` bytes.
-    pub(super) fn segments(&self, pieces: &[Piece], len: usize, segs: &mut Vec<Seg>) {
+    pub(super) fn segments(&self, pieces: &[MemoryPiece], len: usize, segs: &mut Vec<Seg>) {
         segs.clear();
         for (at, &piece) in pieces.iter().enumerate() {
             let (region, _, offset) = self.place(piece);
@@ -63,7 +63,7 @@ impl Memory {
     }
 
     /// Copies bytes in.
-    pub(super) fn write(&self, pieces: &[Piece], bytes: &[u8]) {
+    pub(super) fn write(&self, pieces: &[MemoryPiece], bytes: &[u8]) {
         for (&piece, chunk) in pieces.iter().zip(bytes.chunks(PIECE_BYTES)) {
             let (_, region, offset) = self.place(piece);
             region.write(offset, chunk);
@@ -71,7 +71,7 @@ impl Memory {
     }
 
     /// Sets the first `len` bytes to zero.
-    pub(super) fn clear(&self, pieces: &[Piece], len: usize) {
+    pub(super) fn clear(&self, pieces: &[MemoryPiece], len: usize) {
         for (at, &piece) in pieces.iter().enumerate() {
             let (_, region, offset) = self.place(piece);
             region.fill(offset, (len - at * PIECE_BYTES).min(PIECE_BYTES) as u64, &[0]);
@@ -79,14 +79,14 @@ impl Memory {
     }
 
     /// Copies bytes out.
-    pub(super) fn read(&self, pieces: &[Piece], into: &mut [u8]) {
+    pub(super) fn read(&self, pieces: &[MemoryPiece], into: &mut [u8]) {
         for (&piece, chunk) in pieces.iter().zip(into.chunks_mut(PIECE_BYTES)) {
             let (_, region, offset) = self.place(piece);
             region.read(offset, chunk);
         }
     }
 
-    fn place(&self, Piece(number): Piece) -> (RegionId, &Region, u64) {
+    fn place(&self, MemoryPiece(number): MemoryPiece) -> (RegionId, &Region, u64) {
         let (id, region) = &self.slabs[(number / SLAB_PIECES) as usize];
         (*id, region, u64::from(number % SLAB_PIECES) * PIECE_BYTES as u64)
     }

@@ -16,7 +16,7 @@ use crate::{
     runtime::{Executor, Runtime},
 };
 use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos, Seg, Wait};
-use memory::{Memory, Piece};
+use memory::{Memory, MemoryPiece};
 use queue::Opened;
 use std::{cell::RefCell, future::Future, io, path::Path, rc::Rc};
 
@@ -280,7 +280,7 @@ impl Transfer {
 /// One operation that the driver works on.
 struct Flight {
     transfer: Transfer,
-    pieces: Vec<Piece>,
+    pieces: Vec<MemoryPiece>,
 }
 
 /// The operations in flight, each at the index that is its tag.
@@ -289,7 +289,7 @@ struct Flights {
     entries: Vec<Option<Flight>>,
     free: Vec<usize>,
     /// Spent vectors, used again.
-    spare: Vec<Vec<Piece>>,
+    spare: Vec<Vec<MemoryPiece>>,
 }
 
 impl Flights {
@@ -318,11 +318,11 @@ impl Flights {
         flight.is_some_and(|flight| flight.transfer.file.handle() == file)
     }
 
-    fn pieces(&mut self) -> Vec<Piece> {
+    fn pieces(&mut self) -> Vec<MemoryPiece> {
         self.spare.pop().unwrap_or_default()
     }
 
-    fn keep(&mut self, pieces: Vec<Piece>) {
+    fn keep(&mut self, pieces: Vec<MemoryPiece>) {
         self.spare.push(pieces);
     }
 }

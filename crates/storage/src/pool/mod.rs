@@ -25,7 +25,7 @@ pub use config::{
     SnapshotStatus, VolumeStatus,
 };
 pub use snapshots::Change;
-pub use volume::Volume;
+pub use volume::PoolVolume;
 
 use crate::{
     disk::{Disk, DiskError},

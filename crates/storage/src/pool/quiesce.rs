@@ -18,7 +18,7 @@ pub(crate) struct Quiesce {
 
 /// A write that has passed and is not over.
 #[derive(Debug)]
-pub(crate) struct Admission(Rc<Quiesce>);
+pub(crate) struct WritePass(Rc<Quiesce>);
 
 /// While this lives no write passes, and none is under way.
 #[derive(Debug)]
@@ -26,10 +26,10 @@ pub(crate) struct Quiesced(Rc<Quiesce>);
 
 impl Quiesce {
     /// Waits until operations are admitted.
-    pub(crate) async fn enter(self: &Rc<Self>) -> Admission {
+    pub(crate) async fn enter(self: &Rc<Self>) -> WritePass {
         self.until(|| !self.is_closed.get()).await;
         self.passing.set(self.passing.get() + 1);
-        Admission(Rc::clone(self))
+        WritePass(Rc::clone(self))
     }
 
     /// Stops new writes and waits until the others are over.
@@ -58,7 +58,7 @@ impl Quiesce {
     }
 }
 
-impl Drop for Admission {
+impl Drop for WritePass {
     fn drop(&mut self) {
         self.0.passing.set(self.0.passing.get() - 1);
         if self.0.is_closed.get() && self.0.passing.get() == 0 {

@@ -1,7 +1,7 @@
 //! Snapshots: freezing, looking at, going back to, copying on, comparing.
 
 use super::{
-    Doing, Pool, PoolError, Volume, check_name,
+    Doing, Pool, PoolError, PoolVolume, check_name,
     core::{Core, VolumeCore},
     map::{Found, LEAF_PAGES, SnapshotRecord},
     volume::View,
@@ -88,7 +88,7 @@ impl Pool {
     }
 
     /// Makes a new volume of a snapshot. It shares the pages of the snapshot until it writes its own, and outlives it.
-    pub fn clone_snapshot(&self, volume: &str, snapshot: &str, name: &str) -> Doing<Rc<Volume>> {
+    pub fn clone_snapshot(&self, volume: &str, snapshot: &str, name: &str) -> Doing<Rc<PoolVolume>> {
         let (volume, snapshot, name) = (volume.to_owned(), snapshot.to_owned(), name.to_owned());
         let core = Rc::clone(&self.core);
         self.core.runtime.start(async move {
@@ -97,7 +97,7 @@ impl Pool {
             volumes::check_new(&core, &name, record.size_bytes)?;
             let clone = volumes::add(&core, &name, record.size_bytes, Some(record.layer));
             core.commit().await?;
-            Ok(Rc::new(Volume::new(Rc::clone(&core), clone)))
+            Ok(Rc::new(PoolVolume::new(Rc::clone(&core), clone)))
         })
     }
 

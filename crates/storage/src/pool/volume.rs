@@ -16,12 +16,12 @@ use std::{fmt, rc::Rc};
 ///
 /// Handles stay valid when the volume changes: after a resize they show the new size, after a restore the old bytes,
 /// and after its deletion every operation fails. A write that finds no free page is [`DiskError::Full`].
-pub struct Volume {
+pub struct PoolVolume {
     core: Rc<Core>,
     volume: Rc<VolumeCore>,
 }
 
-impl Volume {
+impl PoolVolume {
     pub(crate) fn new(core: Rc<Core>, volume: Rc<VolumeCore>) -> Self {
         Self { core, volume }
     }
@@ -58,7 +58,7 @@ impl VolumeCore {
     }
 }
 
-impl Disk for Volume {
+impl Disk for PoolVolume {
     fn name(&self) -> &str {
         &self.volume.name
     }
@@ -103,9 +103,9 @@ impl Disk for Volume {
     }
 }
 
-impl fmt::Debug for Volume {
+impl fmt::Debug for PoolVolume {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Volume").field("volume", &self.volume).finish_non_exhaustive()
+        f.debug_struct("PoolVolume").field("volume", &self.volume).finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Making, resizing and deleting volumes.
 
 use super::{
-    Doing, Pool, PoolError, SnapshotStatus, Volume, VolumeStatus, check_name,
+    Doing, Pool, PoolError, PoolVolume, SnapshotStatus, VolumeStatus, check_name,
     core::{Core, VolumeCore},
     map::{LayerId, Map, VolumeRecord},
     transfer,
@@ -10,20 +10,20 @@ use std::rc::Rc;
 
 impl Pool {
     /// A volume by name; None if there is none.
-    pub fn volume(&self, name: &str) -> Option<Rc<Volume>> {
+    pub fn volume(&self, name: &str) -> Option<Rc<PoolVolume>> {
         let volume = self.core.volume(name).ok()?;
-        Some(Rc::new(Volume::new(Rc::clone(&self.core), volume)))
+        Some(Rc::new(PoolVolume::new(Rc::clone(&self.core), volume)))
     }
 
     /// Makes a volume full of zeros. It takes up nothing until it is written.
-    pub fn create_volume(&self, name: &str, size_bytes: u64) -> Doing<Rc<Volume>> {
+    pub fn create_volume(&self, name: &str, size_bytes: u64) -> Doing<Rc<PoolVolume>> {
         let (core, name) = (Rc::clone(&self.core), name.to_owned());
         self.core.runtime.start(async move {
             let _verb = core.verbs.lock().await;
             check_new(&core, &name, size_bytes)?;
             let volume = add(&core, &name, size_bytes, None);
             core.commit().await?;
-            Ok(Rc::new(Volume::new(Rc::clone(&core), volume)))
+            Ok(Rc::new(PoolVolume::new(Rc::clone(&core), volume)))
         })
     }
 

@@ -1,6 +1,6 @@
 //! A set that is nothing but an arrangement of memory, for threads that serve its bytes from where they lie.
 
-use super::striping::{Run, Striping};
+use super::striping::{StripedRun, Striping};
 use crate::disk::MemoryPages;
 use std::sync::{
     Arc,
@@ -72,7 +72,7 @@ impl StripedPages {
         self.striping.joined(offset, len).into_iter().map(|run| self.in_member(run))
     }
 
-    fn in_member(&self, Run { group, offset, len }: Run) -> PageRun {
+    fn in_member(&self, StripedRun { group, offset, len }: StripedRun) -> PageRun {
         PageRun { member: group, offset: self.members[group].start + offset, len }
     }
 }

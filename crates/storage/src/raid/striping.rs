@@ -9,7 +9,7 @@ pub(super) struct Striping {
 
 /// A run of bytes in one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct StripedRun {
     pub(super) group: usize,
     pub(super) offset: u64,
     pub(super) len: u64,
@@ -17,13 +17,13 @@ pub(super) struct Run {
 
 impl Striping {
     /// The extent at `offset`, up to the end of its chunk or `len`.
-    pub(super) fn run(&self, offset: u64, len: u64) -> Run {
+    pub(super) fn run(&self, offset: u64, len: u64) -> StripedRun {
         if self.groups == 1 {
-            return Run { group: 0, offset, len };
+            return StripedRun { group: 0, offset, len };
         }
         let (chunk, within) = (offset / self.unit, offset % self.unit);
         let groups = self.groups as u64;
-        Run {
+        StripedRun {
             group: (chunk % groups) as usize,
             offset: chunk / groups * self.unit + within,
             len: len.min(self.unit - within),
@@ -31,7 +31,7 @@ impl Striping {
     }
 
     /// All runs of a range, in order.
-    pub(super) fn runs(self, mut offset: u64, mut len: u64) -> impl Iterator<Item = Run> {
+    pub(super) fn runs(self, mut offset: u64, mut len: u64) -> impl Iterator<Item = StripedRun> {
         std::iter::from_fn(move || {
             let run = self.run(offset, len);
             offset += run.len;
@@ -41,8 +41,8 @@ impl Striping {
     }
 
     /// One run per group that a range touches: whole chunks of a group follow one another there.
-    pub(super) fn joined(self, offset: u64, len: u64) -> Vec<Run> {
-        let mut joined: Vec<Option<Run>> = vec![None; self.groups];
+    pub(super) fn joined(self, offset: u64, len: u64) -> Vec<StripedRun> {
+        let mut joined: Vec<Option<StripedRun>> = vec![None; self.groups];
         for run in self.runs(offset, len) {
             match &mut joined[run.group] {
                 Some(so_far) => so_far.len += run.len,
@@ -65,6 +65,9 @@ mod tests {
         let joined: Vec<_> =
             striping.joined(250, 300).iter().map(|run| (run.group, run.offset, run.len)).collect();
         assert_eq!(joined, [(0, 100, 100), (1, 100, 100), (2, 50, 100)]);
-        assert_eq!(Striping { groups: 1, unit: 100 }.run(250, 300), Run { group: 0, offset: 250, len: 300 });
+        assert_eq!(
+            Striping { groups: 1, unit: 100 }.run(250, 300),
+            StripedRun { group: 0, offset: 250, len: 300 }
+        );
     }
 }

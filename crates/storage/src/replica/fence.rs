@@ -19,11 +19,11 @@ use std::{
 pub struct Fence {
     inner: Rc<dyn Disk>,
     runtime: Runtime,
-    passage: Rc<Admission>,
+    passage: Rc<WritePass>,
 }
 
 #[derive(Debug, Default)]
-struct Admission {
+struct WritePass {
     is_closed: Cell<bool>,
     inside: Cell<usize>,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
@@ -75,7 +75,7 @@ impl DiskWrapper for Fence {
     }
 }
 
-impl Admission {
+impl WritePass {
     fn leave(&self) {
         self.inside.set(self.inside.get() - 1);
         if self.inside.get() == 0 {

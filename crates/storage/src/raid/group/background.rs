@@ -11,8 +11,8 @@ use super::{
     GROUP_LOCK, Group,
     geometry::{Rows, UNIT},
     locks::Hold,
-    members::State,
-    space::LOOK_FOR_SPACE_NS,
+    state::LOOK_FOR_SPACE_NS,
+    state::SlotState,
 };
 use crate::disk::{Disk, DiskError};
 use bytes::{Bytes, BytesMut};
@@ -178,7 +178,7 @@ impl Group {
     fn rebuilding(&self) -> Option<(usize, u64)> {
         let slots = self.slots.borrow();
         let mut rebuilding = slots.iter().enumerate().filter_map(|(number, slot)| match slot.state {
-            State::Rebuilding(done) => Some((number, done)),
+            SlotState::Rebuilding(done) => Some((number, done)),
             _ => None,
         });
         rebuilding.next()
@@ -350,10 +350,10 @@ impl Group {
             let slot = &mut slots[slot];
             // It may have failed meanwhile, or even been replaced.
             let is_other = !slot.disk.as_ref().is_some_and(|member| Rc::ptr_eq(member, &disk));
-            if is_other || slot.state != State::Rebuilding(stripes.start) || self.has_failed.get() {
+            if is_other || slot.state != SlotState::Rebuilding(stripes.start) || self.has_failed.get() {
                 return Ok(());
             }
-            slot.state = State::Rebuilding(stripes.end);
+            slot.state = SlotState::Rebuilding(stripes.end);
             slot.saved
         };
         drop((locks, group_lock));
@@ -419,10 +419,10 @@ impl Group {
         {
             let mut slots = self.slots.borrow_mut();
             let is_other = !slots[slot].disk.as_ref().is_some_and(|member| Rc::ptr_eq(member, disk));
-            if is_other || slots[slot].state != State::Rebuilding(self.geometry.stripes) {
+            if is_other || slots[slot].state != SlotState::Rebuilding(self.geometry.stripes) {
                 return;
             }
-            slots[slot].state = State::InSync;
+            slots[slot].state = SlotState::InSync;
         }
         self.settle_once().await;
         drop(group_lock);

@@ -1,12 +1,12 @@
 //! Members come and go: failures, the superblocks that tell of them, spares.
 
 use super::{
-    GROUP_LOCK, Group, Waiters,
+    GROUP_LOCK, Group,
     geometry::Geometry,
     journal,
     locks::Hold,
-    space::LOOK_FOR_SPACE_NS,
-    superblock::{SlotRecord, SlotRecordState, Superblock},
+    state::{LOOK_FOR_SPACE_NS, Slot, SlotState},
+    superblock::Superblock,
 };
 use crate::{
     disk::{Disk, DiskError},
@@ -14,82 +14,12 @@ use crate::{
 };
 use bytes::Bytes;
 use futures::future::join_all;
-use std::{cell::Cell, rc::Rc};
-
-/// A place in the group.
-pub(super) struct Slot {
-    pub(super) name: String,
-    /// Told apart from disks that had this place earlier by the generation in which it came.
-    pub(super) id: u64,
-    pub(super) disk: Option<Rc<dyn Disk>>,
-    pub(super) state: State,
-    /// Stripes before this one survive a power cut while it is being rebuilt.
-    pub(super) saved: u64,
-    /// Reads under way.
-    pub(super) reads: usize,
-}
-
-/// How a place is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    InSync,
-    /// Stripes before this one are there.
-    Rebuilding(u64),
-    Failed,
-    Missing,
-}
-
-/// Writing of superblocks: one at a time; requests that come meanwhile share the next one.
-#[derive(Default)]
-pub(super) struct Commits {
-    /// The newest superblock that is on all members.
-    pub(super) generation: Cell<u64>,
-    asked: Cell<u64>,
-    done: Cell<u64>,
-    is_busy: Cell<bool>,
-    waiters: Waiters,
-}
-
-impl Commits {
-    /// A superblock of this generation was found.
-    pub(super) fn after(generation: u64) -> Self {
-        Self { generation: Cell::new(generation), ..Self::default() }
-    }
-}
-
-/// Getting the group in order after a change.
-#[derive(Default)]
-pub(super) struct Settling {
-    asked: Cell<u64>,
-    done: Cell<u64>,
-    /// What was asked for when a member failed last.
-    failure: Cell<u64>,
-    is_busy: Cell<bool>,
-    waiters: Waiters,
-    /// A place that is being given to a certain disk: not for spares.
-    kept: Cell<Option<usize>>,
-}
-
-impl Slot {
-    /// Whether it is written to, at least here and there.
-    pub(super) fn is_alive(&self) -> bool {
-        matches!(self.state, State::InSync | State::Rebuilding(_))
-    }
-
-    fn to_meta(&self) -> SlotRecord {
-        let state = match self.state {
-            State::InSync => SlotRecordState::InSync,
-            State::Rebuilding(_) => SlotRecordState::Rebuilding(self.saved),
-            State::Failed | State::Missing => SlotRecordState::Out,
-        };
-        SlotRecord { name: self.name.clone(), id: self.id, state }
-    }
-}
+use std::rc::Rc;
 
 impl Group {
     /// Members that a stripe cannot rely on.
     pub(super) fn out(&self) -> usize {
-        self.slots.borrow().iter().filter(|slot| slot.state != State::InSync).count()
+        self.slots.borrow().iter().filter(|slot| slot.state != SlotState::InSync).count()
     }
 
     /// The disk of a place, if it holds this stripe.
@@ -97,9 +27,9 @@ impl Group {
         let slots = self.slots.borrow();
         let slot = &slots[slot];
         let is_usable = match slot.state {
-            State::InSync => true,
-            State::Rebuilding(done) => stripe < done,
-            State::Failed | State::Missing => false,
+            SlotState::InSync => true,
+            SlotState::Rebuilding(done) => stripe < done,
+            SlotState::Failed | SlotState::Missing => false,
         };
         if is_usable { slot.disk.clone() } else { None }
     }
@@ -120,7 +50,7 @@ impl Group {
             if !slot.is_alive() || !slot.disk.as_ref().is_some_and(|member| Rc::ptr_eq(member, disk)) {
                 return;
             }
-            slot.state = State::Failed;
+            slot.state = SlotState::Failed;
         }
         if self.out() > self.geometry.tolerance() {
             // The superblocks keep what was true before: with its disks back, the set can be put together again.
@@ -266,7 +196,8 @@ impl Group {
             meta.is_journaled = is_journaled;
         }
         if is_journaled {
-            let in_sync = |(number, slot): (usize, &Slot)| (slot.state == State::InSync).then_some(number);
+            let in_sync =
+                |(number, slot): (usize, &Slot)| (slot.state == SlotState::InSync).then_some(number);
             let copies = journal::copies(self.geometry.tolerance(), out);
             let slots = self.slots.borrow().iter().enumerate().filter_map(in_sync).take(copies).collect();
             self.journal.begin(slots);
@@ -282,7 +213,7 @@ impl Group {
         }
         let meta = self.meta.borrow();
         for (number, slot) in self.slots.borrow_mut().iter_mut().enumerate() {
-            if slot.state == State::Failed
+            if slot.state == SlotState::Failed
                 && let Some(disk) = slot.disk.take()
             {
                 // It begins when called and needs no waiting for: it may as well fail.
@@ -357,12 +288,12 @@ impl Group {
         {
             let name = disk.name().to_owned();
             let mut slots = self.slots.borrow_mut();
-            if slots[place].state == State::Failed && slots[place].name != name {
+            if slots[place].state == SlotState::Failed && slots[place].name != name {
                 self.former.borrow_mut().push(slots[place].name.clone());
             }
             self.former.borrow_mut().retain(|former| *former != name);
             slots[place] =
-                Slot { name, id, disk: Some(disk), state: State::Rebuilding(0), saved: 0, reads: 0 };
+                Slot { name, id, disk: Some(disk), state: SlotState::Rebuilding(0), saved: 0, reads: 0 };
         }
         self.begin_sums(place, false);
         self.space.forget(place);
@@ -397,7 +328,7 @@ impl Group {
         let Some(place) = place else { return Ok(false) };
         self.check()?;
         self.fits(&*new)?;
-        let is_in_sync = self.slots.borrow()[place].state == State::InSync;
+        let is_in_sync = self.slots.borrow()[place].state == SlotState::InSync;
         if is_in_sync && self.out() == self.geometry.tolerance() {
             return Err(RaidError::Needed { set: self.set_name.to_string(), disk: old });
         }

@@ -24,6 +24,7 @@ mod open;
 mod read;
 mod reconstruct;
 mod space;
+mod state;
 mod superblock;
 mod write;
 mod write_intent;
@@ -46,15 +47,11 @@ use crate::{
 use background::Background;
 use bytes::{Bytes, BytesMut};
 use checksums::Checksums;
-use futures::{
-    channel::oneshot,
-    future::{LocalBoxFuture, ready},
-};
+use futures::future::{LocalBoxFuture, ready};
 use geometry::Geometry;
 use journal::Journal;
 use locks::Locks;
-use members::{Commits, Settling, Slot, State};
-use space::Space;
+use state::{Commits, Settling, Slot, SlotState, Space, WriteIntent};
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
@@ -64,7 +61,6 @@ use std::{
     },
 };
 use superblock::Layout;
-use write_intent::WriteIntent;
 
 /// Number of the lock that writers share and that changes of the members have alone; stripes have the numbers below.
 const GROUP_LOCK: u64 = u64::MAX;
@@ -144,10 +140,10 @@ impl Group {
         let status = |slot: &Slot| MemberStatus {
             name: slot.name.clone(),
             state: match slot.state {
-                State::InSync => MemberState::Online,
-                State::Rebuilding(_) => MemberState::Rebuilding,
-                State::Failed => MemberState::Failed,
-                State::Missing => MemberState::Missing,
+                SlotState::InSync => MemberState::Online,
+                SlotState::Rebuilding(_) => MemberState::Rebuilding,
+                SlotState::Failed => MemberState::Failed,
+                SlotState::Missing => MemberState::Missing,
             },
         };
         self.slots.borrow().iter().map(status).collect()
@@ -156,7 +152,7 @@ impl Group {
     /// Of a group of one disk: the disk, and where its data begins.
     pub(super) fn plain(&self) -> Option<(Rc<dyn Disk>, u64)> {
         let slots = self.slots.borrow();
-        let disk = slots[0].disk.clone().filter(|_| slots[0].state == State::InSync)?;
+        let disk = slots[0].disk.clone().filter(|_| slots[0].state == SlotState::InSync)?;
         (self.geometry.code == Code::None).then_some((disk, self.geometry.start))
     }
 
@@ -279,24 +275,5 @@ impl Group {
         drop(group_lock);
         self.settled().await;
         self.check()
-    }
-}
-
-/// Waits for something that others announce to all.
-#[derive(Default)]
-struct Waiters(RefCell<Vec<oneshot::Sender<()>>>);
-
-impl Waiters {
-    async fn wait(&self) {
-        let (sender, receiver) = oneshot::channel();
-        self.0.borrow_mut().push(sender);
-        // A sender that is gone went with the group.
-        let _ = receiver.await;
-    }
-
-    fn wake(&self) {
-        for sender in self.0.take() {
-            let _ = sender.send(());
-        }
     }
 }

@@ -7,10 +7,8 @@ use super::{
     geometry::UNIT,
     journal::{self, Change, Journal},
     locks::Locks,
-    members::{Commits, Settling, Slot, State},
-    space::Space,
+    state::{Commits, Settling, Slot, SlotState, Space, WriteIntent},
     superblock::{SlotRecordState, Superblock},
-    write_intent::WriteIntent,
 };
 use crate::{
     Runtime,
@@ -86,7 +84,7 @@ impl Group {
         let was_journaled = geometry.has_parity() && (meta.is_journaled || !is_whole);
         let group = Rc::new(Self::new(opening, meta, code, disks));
         if group.out() > geometry.tolerance() {
-            let is_out = |slot: &&Slot| slot.state != State::InSync;
+            let is_out = |slot: &&Slot| slot.state != SlotState::InSync;
             let lacks: Vec<String> =
                 group.slots.borrow().iter().filter(is_out).map(|slot| slot.name.clone()).collect();
             let set = group.set_name.to_string();
@@ -111,13 +109,13 @@ impl Group {
         let (geometry, layout) = meta.lay_out(code);
         let slots = disks.into_iter().zip(&meta.slots).map(|(disk, slot)| {
             let (state, saved) = match (slot.state, &disk) {
-                (_, None) | (SlotRecordState::Out, _) => (State::Missing, 0),
-                (SlotRecordState::InSync, _) => (State::InSync, 0),
-                (SlotRecordState::Rebuilding(done), _) => (State::Rebuilding(done), done),
+                (_, None) | (SlotRecordState::Out, _) => (SlotState::Missing, 0),
+                (SlotRecordState::InSync, _) => (SlotState::InSync, 0),
+                (SlotRecordState::Rebuilding(done), _) => (SlotState::Rebuilding(done), done),
             };
             // A renamed disk shows its new name.
             let name = disk.as_ref().map_or(slot.name.as_str(), |disk| disk.name()).to_owned();
-            let disk = disk.filter(|_| state != State::Missing);
+            let disk = disk.filter(|_| state != SlotState::Missing);
             Slot { name, id: slot.id, disk, state, saved, reads: 0 }
         });
         let slots: Vec<Slot> = slots.collect();

@@ -4,7 +4,7 @@ use super::{
     Group,
     geometry::{Piece, UNIT},
     locks::Hold,
-    members::State,
+    state::SlotState,
 };
 use crate::{
     disk::{Disk, DiskError},
@@ -128,7 +128,7 @@ impl Group {
     fn change_reads(&self, slot: usize, by: isize) {
         let mut slots = self.slots.borrow_mut();
         let slot = &mut slots[slot];
-        if slot.state == State::InSync {
+        if slot.state == SlotState::InSync {
             slot.reads = slot.reads.saturating_add_signed(by);
         }
     }

@@ -8,55 +8,15 @@
 //! Some file systems do not keep a reservation: copy-on-write file systems need space for each write. A write that finds
 //! none in spite of its reservation waits for it.
 
-use super::{GROUP_LOCK, Group, bitmap::Bitmap, geometry::Geometry, locks::Hold, members::State};
+use super::{
+    GROUP_LOCK, Group,
+    geometry::Geometry,
+    locks::Hold,
+    state::{LOOK_FOR_SPACE_NS, SlotState},
+};
 use crate::disk::{Disk, DiskError, Writing};
 use futures::future::join_all;
-use linerate_io::Nanos;
-use std::{cell::RefCell, ops::Range, rc::Rc};
-
-/// How often space is looked for where there was none.
-pub(super) const LOOK_FOR_SPACE_NS: Nanos = 100_000_000;
-
-/// Which chunks have their space, by slot and stripe; none of members that need not be asked.
-pub(super) struct Space {
-    stripes: u64,
-    reserved: RefCell<Vec<Option<Bitmap>>>,
-    /// What is reserved for the group's user, on new members too.
-    kept: RefCell<Vec<Range<u64>>>,
-}
-
-impl Space {
-    pub(super) fn new(geometry: Geometry) -> Self {
-        let reserved = RefCell::new(vec![None; geometry.members]);
-        Self { stripes: geometry.stripes, reserved, kept: RefCell::default() }
-    }
-
-    /// Whether a stripe has its space even if it holds nothing.
-    pub(super) fn is_kept(&self, stripe: u64) -> bool {
-        self.kept.borrow().iter().any(|stripes| stripes.contains(&stripe))
-    }
-
-    /// A slot has another disk, of which nothing is known.
-    pub(super) fn forget(&self, slot: usize) {
-        self.reserved.borrow_mut()[slot] = None;
-    }
-
-    fn is_reserved(&self, slot: usize, stripe: u64) -> bool {
-        self.reserved.borrow()[slot].as_ref().is_some_and(|stripes| stripes.get(stripe))
-    }
-
-    fn set(&self, slot: usize, stripes: Range<u64>, is_reserved: bool) {
-        let mut reserved = self.reserved.borrow_mut();
-        reserved[slot].get_or_insert_with(|| Bitmap::new(self.stripes)).set_range(stripes, is_reserved);
-    }
-
-    /// A chunk was given back.
-    pub(super) fn give_back(&self, slot: usize, stripe: u64) {
-        if self.is_reserved(slot, stripe) {
-            self.set(slot, stripe..stripe + 1, false);
-        }
-    }
-}
+use std::{ops::Range, rc::Rc};
 
 impl Group {
     /// Whether any member may run out of space.
@@ -137,7 +97,7 @@ impl Group {
         let reserving = thin.map(|(slot, disk)| {
             // What a new member does not hold yet is reserved when it is rebuilt.
             let end = match self.slots.borrow()[slot].state {
-                State::Rebuilding(done) => stripes.end.min(done),
+                SlotState::Rebuilding(done) => stripes.end.min(done),
                 _ => stripes.end,
             };
             self.reserve_on(vec![(slot, disk)], stripes.start..end.max(stripes.start))

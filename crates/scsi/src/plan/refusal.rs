@@ -1,6 +1,6 @@
 //! Why a command is refused: sense data, or a status that has none. A handler can use `?` for all of them.
 
-use crate::plan::Reply;
+use super::Reply;
 use linerate_scsi_proto::sense::{Sense, code};
 use linerate_scsi_proto::status::Status;
 

@@ -37,7 +37,7 @@ pub(crate) fn allows(state: AccessState, cdb: &[u8; 16]) -> bool {
 
 /// One group of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct PortGroupAccess {
     pub(crate) tag: u16,
     pub(crate) state: AccessState,
     /// The state changed since the unit was made.
@@ -46,22 +46,22 @@ pub(crate) struct Group {
 
 /// The groups of a unit, ascending.
 #[derive(Debug)]
-pub(crate) struct Groups(Vec<Group>);
+pub(crate) struct PortGroups(Vec<PortGroupAccess>);
 
-impl Groups {
+impl PortGroups {
     pub(crate) fn of(config: &UnitConfig) -> Self {
         let mut tags: Vec<u16> = config.ports.iter().map(|port| port.group).collect();
         tags.sort_unstable();
         tags.dedup();
-        let group = |tag| Group { tag, state: AccessState::default(), changed: false };
+        let group = |tag| PortGroupAccess { tag, state: AccessState::default(), changed: false };
         Self(tags.into_iter().map(group).collect())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Group> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PortGroupAccess> {
         self.0.iter()
     }
 
-    pub(crate) fn get_mut(&mut self, tag: u16) -> Option<&mut Group> {
+    pub(crate) fn get_mut(&mut self, tag: u16) -> Option<&mut PortGroupAccess> {
         self.0.iter_mut().find(|group| group.tag == tag)
     }
 

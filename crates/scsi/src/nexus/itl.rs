@@ -1,37 +1,27 @@
-//! The `I_T_L` nexus: one initiator port's view of one logical unit. Its fast path is in `fast_path.rs`.
+//! The `I_T_L` nexus: one initiator port's view of one logical unit. Its plain commands are in `plain.rs`.
 
 use crate::{
-    AccessState, Expected, Extent, MAX_TRANSFER_BYTES, Nexus, fast_path, nexus::PortPair, refusal::Refusal,
-    unit::LogicalUnit,
+    AccessState, Expected, Extent, LogicalUnit, MAX_TRANSFER_BYTES, Nexus, Reply, fast_path, plan::Refusal,
+    port::PortPair, unit::Signals,
 };
 use linerate_scsi_proto::cdb::FUA;
 use linerate_scsi_proto::sense::{Sense, code};
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicU32, Ordering},
-};
+use std::sync::{Arc, Weak};
 
 #[derive(Debug)]
 pub(crate) struct Itl {
     unit: Arc<LogicalUnit>,
     lun: u16,
-    id: u64,
-    port: Arc<PortPair>,
     nexus: Weak<Nexus>,
-    fast_path: AtomicU32,
-    abort_epoch: AtomicU32,
+    signals: Arc<Signals>,
 }
 
 impl Itl {
-    pub(crate) fn new(
-        unit: Arc<LogicalUnit>,
-        lun: u16,
-        id: u64,
-        port: Arc<PortPair>,
-        nexus: Weak<Nexus>,
-    ) -> Self {
-        let (fast_path, abort_epoch) = (AtomicU32::new(fast_path::ATTENTION), AtomicU32::new(0));
-        Self { unit, lun, id, port, nexus, fast_path, abort_epoch }
+    /// A nexus that its unit knows from now on.
+    pub(super) fn attached(unit: &Arc<LogicalUnit>, lun: u16, nexus: &Nexus, this: Weak<Nexus>) -> Arc<Self> {
+        let signals = Arc::new(Signals::new(nexus.id, nexus.port.clone()));
+        unit.attach(signals.clone());
+        Arc::new(Self { unit: unit.clone(), lun, nexus: this, signals })
     }
 
     pub(crate) fn unit(&self) -> &Arc<LogicalUnit> {
@@ -44,11 +34,11 @@ impl Itl {
 
     /// Number of the `I_T` nexus, unique in the process.
     pub(crate) fn id(&self) -> u64 {
-        self.id
+        self.signals.nexus_id()
     }
 
     pub(crate) fn port(&self) -> &PortPair {
-        &self.port
+        self.signals.port()
     }
 
     /// The nexus that this belongs to; none after it was dropped.
@@ -62,24 +52,26 @@ impl Itl {
 
     /// The fast-path word: bits of [`crate::fast_path`].
     pub(crate) fn fast_path(&self) -> u32 {
-        self.fast_path.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn set_fast_path(&self, bits: u32) {
-        self.fast_path.store(bits, Ordering::Release);
+        self.signals.fast_path()
     }
 
     /// The state of the target port's group.
     pub(crate) fn access(&self) -> AccessState {
-        self.unit.lock().access.of_port(self.unit.config(), self.port.relative_port)
+        self.unit.lock().access.of_port(self.unit.config(), self.port().relative_port)
     }
 
     pub(crate) fn abort_epoch(&self) -> u32 {
-        self.abort_epoch.load(Ordering::Acquire)
+        self.signals.abort_epoch()
     }
 
     pub(crate) fn abort_tasks(&self) {
-        self.abort_epoch.fetch_add(1, Ordering::AcqRel);
+        self.signals.abort_tasks();
+    }
+
+    /// Encodes a refusal in the unit's sense format.
+    pub(crate) fn refuse(&self, refusal: Refusal) -> Reply {
+        let descriptor_format = self.unit.lock().mode.descriptor_sense;
+        refusal.into_reply(descriptor_format)
     }
 
     /// Whether a write with these FUA bits must be durable before GOOD.
@@ -87,7 +79,7 @@ impl Itl {
         flags & FUA != 0 || self.fast_path() & fast_path::WRITE_THROUGH != 0
     }
 
-    /// Enters the stripes of a plain write; see [`crate::write_exclusion`].
+    /// Enters the stripes of a plain write; see `unit/write_exclusion.rs`.
     pub(crate) fn enter(&self, extent: &Extent) -> bool {
         self.unit.stripes().enter_range(extent.offset_bytes, extent.len_bytes)
     }

@@ -1,0 +1,42 @@
+//! The answer to a finished command.
+
+use linerate_scsi_proto::status::Status;
+
+/// A finished command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The status byte.
+    pub status: Status,
+    /// Encoded sense data, fixed or descriptor format as `D_SENSE` says; empty unless CHECK CONDITION.
+    pub sense: Vec<u8>,
+    /// Data-in, cut to the allocation length but not to the expected length: the transport cuts and counts.
+    pub data_in: Vec<u8>,
+    /// Data-out bytes that the CDB asked for, for the residual of commands that write.
+    pub asked_out_bytes: u32,
+    /// The command has ended tasks of other nexuses (PREEMPT AND ABORT): it is answered when nothing of them is under way
+    /// any more. What it ended, [`crate::Nexus::abort_epoch`] tells.
+    pub ended_tasks: bool,
+}
+
+impl Reply {
+    /// GOOD without data.
+    pub fn good() -> Self {
+        Self {
+            status: Status::Good,
+            sense: Vec::new(),
+            data_in: Vec::new(),
+            asked_out_bytes: 0,
+            ended_tasks: false,
+        }
+    }
+
+    /// GOOD with data-in, already cut to the allocation length.
+    pub fn data(data_in: Vec<u8>) -> Self {
+        Self { data_in, ..Self::good() }
+    }
+
+    /// A bare status without sense data.
+    pub fn status(status: Status) -> Self {
+        Self { status, ..Self::good() }
+    }
+}

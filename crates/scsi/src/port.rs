@@ -1,0 +1,18 @@
+//! The two ends of an `I_T` nexus.
+
+/// An initiator port: iSCSI name and ISID (RFC 7143 4.2.7.1). Names are compared as they are given: normalise
+/// first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InitiatorPort {
+    /// iSCSI name of the initiator.
+    pub name: String,
+    /// Initiator session ID.
+    pub isid: [u8; 6],
+}
+
+/// Both ends of a nexus: what a persistent reservation is registered for. Survives logout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PortPair {
+    pub(crate) initiator: InitiatorPort,
+    pub(crate) relative_port: u16,
+}

@@ -1,0 +1,44 @@
+//! The places of a group, and the disks in them.
+
+use super::super::superblock::{SlotRecord, SlotRecordState};
+use crate::disk::Disk;
+use std::rc::Rc;
+
+/// A place in the group.
+pub(in super::super) struct Slot {
+    pub(in super::super) name: String,
+    /// Told apart from disks that had this place earlier by the generation in which it came.
+    pub(in super::super) id: u64,
+    pub(in super::super) disk: Option<Rc<dyn Disk>>,
+    pub(in super::super) state: SlotState,
+    /// Stripes before this one survive a power cut while it is being rebuilt.
+    pub(in super::super) saved: u64,
+    /// Reads under way.
+    pub(in super::super) reads: usize,
+}
+
+/// How a place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum SlotState {
+    InSync,
+    /// Stripes before this one are there.
+    Rebuilding(u64),
+    Failed,
+    Missing,
+}
+
+impl Slot {
+    /// Whether it is written to, at least here and there.
+    pub(in super::super) fn is_alive(&self) -> bool {
+        matches!(self.state, SlotState::InSync | SlotState::Rebuilding(_))
+    }
+
+    pub(in super::super) fn to_meta(&self) -> SlotRecord {
+        let state = match self.state {
+            SlotState::InSync => SlotRecordState::InSync,
+            SlotState::Rebuilding(_) => SlotRecordState::Rebuilding(self.saved),
+            SlotState::Failed | SlotState::Missing => SlotRecordState::Out,
+        };
+        SlotRecord { name: self.name.clone(), id: self.id, state }
+    }
+}
