@@ -77,7 +77,7 @@ sim: ## initiator, array and its disks under a virtual clock, RUNS seeds of each
 	cargo test --locked --release -p linerate-sim -p linerate-storage \
 	  --test pair --test multipath --test model --test replica -- --nocapture
 
-mutants: dev ## take each guard of the array away once: some seed of its models must fail (an hour; ARGS=WORD for some)
+mutants: dev ## take each guard of the code away once: some test of it must fail (over an hour; ARGS=WORD for some)
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 docs: dev ## write the tables of settings and the man page from the catalogue and the help texts

@@ -1,4 +1,4 @@
-"""Whether the array's models would notice: each of its guards is taken away once, and some seed has to fail.
+"""Whether the tests would notice: each guard of the code is taken away once, and some test has to fail.
 
 `table.toml` names the guards, `__main__.py` (`make mutants`) takes them away, `test_table.py` keeps the table true.
 """
@@ -22,7 +22,7 @@ class Mutant:
     new: str
     """What takes the place of `old`."""
     why_unnoticed: str | None = None
-    """Why no model can notice; then none may."""
+    """Why no test can notice; then none may."""
 
     def spoil(self, root: Path) -> None:
         """Takes the guard away in the tree at `root`."""

@@ -1,6 +1,6 @@
-"""Takes one guard away at a time, in a copy of the tree, and runs the models with as many seeds as `make test` does.
+"""Takes one guard away at a time, in a copy of the tree, and runs its tests with as many seeds as a plain `cargo test`.
 
-`python -m tests.mutants [WORDS]` takes only those whose names hold one of the words. Exit code 1: some seed should have
+`python -m tests.mutants [WORDS]` takes only those whose names hold one of the words. Exit code 1: some test should have
 failed and none did, or the other way round.
 """
 
@@ -19,58 +19,117 @@ from pathlib import Path
 
 from tests.mutants import ROOT, Mutant, mutants
 
-STORAGE = ("linerate-storage", ("model",))
-REPLICAS = ("linerate-storage", ("model", "replica"))
-SESSIONS = ("linerate-sim", ("pair",))
-"""Crates, and their test programs that run seeds."""
-TIMEOUT_S = 900.0
-"""A run that takes longer does not end, which is noticed too."""
 # Compiling takes longer than most mutants live.
 _QUICKLY = "profile.test.package.linerate-storage.opt-level=1"
 
+
+@dataclass(frozen=True)
+class Suite:
+    """The tests that a guard is for."""
+
+    name: str
+    tests: tuple[str, ...]
+    """Arguments of `cargo test`, or of pytest."""
+    is_python: bool = False
+
+    def build(self, root: Path) -> None:
+        """Compiles the tests. Raises CalledProcessError, with the compiler's words."""
+        if not self.is_python:
+            command = [*self._cargo(), "--no-run"]
+            subprocess.run(
+                command,
+                check=True,
+                cwd=root,
+                env=_environment(root),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+
+    def command(self) -> list[str]:
+        """Runs the tests."""
+        if self.is_python:
+            return [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *self.tests]
+        return [*self._cargo(), "--no-fail-fast", "--", "--nocapture"]
+
+    def _cargo(self) -> list[str]:
+        return ["cargo", "test", "--locked", "--config", _QUICKLY, *self.tests]
+
+
+STORAGE = Suite("storage", ("-p=linerate-storage", "--test=model"))
+REPLICAS = Suite("replicas", ("-p=linerate-storage", "--test=model", "--test=replica"))
+SESSIONS = Suite("sessions", ("-p=linerate-sim", "--test=pair"))
+WINDOWS = Suite("windows", ("-p=linerate-iscsi-proto", "-p=linerate-sim", "--test=it", "--test=pair"))
+WRITE_ORDER = Suite(
+    "write order", ("-p=linerate-iscsi-initiator", "-p=linerate-sim", "--lib", "--test=multipath")
+)
+VERDICTS = Suite("verdicts", ("tests/analysis", "tests/study/test_judge.py"), is_python=True)
+
+SUITES = (
+    ("crates/storage/src/replica/", REPLICAS),
+    ("crates/storage/", STORAGE),
+    ("crates/iscsi-target/", SESSIONS),
+    ("crates/iscsi-proto/src/window.rs", WINDOWS),
+    ("crates/iscsi-initiator/", WRITE_ORDER),
+    ("python/linerate/analysis/verdict/", VERDICTS),
+)
+"""Where a guard is, and the tests that are to notice its absence; the first that fits."""
+TIMEOUT_S = 900.0
+"""A run that takes longer does not end, which is noticed too."""
+
 _SEED = re.compile(r"seed (\d+) failed")
+_FAILED = re.compile(r"^FAILED (\S+)|^test (\S+) \.\.\. FAILED")
 _THREAD = re.compile(r"thread '([\w:]+)'.* panicked")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run of the models."""
+    """What became of a run of the tests."""
 
     noticed: str | None
-    """Which test with which seed; none: all passed."""
+    """Which test, with which seed if it has any; none: all passed."""
     took_s: float
 
 
 def copy_tree(into: Path) -> None:
-    """The files that cargo needs, as they are now. They are newer than builds of other text."""
-    parts = ("Cargo.toml", "Cargo.lock", "crates", "bench")
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *parts]
+    """The files that the tests need, as they are now. They are newer than builds of other text."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    for name in listed.stdout.decode().split("\0"):
-        if name and (ROOT / name).is_file():
+    names = [name for name in listed.stdout.decode().split("\0") if name]
+    names += [str(core.relative_to(ROOT)) for core in (ROOT / "python" / "linerate").glob("_core*.so")]
+    for name in names:
+        if (ROOT / name).is_file():
             (into / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, into / name)
 
 
-def models_of(mutant: Mutant) -> tuple[str, tuple[str, ...]]:
-    """The models that a guard is for."""
-    if not mutant.file.startswith("crates/storage/"):
-        return SESSIONS
-    return REPLICAS if "/replica/" in mutant.file else STORAGE
+def suite_of(mutant: Mutant) -> Suite:
+    """The tests that a guard is for."""
+    return next(suite for place, suite in SUITES if mutant.file.startswith(place))
 
 
-def run_models(root: Path, crate: str, models: tuple[str, ...]) -> Outcome:
-    """Runs them until a seed fails or all have passed. Raises CalledProcessError if they do not compile."""
-    cargo = ["cargo", "test", "--locked", "--config", _QUICKLY, "-p", crate]
-    cargo += [f"--test={model}" for model in models]
-    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target" / "mutants")}
+def _environment(root: Path) -> dict[str, str]:
+    build = {"CARGO_TARGET_DIR": str(ROOT / "target" / "mutants")}
+    # No compiled module of an earlier text may count.
+    python = {"PYTHONPATH": f"{root / 'python'}{os.pathsep}{root}", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | build | python
     for name in ("LINERATE_SIM_SEED", "LINERATE_SIM_RUNS"):
         environment.pop(name, None)
-    building = {"cwd": root, "env": environment, "stderr": subprocess.STDOUT}
-    subprocess.run([*cargo, "--no-run"], check=True, stdout=subprocess.PIPE, **building)
+    return environment
+
+
+def run_suite(root: Path, suite: Suite) -> Outcome:
+    """Runs it until a test fails or all have passed. Raises CalledProcessError if it does not compile."""
+    suite.build(root)
     began = time.monotonic()
-    running = [*cargo, "--no-fail-fast", "--", "--nocapture"]
-    with subprocess.Popen(running, stdout=subprocess.PIPE, text=True, process_group=0, **building) as process:
+    with subprocess.Popen(
+        suite.command(),
+        cwd=root,
+        env=_environment(root),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,
+    ) as process:
         watch = threading.Timer(TIMEOUT_S, _stop, [process])
         watch.start()
         noticed = _first_failure(process)
@@ -92,6 +151,8 @@ def _first_failure(process: subprocess.Popen[str]) -> str | None:
             test = thread[1]
         if seed := _SEED.search(line):
             return f"{test}, seed {seed[1]}"
+        if failed := _FAILED.search(line):
+            return failed[1] or failed[2]
     return None
 
 
@@ -102,10 +163,10 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def judge(mutant: Mutant, root: Path) -> bool:
-    """Whether the models did as the table expects; tells it."""
+    """Whether the tests did as the table expects; tells it."""
     mutant.spoil(root)
     try:
-        outcome = run_models(root, *models_of(mutant))
+        outcome = run_suite(root, suite_of(mutant))
     except subprocess.CalledProcessError as error:
         print(f"BROKEN    {mutant.name}\n{error.stdout.decode()[-2000:]}", flush=True)
         return False
@@ -127,12 +188,12 @@ def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="linerate-mutants-") as folder:
         root = Path(folder)
         copy_tree(root)
-        for crate, models in sorted({models_of(mutant) for mutant in chosen}):
-            untouched = run_models(root, crate, models)
+        for suite in dict.fromkeys(suite_of(mutant) for mutant in chosen):
+            untouched = run_suite(root, suite)
             if untouched.noticed is not None:
-                print(f"the models fail as they are: {untouched.noticed}", flush=True)
+                print(f"the tests of {suite.name} fail as they are: {untouched.noticed}", flush=True)
                 return 1
-            print(f"untouched {crate}: all seeds pass ({untouched.took_s:.0f} s)", flush=True)
+            print(f"untouched: all tests of {suite.name} pass ({untouched.took_s:.0f} s)", flush=True)
         as_expected = [judge(mutant, root) for mutant in chosen]
     print(f"{sum(as_expected)} of {len(as_expected)} guards: as expected", flush=True)
     return 0 if all(as_expected) else 1
