@@ -80,8 +80,8 @@ class PretendArray:
             | {"size_bytes": 24 << 30, "raw_bytes": 32 << 30, "task": self.task}
         ]
         used = sum(volume["used_bytes"] for volume in self.volumes.values())
-        promised = sum(volume["size_bytes"] for volume in self.volumes.values())
-        pool = {"name": "p0", "size_bytes": 24 << 30, "used_bytes": used, "provisioned_bytes": promised}
+        provisioned = sum(volume["size_bytes"] for volume in self.volumes.values())
+        pool = {"name": "p0", "size_bytes": 24 << 30, "used_bytes": used, "provisioned_bytes": provisioned}
         pool |= {"warning": used > 0.8 * (24 << 30)}
         storage = {"disks": disks, "raid_sets": sets, "pools": [pool]}
         return {"by_session": [], "storage": storage | {"volumes": list(self.volumes.values())}}

@@ -167,7 +167,7 @@ def test_show_has_everything(served: Served) -> None:
     shown = _fine("show", "--seconds", "0.1")
     for text in (
         "array lab  127.0.0.1:3260  0 sessions",
-        "3 GiB of 24 GiB used (12%)  10 GiB promised",
+        "3 GiB of 24 GiB used (12%)  10 GiB provisioned",
         "RAID set r0  RAID 6, 24 GiB of 32 GiB  optimal",
         "[d7]  spare [d8]",
         f"target {IQN}",
@@ -181,7 +181,7 @@ def test_show_has_everything(served: Served) -> None:
 
 def test_an_over_committed_pool_and_a_full_one_are_pointed_out(served: Served) -> None:
     served[0].volumes["v1"] |= {"size_bytes": 60 << 30, "used_bytes": 22 << 30}
-    assert "60 GiB promised, 2.5 times its size  nearly full" in _fine("show", "--seconds", "0.1")
+    assert "60 GiB provisioned, 2.5 times its size  nearly full" in _fine("show", "--seconds", "0.1")
 
 
 def test_replications_are_shown(served: Served) -> None:

@@ -1,6 +1,7 @@
 """Whether the tests would notice: each guard of the code is taken away once, and some test has to fail.
 
-`table.toml` names the guards, `__main__.py` (`make mutants`) takes them away, `test_table.py` keeps the table true.
+`tables/` names the guards, one file for those of the same tests; `__main__.py` (`make mutants`) takes them away;
+`test_table.py` keeps the tables true.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 class Mutant:
     """One guard: its name, and its text in the source."""
 
+    table: str
+    """Of which table: which tests are to notice its absence."""
     name: str
     file: str
     old: str
@@ -39,6 +42,9 @@ class Mutant:
 
 
 def mutants() -> list[Mutant]:
-    """All of them, in the order of the table."""
-    table = tomllib.loads(Path(__file__).with_name("table.toml").read_text("ascii"))
-    return [Mutant(**one) for one in table["mutants"]]
+    """All of them, in the order of the tables."""
+    return [
+        Mutant(table=path.stem, **one)
+        for path in sorted(Path(__file__).with_name("tables").glob("*.toml"))
+        for one in tomllib.loads(path.read_text("ascii"))["mutants"]
+    ]

@@ -1,7 +1,7 @@
 """Takes one guard away at a time, in a copy of the tree, and runs its tests with as many seeds as a plain `cargo test`.
 
-`python -m tests.mutants [WORDS]` takes only those whose names hold one of the words. Exit code 1: some test should have
-failed and none did, or the other way round.
+`python -m tests.mutants [WORDS]` takes only those whose names, or whose tables' names, hold one of the words. Exit code
+1: some test should have failed and none did, or the other way round.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ _QUICKLY = "profile.test.package.linerate-storage.opt-level=1"
 
 @dataclass(frozen=True)
 class Suite:
-    """The tests that a guard is for."""
+    """The tests that are to notice the absence of the guards of a table."""
 
-    name: str
     tests: tuple[str, ...]
     """Arguments of `cargo test`, or of pytest."""
     is_python: bool = False
@@ -55,24 +54,15 @@ class Suite:
         return ["cargo", "test", "--locked", "--config", _QUICKLY, *self.tests]
 
 
-STORAGE = Suite("storage", ("-p=linerate-storage", "--test=model"))
-REPLICAS = Suite("replicas", ("-p=linerate-storage", "--test=model", "--test=replica"))
-SESSIONS = Suite("sessions", ("-p=linerate-sim", "--test=pair"))
-WINDOWS = Suite("windows", ("-p=linerate-iscsi-proto", "-p=linerate-sim", "--test=it", "--test=pair"))
-WRITE_ORDER = Suite(
-    "write order", ("-p=linerate-iscsi-initiator", "-p=linerate-sim", "--lib", "--test=multipath")
-)
-VERDICTS = Suite("verdicts", ("tests/analysis", "tests/study/test_judge.py"), is_python=True)
-
-SUITES = (
-    ("crates/storage/src/replica/", REPLICAS),
-    ("crates/storage/", STORAGE),
-    ("crates/iscsi-target/", SESSIONS),
-    ("crates/iscsi-proto/src/window.rs", WINDOWS),
-    ("crates/iscsi-initiator/", WRITE_ORDER),
-    ("python/linerate/analysis/verdict/", VERDICTS),
-)
-"""Where a guard is, and the tests that are to notice its absence; the first that fits."""
+SUITES = {
+    "replication": Suite(("-p=linerate-storage", "--test=model", "--test=replica")),
+    "sessions": Suite(("-p=linerate-sim", "--test=pair")),
+    "storage": Suite(("-p=linerate-storage", "--test=model")),
+    "verdicts": Suite(("tests/analysis", "tests/study/test_judge.py"), is_python=True),
+    "windows": Suite(("-p=linerate-iscsi-proto", "-p=linerate-sim", "--test=it", "--test=pair")),
+    "write-order": Suite(("-p=linerate-iscsi-initiator", "-p=linerate-sim", "--lib", "--test=multipath")),
+}
+"""By table."""
 TIMEOUT_S = 900.0
 """A run that takes longer does not end, which is noticed too."""
 
@@ -100,11 +90,6 @@ def copy_tree(into: Path) -> None:
         if (ROOT / name).is_file():
             (into / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, into / name)
-
-
-def suite_of(mutant: Mutant) -> Suite:
-    """The tests that a guard is for."""
-    return next(suite for place, suite in SUITES if mutant.file.startswith(place))
 
 
 def _environment(root: Path) -> dict[str, str]:
@@ -166,7 +151,7 @@ def judge(mutant: Mutant, root: Path) -> bool:
     """Whether the tests did as the table expects; tells it."""
     mutant.spoil(root)
     try:
-        outcome = run_suite(root, suite_of(mutant))
+        outcome = run_suite(root, SUITES[mutant.table])
     except subprocess.CalledProcessError as error:
         print(f"BROKEN    {mutant.name}\n{error.stdout.decode()[-2000:]}", flush=True)
         return False
@@ -184,16 +169,18 @@ def judge(mutant: Mutant, root: Path) -> bool:
 
 def main(words: list[str]) -> int:
     """All chosen mutants. 0: as expected."""
-    chosen = [one for one in mutants() if not words or any(word in one.name for word in words)]
+    chosen = [
+        one for one in mutants() if not words or any(word in f"{one.table} {one.name}" for word in words)
+    ]
     with tempfile.TemporaryDirectory(prefix="linerate-mutants-") as folder:
         root = Path(folder)
         copy_tree(root)
-        for suite in dict.fromkeys(suite_of(mutant) for mutant in chosen):
-            untouched = run_suite(root, suite)
+        for table in dict.fromkeys(mutant.table for mutant in chosen):
+            untouched = run_suite(root, SUITES[table])
             if untouched.noticed is not None:
-                print(f"the tests of {suite.name} fail as they are: {untouched.noticed}", flush=True)
+                print(f"the tests of {table} fail as they are: {untouched.noticed}", flush=True)
                 return 1
-            print(f"untouched: all tests of {suite.name} pass ({untouched.took_s:.0f} s)", flush=True)
+            print(f"untouched: all tests of {table} pass ({untouched.took_s:.0f} s)", flush=True)
         as_expected = [judge(mutant, root) for mutant in chosen]
     print(f"{sum(as_expected)} of {len(as_expected)} guards: as expected", flush=True)
     return 0 if all(as_expected) else 1

@@ -138,7 +138,7 @@ class Pool(Frozen):
     warn_at: Annotated[float, Field(gt=0, le=1)] = 0.8
     """Share of use from which the pool warns."""
     overcommit: PositiveFloat | None = None
-    """Most that may be promised to volumes, as a multiple of the pool's size; none: no limit."""
+    """Most capacity that its volumes may show, as a multiple of the pool's size; none: no limit."""
 
     @model_validator(mode="after")
     def _page_is_a_power_of_two(self) -> Pool:

@@ -46,7 +46,7 @@ def test_all_disks_fit(served: Served, width: int, height: int) -> None:
     text = " ".join(" ".join(lines).split())
     for number in range(9):
         assert f"d{number}" in text
-    for said in ("d3 failed", "degraded", "used (12%)", "10 GiB promised", "v1"):
+    for said in ("d3 failed", "degraded", "used (12%)", "10 GiB provisioned", "v1"):
         assert said in text
     assert "\u2026" not in text, "cut off"
 

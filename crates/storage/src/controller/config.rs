@@ -143,7 +143,7 @@ pub struct PoolSpec {
     /// Share of the pool in use above which it warns.
     #[serde(default = "default_warn_at")]
     pub warn_at: f64,
-    /// Most bytes promised to volumes, as a multiple of the pool's size; `null`: no limit.
+    /// Most bytes that its volumes may show, as a multiple of the pool's size; `null`: no limit.
     #[serde(default)]
     pub overcommit: Option<f64>,
 }

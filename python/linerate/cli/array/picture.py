@@ -137,13 +137,13 @@ def _pools(pools: tuple[PoolReport, ...], layout: PictureLayout) -> RenderableTy
         used = f"{size_text(pool.used_bytes)} of {size_text(pool.size_bytes)} used ({share:.0%})"
         times = pool.provisioned_bytes / pool.size_bytes if pool.size_bytes else 0.0
         over = f", {times:.1f} times its size" if times > 1 else ""
-        promised = f"{size_text(pool.provisioned_bytes)} promised{over}"
+        provisioned = f"{size_text(pool.provisioned_bytes)} provisioned{over}"
         warning = Text("nearly full", style="bold yellow") if pool.warning else Text()
         name = Text.assemble(("pool ", "dim"), (pool.name, "bold"))
         bar = Text(layout.bar(share), style=style)
-        table.add_row(name, bar, used, promised, warning)
+        table.add_row(name, bar, used, provisioned, warning)
         lines.append(Text("  ").join([name, bar, Text(used)]))
-        lines.append(Text("  ").join([Text(f"  {promised}"), warning]))
+        lines.append(Text("  ").join([Text(f"  {provisioned}"), warning]))
     return table if layout.width >= WIDE else Group(*lines)
 
 
