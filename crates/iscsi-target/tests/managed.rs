@@ -6,8 +6,10 @@
 mod striped;
 mod support;
 
+use linerate_iscsi_proto::pdu::Response;
 use linerate_iscsi_target::{Array, ArrayConfig};
-use support::{Client, IQN};
+use std::{thread, time::Duration};
+use support::{Client, IQN, read10, write10};
 
 /// An array whose LUN 0 is made of six disks in a RAID set: `volume` says how.
 fn array(level: &str, pools: &str, volume: &str) -> Array {
@@ -89,6 +91,82 @@ fn volumes_are_made_shown_resized_and_deleted_while_it_serves() {
     let volumes = array.report().storage.unwrap().volumes;
     let shown: Vec<_> = volumes.iter().map(|volume| (&*volume.volume.name, volume.lun)).collect();
     assert_eq!(shown, [("c", Some(1)), ("v0", Some(0))]);
+}
+
+/// Sends 16 reads of 64 KiB from the first MiB and takes their answers and that of one write; returns how often each status
+/// came. Data-In of a read that succeeded is what `bytes` says.
+fn ended(client: &mut Client, reads: &[u32], write: u32, bytes: &[u8]) -> [usize; 2] {
+    let (mut good, mut failed) = (0, 0);
+    while good + failed < reads.len() + 1 {
+        let pdu = client.receive().expect("an answer to every command");
+        match pdu.response {
+            Response::DataIn(data) => {
+                let read = reads.iter().position(|itt| *itt == data.itt).expect("a read of ours");
+                let at = read * (64 << 10) + data.buffer_offset as usize;
+                assert_eq!(pdu.data, bytes[at..at + pdu.data.len()]);
+                good += usize::from(data.status.is_some_and(|status| status.status == 0));
+            }
+            Response::Scsi(response) if response.status == 0 => {
+                assert_eq!(response.itt, write);
+                good += 1;
+            }
+            Response::Scsi(_) => failed += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    [good, failed]
+}
+
+#[test]
+fn a_volume_that_is_deleted_or_resized_under_commands_answers_each_and_harms_no_other() {
+    let pool = r#"{"name": "p", "raid_sets": ["r"], "page_bytes": 65536}"#;
+    for (change, is_deleted) in [
+        (r#"{"verb": "delete", "volume": "w"}"#, true),
+        (r#"{"verb": "resize", "volume": "w", "size_bytes": 2097152}"#, false),
+    ] {
+        let array = array("raid6", pool, r#""kind": "pool", "size_bytes": 16777216"#);
+        manage(&array, r#"{"verb": "create_volume", "name": "w", "size_bytes": 4194304}"#).unwrap();
+        let keys = "ImmediateData=Yes\0InitialR2T=Yes\0";
+        let mut other = Client::login(array.portals()[0], 1, keys);
+        let mut client = Client::login(array.portals()[0], 2, keys);
+        client.lun = 1;
+        other.clear_attention();
+        client.clear_attention();
+        let bytes = pattern(1 << 20, 7);
+        client.write_as_asked(0, &bytes, 8192);
+        let late = client.command(write10(7000, 128 << 10), false, true, 128 << 10);
+        client.send(|bhs| late.emit(bhs), &[]);
+        let Response::R2t(r2t) = client.receive().unwrap().response else { panic!("no R2T") };
+        thread::scope(|scope| {
+            let changing = scope.spawn(|| manage(&array, change));
+            let reads: Vec<u32> = (0..16)
+                .map(|nth| {
+                    let read = client.command(read10(nth * 128, 64 << 10), true, false, 64 << 10);
+                    client.send(|bhs| read.emit(bhs), &[]);
+                    read.itt
+                })
+                .collect();
+            thread::sleep(Duration::from_millis(50));
+            other.clear_attention();
+            other.write(0, &bytes[..8192]);
+            assert_eq!(other.read(0, 8192), bytes[..8192]);
+            assert!(!changing.is_finished(), "it waits for the write that has begun");
+            client.answer_r2t(&r2t, &bytes[..128 << 10], 8192);
+            let [good, failed] = ended(&mut client, &reads, late.itt, &bytes);
+            assert!(good >= 1, "the write ends well: {good} {failed}");
+            changing.join().unwrap().unwrap();
+        });
+        if is_deleted {
+            assert_eq!(client.attention(), Some((5, 0x2500)), "the LUN does not exist any more");
+        } else {
+            client.clear_attention();
+            assert_eq!(client.read(0, 1 << 20), bytes);
+            let beyond = client.command(read10(7000, 512), true, false, 512);
+            client.send(|bhs| beyond.emit(bhs), &[]);
+            assert_eq!(client.status(), 2, "beyond the new end");
+        }
+        assert_eq!(other.read(0, 8192), bytes[..8192]);
+    }
 }
 
 #[test]
