@@ -30,7 +30,7 @@ volume = [{ name = "v{n}", count = 2, outstanding = 4 }]
 stream = [{ name = "s", size = "8k", read = 67 }]
 run = [{ name = "first", streams = "s" }, { name = "second", streams = "s" }]
 """
-# A run ends within this time after Ctrl-C (ARCHITECTURE.md). Another program on the machine may spoil one attempt of three.
+# A run ends within this time after Ctrl-C (ARCHITECTURE.md). Another program may spoil one attempt of three.
 STOP_S = 0.2
 EXIT_S = 1.0
 ATTEMPTS = 3
