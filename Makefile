@@ -107,11 +107,11 @@ $(VENV)/bin/python:
 	 || { rm -rf $(VENV); echo "no venv module: install python3-venv (Debian) and call make again" >&2; exit 1; }
 
 $(VENV)/.run: requirements/run.txt | $(VENV)/bin/python
-	$(STEP) "installing Python packages into $(VENV)" $(BIN)/python -m pip install -r $<
+	$(STEP) "installing Python packages into $(VENV)" $(BIN)/python -m pip install --no-compile -r $<
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt | $(VENV)/.run
-	$(STEP) "installing the packages for tests and lints" $(BIN)/python -m pip install -r $<
+	$(STEP) "installing the packages for tests and lints" $(BIN)/python -m pip install --no-compile -r $<
 	@touch $@
 
 $(VENV)/.core: $(RUST_FILES) $(VENV)/.run
