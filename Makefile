@@ -106,15 +106,21 @@ $(VENV)/bin/python:
 	@packaging/step "making $(VENV)" $(PYTHON) -m venv $(VENV) \
 	 || { rm -rf $(VENV); echo "no venv module: install python3-venv (Debian) and call make again" >&2; exit 1; }
 
+PIP := $(BIN)/python -m pip install --no-compile
+
 $(VENV)/.run: requirements/run.txt | $(VENV)/bin/python
-	$(STEP) "installing Python packages into $(VENV)" $(BIN)/python -m pip install --no-compile -r $<
+	$(STEP) "installing Python packages into $(VENV)" $(PIP) -r $<
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt | $(VENV)/.run
-	$(STEP) "installing the packages for tests and lints" $(BIN)/python -m pip install --no-compile -r $<
+	$(STEP) "installing the packages for tests and lints" $(PIP) -r $<
 	@touch $@
 
-$(VENV)/.core: $(RUST_FILES) $(VENV)/.run
+# The first time, packages are installed while the data plane is built.
+$(VENV)/.core: $(RUST_FILES) requirements/run.txt | $(VENV)/bin/python
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.90 or later (rustup.rs)" >&2; exit 1; }
-	$(STEP) "building the data plane (Rust, 1 to 3 minutes the first time)" $(BIN)/maturin develop --release --locked
+	@test -e $(VENV)/.run || packaging/step "installing maturin into $(VENV)" $(PIP) -c requirements/run.txt maturin
+	$(STEP) "building the data plane (Rust, 1 to 3 minutes the first time)" packaging/at-once \
+	  "$(BIN)/maturin develop --skip-install --release --locked" "$(MAKE) --no-print-directory $(VENV)/.run"
+	$(STEP) "installing linerate into $(VENV)" $(BIN)/maturin develop --release --locked
 	@touch $@
