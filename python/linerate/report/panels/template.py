@@ -9,7 +9,6 @@ import jinja2
 from linerate.report.panels import arrays, paths
 
 _PACKAGE = "linerate.report.panels"
-_MACROS = ("paths.html.j2", "arrays.html.j2")
 
 
 def environment() -> jinja2.Environment:
@@ -19,7 +18,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        loader=jinja2.DictLoader({name: asset(_PACKAGE, name) for name in _MACROS}),
+        loader=jinja2.PackageLoader("linerate.report", "panels"),
     )
     templates.filters.update(**paths.filters(), **arrays.filters())
     return templates

@@ -56,6 +56,7 @@ def parse_iscsi(text: str, environ: Mapping[str, str]) -> Target:
     digest = cast("Literal['none', 'crc32c'] | None", fields.get("header_digest"))
     return Target(
         kind="iscsi",
+        is_raw=True,
         url=f"iscsi://{_portal(shown, portal)}/{_target_name(shown, name)}/{_lun(shown, lun)}",
         user=user or None if secret else None,
         secret=SecretStr(secret) if user and secret else None,

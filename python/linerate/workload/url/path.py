@@ -23,7 +23,8 @@ def parse_path(text: str, path: str, folder: Path | None) -> Target:
     mode = _mode(full)
     if stat.S_ISDIR(mode):
         raise UserError(f"{full}: a directory", "name a file in it; it is made if the volume has a size")
-    return Target("block" if stat.S_ISBLK(mode) else "file", f"file:{full}")
+    is_block = stat.S_ISBLK(mode)
+    return Target("block" if is_block else "file", f"file:{full}", is_raw=is_block)
 
 
 def in_dev(path: str) -> bool:

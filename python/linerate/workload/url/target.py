@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from pydantic import SecretStr
 
@@ -14,17 +13,18 @@ TARGET_FORM = "iscsi://host[:port]/target/lun, a path such as ./disk.img or /dev
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A place for a volume. `url` is canonical, absolute and free of user and secret."""
+    """A place for a volume.
 
-    kind: Literal["iscsi", "file", "block", "null", "array"]
+    kind: the scheme of its URL; `block` for a block device.
+    url: canonical, absolute, free of user and secret.
+    is_raw: a device, as opposed to a file or the null target.
+    """
+
+    kind: str
     url: str
+    is_raw: bool = False
     user: str | None = None
     secret: SecretStr | None = None
     mutual_user: str | None = None
     mutual_secret: SecretStr | None = None
     iscsi: SessionSpec = field(default_factory=SessionSpec)
-
-    @property
-    def is_raw(self) -> bool:
-        """A device, as opposed to a file or the null target."""
-        return self.kind in ("iscsi", "block")
