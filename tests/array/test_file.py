@@ -62,7 +62,7 @@ def test_sizes_are_text(size: str, size_bytes: int) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"{TARGET}{VOLUME}size = 'big'\n", "lab.toml:6: targets[0].volumes[0].size: 'big' is no size"),
+        (f"{TARGET}{VOLUME}size = 'big'\n", "lab.toml:6: targets[0].volumes[0].size: 'big' is not a size"),
         (
             f"{TARGET}{VOLUME}size = '1g'\ncolour = 1\n",
             "lab.toml:7: targets[0].volumes[0].colour: unknown key",

@@ -186,7 +186,7 @@ def test_a_lab_that_is_not_up_cannot_go_down() -> None:
 def test_names_that_are_no_names_are_refused() -> None:
     with pytest.raises(UserError) as caught:
         Lab.look("../etc")
-    assert "is no name for a lab" in message(caught.value)
+    assert "is not a valid lab name" in message(caught.value)
 
 
 @pytest.mark.parametrize(

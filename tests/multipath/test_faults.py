@@ -204,7 +204,7 @@ def test_a_fault_happens_once_and_is_healed_once(hosts: Agents) -> None:
     with pytest.raises(UserError, match="is not in force"):
         hosts.lab.heal(fault)
     hosts.lab.fault(fault)
-    with pytest.raises(UserError, match="is so already"):
+    with pytest.raises(UserError, match="is already in effect"):
         hosts.lab.fault(fault)
     assert hosts.lab.faults == (fault,)
 
@@ -237,7 +237,7 @@ def test_a_player_tells_what_the_lab_refuses(hosts: Agents) -> None:
     player = FaultPlayer(hosts.lab, twice, lambda *_: None)
     player.start(time.monotonic_ns())
     time.sleep(0.5)
-    with pytest.raises(UserError, match="is so already"):
+    with pytest.raises(UserError, match="is already in effect"):
         player.stop()
     assert hosts.lab.faults == ()
     with pytest.raises(UserError, match="has no switch sw7"):

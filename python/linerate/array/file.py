@@ -134,7 +134,7 @@ def _resolve_amount(table: dict[str, Any], key: str, where: _Path, source: _Sour
     given = table.pop(key)
     match = _AMOUNT.fullmatch(given.strip()) if isinstance(given, str) else None
     if match is None or match["unit"].lower() not in factors:
-        raise source.error((*where, key), f"{given!r} is no {form[0]}", form[1])
+        raise source.error((*where, key), f"{given!r} is not a {form[0]}", form[1])
     amount = float(match["number"]) * factors[match["unit"].lower()]
     table[plain] = int(amount) if factors is _BYTES else amount
 

@@ -30,7 +30,7 @@ def run_inside(supervisor_pid: int, network: str, command: Sequence[str]) -> int
         network_fd = system.open_namespace(network)
         processes_fd = system.open_namespace(f"/proc/{supervisor_pid}/ns/pid")
     except FileNotFoundError as error:
-        raise UserError("the lab has gone", "linerate lab up brings it up again") from error
+        raise UserError("the lab does not exist any more", "linerate lab up brings it up again") from error
     join(supervisor_pid)
     system.setns(processes_fd, system.CLONE_NEWPID)
     system.setns(network_fd, system.CLONE_NEWNET)

@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,47}")
 def checked_name(name: str) -> str:
     """A lab's name, if it is one. Raises UserError."""
     if not _NAME.fullmatch(name):
-        raise UserError(f"{name!r} is no name for a lab", f"use {NAME_FORM}")
+        raise UserError(f"{name!r} is not a valid lab name", f"use {NAME_FORM}")
     return name
 
 
@@ -72,7 +72,7 @@ def holder(name: str) -> int | None:
 
 
 def _connect(asking: socket.socket, name: str, timeout_s: float) -> None:
-    """Connects to a lab that may be too busy to take who waits already, as it is while it is built. Raises OSError."""
+    """Connects to a lab. It may be too busy to accept at once, for instance while it is built. Raises OSError."""
     asking.setblocking(False)
     pause = threading.Event()
     deadline_s = time.monotonic() + timeout_s
@@ -88,7 +88,7 @@ def _connect(asking: socket.socket, name: str, timeout_s: float) -> None:
 class _Client(rpc.Client):
     def ended(self) -> HostError:
         return HostError(
-            "the lab has gone: its supervisor was killed or has failed, and the kernel has removed everything in it",
+            "the lab does not exist any more: its supervisor was killed or has failed, and the kernel has removed everything in it",
             "bring it up again",
         )
 

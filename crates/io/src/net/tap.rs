@@ -155,7 +155,7 @@ impl AsFd for Tap {
 
 fn interface_name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
     if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains('\0') {
-        let problem = format!("{name:?} is no name for an interface");
+        let problem = format!("{name:?} is not a valid interface name");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
     }
     let mut chars = [0; libc::IFNAMSIZ];

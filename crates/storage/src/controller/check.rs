@@ -138,7 +138,7 @@ mod tests {
                 ),
                 "disk \"d1\" is used by \"r\" and by \"r\"",
             ),
-            (r#"{"disks": [{"name": "a b", "size_bytes": 512}]}"#.into(), "\"a b\" is no name"),
+            (r#"{"disks": [{"name": "a b", "size_bytes": 512}]}"#.into(), "\"a b\" is not a valid name"),
             (r#"{"disks": [{"name": "d", "size_bytes": 513}]}"#.into(), "`size_bytes` is a multiple"),
             (r#"{"disks": [{"name": "d"}]}"#.into(), "`size_bytes` is missing"),
             (r#"{"disks": [{"name": "d", "kind": "file"}]}"#.into(), "`path` is missing"),

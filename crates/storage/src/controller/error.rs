@@ -66,7 +66,7 @@ pub enum StorageError {
         name: String,
     },
     /// A name that is no name.
-    #[error("\"{0}\" is no name: 1 to 48 letters, digits, hyphens, underscores and dots")]
+    #[error("\"{0}\" is not a valid name: 1 to 48 letters, digits, hyphens, underscores and dots")]
     Name(String),
     /// Something belongs to two owners.
     #[error("{noun} \"{name}\" is used by \"{first}\" and by \"{second}\"; it can have one place only")]

@@ -116,7 +116,7 @@ pub enum PoolError {
         needed_bytes: u64,
     },
     /// Letters, digits, "-", "_" and ".", at most [`MAX_NAME_BYTES`].
-    #[error("\"{0}\" is no name: letters, digits, \"-\", \"_\" and \".\" make one, 48 at most")]
+    #[error("\"{0}\" is not a valid name: letters, digits, \"-\", \"_\" and \".\" make one, 48 at most")]
     BadName(String),
     /// Sizes are whole blocks, and more than none.
     #[error("a size of {0} bytes: not a multiple of the block size, or 0, or beyond what a volume may have")]

@@ -112,7 +112,7 @@ class Faults:
         """Lets it happen, and returns when. Raises UserError for what is so already, HostError for what cannot be."""
         links = links_hit(self._topology, fault)
         if fault.label in self._active:
-            raise UserError(f"{fault.label} is so already", "heal it first")
+            raise UserError(f"{fault.label} is already in effect", "heal it first")
         active = _Active(fault, links)
         self._active[fault.label] = active
         try:
