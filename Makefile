@@ -27,7 +27,7 @@ demo: $(VENV)/.core ## a virtual SAN, default against jumbo and tuned settings, 
 dev: $(VENV)/.core $(VENV)/.dev ## the tool (.venv/bin/linerate) and everything that tests and lints need
 
 test: ## the quick tests, under 8 minutes: Rust with few seeds, then Python without those marked long
-	@LINERATE_SIM_RUNS=$(QUICK_RUNS) $(MAKE) --no-print-directory test-rust
+	@LINERATE_SIM_RUNS=$(QUICK_RUNS) LINERATE_NEIGHBOUR_SECONDS=0.7 $(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-python
 
 test-all: ## every test
