@@ -121,6 +121,6 @@ $(VENV)/.core: $(RUST_FILES) requirements/run.txt | $(VENV)/bin/python
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.90 or later (rustup.rs)" >&2; exit 1; }
 	@test -e $(VENV)/.run || packaging/step "installing maturin into $(VENV)" $(PIP) -c requirements/run.txt maturin
 	$(STEP) "building the data plane (Rust, 1 to 3 minutes the first time)" packaging/at-once \
-	  "$(BIN)/maturin develop --skip-install --release --locked" "$(MAKE) --no-print-directory $(VENV)/.run"
-	$(STEP) "installing linerate into $(VENV)" $(BIN)/maturin develop --release --locked
+	  "$(BIN)/maturin develop --skip-install --profile local --locked" "$(MAKE) --no-print-directory $(VENV)/.run"
+	$(STEP) "installing linerate into $(VENV)" $(BIN)/maturin develop --profile local --locked
 	@touch $@
