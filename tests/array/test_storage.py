@@ -90,7 +90,10 @@ def test_an_array_without_storage_says_nothing_of_it() -> None:
             ALL.replace('"d3"]', '"d3"]\nchunk = "48k"'),
             "lab.toml:9: storage.raid_sets[0].chunk_bytes: a chunk is a power",
         ),
-        (ALL.replace('"d3"]', '"d3"]\nchunk = 48'), "lab.toml:9: storage.raid_sets[0].chunk: 48 is no size"),
+        (
+            ALL.replace('"d3"]', '"d3"]\nchunk = 48'),
+            "lab.toml:9: storage.raid_sets[0].chunk: 48 is not a size",
+        ),
         (
             ALL.replace('["r0"]', '["r1"]'),
             'lab.toml:11: storage.pools[0].raid_sets: there is no RAID set "r1"; RAID sets: r0',

@@ -88,7 +88,7 @@ def _connect(asking: socket.socket, name: str, timeout_s: float) -> None:
 class _Client(rpc.Client):
     def ended(self) -> HostError:
         return HostError(
-            "the lab does not exist any more: its supervisor was killed or has failed, and the kernel has removed everything in it",
+            "the lab does not exist any more: its supervisor was killed or failed, and the kernel removed all of it",
             "bring it up again",
         )
 

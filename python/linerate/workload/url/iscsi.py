@@ -97,7 +97,9 @@ def _parse_query(shown: str, query: str) -> dict[str, str]:
 
 def _portal(shown: str, portal: str) -> str:
     """host:port, with an IPv6 address in brackets."""
-    wrong = UserError(f"{shown}: {portal!r} is not a portal", "write host:port; an IPv6 address as [::1]:3260")
+    wrong = UserError(
+        f"{shown}: {portal!r} is not a portal", "write host:port; an IPv6 address as [::1]:3260"
+    )
     if portal.startswith("["):
         address, bracket, rest = portal[1:].partition("]")
         if not bracket or rest[:1] not in ("", ":"):
@@ -111,7 +113,9 @@ def _portal(shown: str, portal: str) -> str:
             raise UserError(f"{shown}: {host!r} is not a host name or address", f"write {ISCSI_FORM}")
         port_text = port_text if colon else str(ISCSI_PORT)
     if not (port_text.isascii() and port_text.isdigit() and 0 < int(port_text[:6]) < 65536):
-        raise UserError(f"{shown}: {port_text!r} is not a port", f"a port is 1 to 65535, default {ISCSI_PORT}")
+        raise UserError(
+            f"{shown}: {port_text!r} is not a port", f"a port is 1 to 65535, default {ISCSI_PORT}"
+        )
     return f"{host}:{int(port_text)}"
 
 
