@@ -142,17 +142,16 @@ impl TargetWindow {
 #[allow(clippy::struct_field_names, reason = "the RFC's names")]
 pub struct InitiatorWindow {
     cmd_sn: u32,
-    exp_cmd_sn: u32,
     max_cmd_sn: u32,
 }
 
 impl InitiatorWindow {
     /// Before the first login: no command may be sent.
-    pub const CLOSED: Self = InitiatorWindow { cmd_sn: 1, exp_cmd_sn: 1, max_cmd_sn: 0 };
+    pub const CLOSED: Self = InitiatorWindow { cmd_sn: 1, max_cmd_sn: 0 };
 
     /// The window after a login.
     pub fn after_login(login: &Established) -> Self {
-        InitiatorWindow { cmd_sn: login.cmd_sn, exp_cmd_sn: login.cmd_sn, max_cmd_sn: login.max_cmd_sn }
+        InitiatorWindow { cmd_sn: login.cmd_sn, max_cmd_sn: login.max_cmd_sn }
     }
 
     /// True if the window has room for another (non-immediate) command.
@@ -179,17 +178,14 @@ impl InitiatorWindow {
         self.cmd_sn
     }
 
-    /// Takes in `ExpCmdSN` and `MaxCmdSN` of any target PDU; stale or impossible pairs are ignored (RFC 7143 section
-    /// 4.2.2.1).
+    /// Takes in `MaxCmdSN` of any target PDU. A stale one, and an impossible pair with `ExpCmdSN`, are ignored (RFC 7143
+    /// section 4.2.2.1).
     pub fn observe(&mut self, sn: &StatusNumbers) {
         if before(sn.max_cmd_sn.wrapping_add(1), sn.exp_cmd_sn) {
             return;
         }
         if before(self.max_cmd_sn, sn.max_cmd_sn) {
             self.max_cmd_sn = sn.max_cmd_sn;
-        }
-        if before(self.exp_cmd_sn, sn.exp_cmd_sn) && !before(self.cmd_sn, sn.exp_cmd_sn) {
-            self.exp_cmd_sn = sn.exp_cmd_sn;
         }
     }
 }
