@@ -14,6 +14,7 @@ MOST = 2
 
 _RUST_TYPE = re.compile(r"^pub(?:\([^)]*\))? (?:struct|enum|trait|type|union) (\w+)", re.MULTILINE)
 _PYTHON_TYPE = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
+_FILE = re.compile(r"`([a-z][\w/-]*\.(?:rs|py|j2))`")
 _PATH = re.compile(r"`((?:crates|python|tests|docs|bench|fuzz|studies|packaging)/[\w./-]+)`")
 
 
@@ -44,3 +45,16 @@ def test_paths_that_documents_name_exist(page: str) -> None:
     named = [path for path in paths if "NAME" not in path]
     missing = [path for path in named if not (ROOT / path).exists() and not list(ROOT.glob(path + "*"))]
     assert not missing, f"{page}: {missing}"
+
+
+@pytest.mark.parametrize("suffix", [".rs", ".py", ".md"])
+def test_files_that_comments_name_exist(suffix: str) -> None:
+    known = {tuple(path.split("/")) for path in tracked("")}
+    ends = {path[-length:] for path in known for length in range(1, len(path) + 1)}
+    missing = [
+        f"{path}: {name}"
+        for path in tracked(suffix)
+        for name in _FILE.findall(text(path))
+        if "NAME" not in name and name != "name.rs" and tuple(name.split("/")) not in ends
+    ]
+    assert not missing

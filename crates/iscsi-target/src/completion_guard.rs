@@ -1,4 +1,4 @@
-//! Answers that are due when something is over, wherever that is.
+//! Answers that are sent when operations have ended, on any connection.
 
 use std::{fmt, sync::Arc};
 

@@ -2,7 +2,7 @@
 //!
 //! [`ArrayConfig`] says what to serve, [`Array::start`] serves it. From the outside in:
 //!
-//! - `array.rs`: [`Array`], its threads, and the errors that a user can cause.
+//! - `array/`: [`Array`], its threads, and the errors that a user can cause.
 //! - `shared.rs`: what workers share (targets, sessions, limits); never touched per command.
 //! - `admission/`: who may log in when too many want to.
 //! - `worker.rs`: [`Worker`], one thread's loop: poll the driver, act on completions. Generic over the driver and

@@ -215,7 +215,7 @@ class Cluster:
         """Ends the workers. Twice is once."""
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
         if client is not None:
-            with contextlib.suppress(TimeoutError):  # the workers end without its farewell
+            with contextlib.suppress(TimeoutError):  # the workers end without its message
                 client.close(timeout=_END_TIMEOUT_S)
         if cluster is not None:
             with contextlib.suppress(TimeoutError):

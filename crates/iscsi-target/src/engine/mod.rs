@@ -3,7 +3,7 @@
 //! Everything of [`linerate_storage`] runs on one thread of its own, with a driver of its own. Workers never wait for it:
 //! they leave requests in its inbox, once per turn, and find the answers in their mailboxes, just as they find completions
 //! of file operations in their drivers. The bytes pass through the workers' I/O buffers and are copied once on the way.
-//! RAID 0 of memory disks is looked after here, but its bytes workers take from where they lie (`memory_volume.rs`).
+//! The engine also owns RAID 0 of memory disks, but workers move its bytes themselves (`memory_volume.rs`).
 //!
 //! - `mod.rs`: [`Engine`], as the rest of the array sees it.
 //! - `request.rs`: what passes between workers and engine.

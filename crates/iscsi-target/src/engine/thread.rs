@@ -1,4 +1,4 @@
-//! The engine's thread: letters in, tasks run, answers out.
+//! The engine's thread: takes requests, runs tasks, sends answers.
 
 use super::{EngineRequest, Inbox, lock, replica, state::EngineState};
 use linerate_io::{Driver, Preference, Wait, open_driver, with_driver};

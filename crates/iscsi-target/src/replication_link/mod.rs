@@ -32,7 +32,7 @@ pub(crate) const TARGET_USER: &str = "copy";
 /// Wakes the waiting callers.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// What a courier is to do.
+/// Jobs of the sender.
 enum LinkOperation {
     Write {
         volume: usize,
@@ -54,7 +54,7 @@ struct LinkRequest {
     reply: oneshot::Sender<Result<(), LinkError>>,
 }
 
-/// Where jobs are left for the courier.
+/// The queue of jobs for the sender.
 #[derive(Default)]
 struct Inbox {
     requests: Mutex<RequestQueue>,
@@ -65,7 +65,7 @@ struct Inbox {
 #[derive(Default)]
 struct RequestQueue {
     list: Vec<LinkRequest>,
-    /// Why no more are wanted: the link is closed, or the courier is gone.
+    /// Why no more are wanted: the link is closed, or the sender has ended.
     closed: Option<LinkError>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct ReplicationLink {
     inbox: Arc<Inbox>,
 }
 
-/// What the courier needs to know.
+/// What the sender needs to know.
 struct LinkRoute {
     volumes: Vec<LunAddress>,
     options: SessionOptions,

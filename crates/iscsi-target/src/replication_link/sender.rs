@@ -52,7 +52,7 @@ fn serve<D: Driver>(mut driver: D, route: &LinkRoute, inbox: &Inbox, wake: &Wake
     };
     sender.in_flight.fail_all(&error);
     wake();
-    // Whether the partner says farewell changes nothing.
+    // The answer to the logout changes nothing.
     let _ = sender.initiator.close(&mut driver, LOGOUT_NS, &mut Vec::new());
     error
 }

@@ -1,4 +1,4 @@
-//! What an owner may ask of an array while it serves.
+//! The commands that an owner can give to an array while it serves.
 
 use super::config::DiskSpec;
 use schemars::JsonSchema;

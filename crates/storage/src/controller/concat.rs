@@ -1,4 +1,4 @@
-//! Disks one after the other, as one.
+//! Disks one after the other, as one disk (md calls this linear).
 
 use crate::disk::{Disk, DiskError, DiskStats, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};

@@ -1,7 +1,6 @@
-//! Storage looked at, and nothing changed: what an array would make of its disks if it were started now.
+//! Inspects storage and changes nothing: the result is what a start of the array would find.
 //!
-//! Files are opened for reading, and what recovery writes stays in memory: so what is said is what a start would find,
-//! by the code that a start runs.
+//! Files are opened for reading, and recovery writes to memory only. The code is the code of a start.
 
 use super::{
     assembly::{Assembly, Finding, Findings, Severity, Verdict},

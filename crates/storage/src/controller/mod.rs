@@ -1,10 +1,10 @@
-//! The array's storage as its owner sees it: made from a configuration, managed while it serves, asked how it is.
+//! The storage of an array: opened from a configuration, changed while it serves, and reported.
 //!
-//! - `config.rs`, `command.rs`, `status.rs`: what goes in and out, as JSON. `error.rs`: whose fault.
-//! - `check.rs`: whether a configuration fits together. `disks.rs`, `sets.rs`, `pools.rs`: its parts, opened; `joined.rs`:
-//!   several RAID sets under one pool. `assembly`: what may be made, and what must not be overwritten.
-//! - `volumes.rs`: a pool's volumes, made and ended. `space.rs`: what file systems have left.
-//! - `inspect.rs`: all of it looked at, and nothing changed.
+//! - `config.rs`, `command.rs`, `status.rs`: the JSON that goes in and out. `error.rs`: errors and whose fault they are.
+//! - `check.rs`: whether a configuration is consistent. `disks.rs`, `sets.rs`, `pools.rs`: its parts. `concat.rs`: several
+//!   RAID sets under one pool. `assembly`: which sets may be made, and what must not be overwritten.
+//! - `volumes.rs`: creates and deletes volumes of pools. `space.rs`: the free space of file systems.
+//! - `inspect.rs`: reads all of it and changes nothing.
 
 mod assembly;
 mod check;
@@ -25,7 +25,7 @@ pub use command::{Command, Export, Reply};
 pub use config::{DiskKind, DiskSpec, PoolSpec, RaidSetSpec, Served, ServedSet, StorageConfig};
 pub use error::{Noun, StorageError};
 pub use inspect::{Inspection, inspect};
-pub use status::{DiskState, DiskStatus, FileSystemStatus, PoolVolume, RaidSetStatus, StorageStatus};
+pub use status::{DiskState, DiskStatus, FileSystemStatus, PoolVolumeStatus, RaidSetStatus, StorageStatus};
 pub use volumes::Kept;
 
 use crate::{disk::Disk, host::Files, pool::Pool, raid::RaidSet, runtime::Runtime};

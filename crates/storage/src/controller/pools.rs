@@ -4,7 +4,7 @@ use super::{
     assembly::{Assembly, begins_with_zeros},
     config::PoolSpec,
     error::StorageError,
-    status::PoolVolume,
+    status::PoolVolumeStatus,
 };
 use crate::{
     disk::Disk,
@@ -76,8 +76,8 @@ impl PoolEntry {
         |error| StorageError::Pool { pool, error }
     }
 
-    pub(super) fn status(&self) -> (PoolStatus, Vec<PoolVolume>) {
-        let shown = |volume| PoolVolume {
+    pub(super) fn status(&self) -> (PoolStatus, Vec<PoolVolumeStatus>) {
+        let shown = |volume| PoolVolumeStatus {
             volume,
             pool: self.spec.name.clone(),
             target: None,

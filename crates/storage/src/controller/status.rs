@@ -1,4 +1,4 @@
-//! What an array's storage says about itself. Counters only grow: differences of two looks are an interval's.
+//! The status of an array's storage. Counters only grow: the difference of two reports is that of the interval.
 
 use crate::{
     disk::DiskStats,
@@ -19,7 +19,7 @@ pub struct StorageStatus {
     /// In the order of the configuration.
     pub pools: Vec<PoolStatus>,
     /// By name.
-    pub volumes: Vec<PoolVolume>,
+    pub volumes: Vec<PoolVolumeStatus>,
 }
 
 /// A file system from which sparse disks take their space.
@@ -103,7 +103,7 @@ pub struct RaidSetStatus {
 
 /// A volume of a pool, and how initiators see it.
 #[derive(Clone, Debug, Serialize)]
-pub struct PoolVolume {
+pub struct PoolVolumeStatus {
     /// The volume.
     #[serde(flatten)]
     pub volume: VolumeStatus,

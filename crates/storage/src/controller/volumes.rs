@@ -1,4 +1,4 @@
-//! Volumes of pools: found, made, changed and ended. A volume's name says which pool it is in.
+//! Volumes of pools: find, create, change, delete. The name of a volume tells its pool.
 
 use super::{
     Controller,

@@ -1,8 +1,8 @@
-//! A disk that knows which of its bytes survive a power cut, and rebuilds what may be found after one.
+//! A disk that knows which of its bytes survive a power cut, and can show each possible content after one.
 //!
-//! Every block has one durable content and, in the order in which they were made, the versions written since. A flush makes
-//! durable what had completed when it began, a durable write itself. After a power cut a block may hold its durable content
-//! or any later version, each block for itself: drives write their caches in any order, and stop in the middle.
+//! Every block has one durable content and the versions that were written since, in their order. A flush makes durable all
+//! writes that had completed when it began; a durable write is durable when it completes. After a power cut a block holds
+//! its durable content or any later version, independently of other blocks: drives write their caches in any order.
 
 use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range, faulty::Delays};
 use crate::runtime::Runtime;

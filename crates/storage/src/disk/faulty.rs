@@ -1,4 +1,4 @@
-//! A disk that misbehaves on demand, around any other disk: it fails, hangs, loses sectors, rots, is slow.
+//! A disk with faults on demand, around any other disk: it fails, hangs, loses sectors, returns wrong data, or is slow.
 
 use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range};
 use crate::runtime::Runtime;

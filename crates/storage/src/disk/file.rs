@@ -1,7 +1,7 @@
-//! A disk in a file or on a block device, by way of its thread's [`crate::Host`].
+//! A disk in a file or on a block device. Its I/O goes through the [`crate::Host`] of its thread.
 //!
-//! Space is either allocated once, as a whole, or taken as it is written (thin). Then it may run out: the write is refused,
-//! and nothing else happens.
+//! Space is allocated at once as a whole, or when it is written (thin). A thin disk can run out of space: then the write
+//! is refused and nothing else happens.
 
 use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range};
 use crate::{

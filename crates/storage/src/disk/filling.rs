@@ -1,4 +1,4 @@
-//! A disk on a file system that is full at times, around any other disk: for tests.
+//! A disk on a file system that is sometimes full, around any other disk: for tests.
 
 use super::{Disk, DiskError, DiskStats, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};

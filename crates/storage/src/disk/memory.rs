@@ -1,4 +1,4 @@
-//! A disk in memory: as fast as copying, gone with its process.
+//! A disk in memory. Its contents end with the process.
 
 use super::{Disk, DiskError, DiskStats, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};

@@ -1,4 +1,4 @@
-//! A disk over another one that is never written: what is written stays in memory.
+//! A disk over another one that is never written: writes stay in memory.
 
 use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};

@@ -1,4 +1,4 @@
-//! A disk in memory that keeps only what is not zero: whole drives' worth of space for what is really on them.
+//! A disk in memory that stores only blocks that are not zero, so it can be as large as a real drive.
 
 use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};

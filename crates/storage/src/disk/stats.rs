@@ -1,4 +1,4 @@
-//! What a disk counts, and the counting.
+//! The counters of a disk.
 
 use linerate_io::Nanos;
 use std::cell::Cell;

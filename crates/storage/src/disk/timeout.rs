@@ -1,9 +1,8 @@
-//! A disk that is given up when it does not answer, around any other disk.
+//! A disk that fails when an operation takes too long, around any other disk.
 //!
-//! Once an operation has been under way for too long, the disk is fenced: operations under way fail, and so do all that
-//! follow, at once and for good. The inner disk may still answer, and a write may still reach it: the answer is dropped,
-//! and no newer data were or will be written to that disk. A RAID set treats it as failed, and its
-//! superblocks say so before anything else is acknowledged; only a rebuild makes a disk a member again.
+//! After the timeout the disk is fenced: all its operations fail, at once and for good. The inner disk may still complete
+//! a write; the answer is dropped, and no newer data is written to that disk. The RAID set treats the disk as failed, and
+//! its superblocks say so before anything else is acknowledged. Only a rebuild makes the disk a member again.
 
 use super::{Disk, DiskError, DiskWrapper};
 use crate::runtime::Runtime;

@@ -1,4 +1,4 @@
-//! What a disk around another one has in common with every other such disk.
+//! The part that all disks around another disk have in common.
 
 use super::{Disk, DiskError, DiskStats, Reading, Writing};
 use bytes::{Bytes, BytesMut};

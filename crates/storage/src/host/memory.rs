@@ -1,8 +1,7 @@
-//! Memory between tasks and the kernel: pieces of equal size, page-aligned as direct I/O wants them.
+//! Memory between tasks and the kernel: pieces of equal size, page-aligned for direct I/O.
 //!
-//! Pieces of one size cannot fragment, and the one given back last, warm in the cache, is taken first. A small operation
-//! leaves most of its piece untouched. They lie in huge pages where the host has such: for direct I/O the kernel looks up
-//! every page, and a device gets a list of them all.
+//! Pieces of one size cannot fragment. The piece that was given back last is still in the cache and is used first. The
+//! memory uses huge pages where the host has them: for direct I/O the kernel looks up every page.
 
 use linerate_io::{Driver, Region, RegionId, Seg};
 use std::{io, sync::Arc};

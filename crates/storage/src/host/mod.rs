@@ -1,7 +1,7 @@
-//! What joins a thread's driver and its tasks: file disks, and time.
+//! Connects the tasks of a thread with its driver: file disks, and time.
 //!
-//! Tasks do not see the driver. A file disk queues what it wants; between two rounds of tasks the [`Host`] hands all of it
-//! to the driver, which passes it on in one system call. So an operation costs no system call of its own, and disks need
+//! Tasks do not see the driver. A file disk queues its requests. Between two rounds of tasks the [`Host`] gives all of them
+//! to the driver, which submits them with one system call. So an operation costs no system call of its own, and disks need
 //! no type parameter.
 
 mod files;

@@ -1,4 +1,4 @@
-//! What file disks ask of their host: requests in order, and the place where answers arrive.
+//! Requests of file disks to their host, in order, and the slots for the answers.
 
 use crate::disk::FileState;
 use bytes::{Bytes, BytesMut};

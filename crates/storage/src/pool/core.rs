@@ -1,4 +1,4 @@
-//! What a pool's handles share, and the one task that makes changes durable: all that come together, in one transaction.
+//! The state that a pool's handles share, and the task that makes changes durable: all pending changes in one transaction.
 
 use super::{
     PoolConfig, PoolError,

@@ -1,13 +1,13 @@
 //! A pool: thin volumes made of pages, with snapshots and clones. Open this file first.
 //!
-//! - `config`: what a pool is told and tells. `volumes`, `snapshots`, `settings`: its verbs.
-//! - `volume`: volumes and views as disks; `transfer`: how bytes get to and from pages; `quiesce`: stops operations for
-//!   a while.
-//! - `map`: the state of the pool, in memory; `core`: how the state becomes durable; `store`: the structures on disk.
+//! - `config`: configuration, status and errors. `volumes`, `snapshots`, `settings`: the operations.
+//! - `volume`: volumes and views as disks; `transfer`: moves bytes to and from pages; `quiesce`: stops operations for a
+//!   while.
+//! - `map`: the state of the pool, in memory; `core`: makes the state durable; `store`: the structures on disk.
 //!
-//! Three rules make it survive a power cut at any instant. What a page holds is durable before anything says that it holds
-//! it. The disk always holds one past state of the memory; a transaction replaces it by a later one. And a page
-//! that was given up is used again only when that is durable.
+//! Three rules protect a pool against a power cut. The contents of a page are durable before any record refers to the page.
+//! The disk always holds one past state of the memory; a transaction replaces it by a later one. A page that was freed is
+//! used again only when the release is durable.
 
 mod config;
 mod core;

@@ -1,4 +1,4 @@
-//! Who waits for whom among the writes of one volume.
+//! The order of writes to one volume and of operations that need the volume unchanged for a moment.
 
 use futures::{channel::oneshot, future::poll_fn};
 use std::{

@@ -1,4 +1,4 @@
-//! Snapshots: freezing, looking at, going back to, copying on, comparing.
+//! Snapshots: create, view, restore, clone, compare.
 
 use super::{
     Doing, Pool, PoolError, PoolVolume, check_name,

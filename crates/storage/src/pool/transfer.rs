@@ -1,8 +1,8 @@
-//! How bytes get to and from pages.
+//! Moves bytes to and from pages.
 //!
-//! A page that the volume's own layer owns is written in place. Any other is written anew, whole, elsewhere, and mapped
-//! when that is done; a transaction stores the mapping, after a flush. So a crash finds either the old page or all of the
-//! new one.
+//! A page that the volume's own layer owns is written in place. Any other page is copied as a whole to a new page, which is
+//! mapped when the write has completed. A transaction stores the mapping after a flush. So a crash leaves either the old
+//! page or the complete new one.
 
 use super::{
     Extent,

@@ -1,4 +1,4 @@
-//! What a RAID set is made of, and why it cannot be.
+//! The configuration of a RAID set, and why it is refused.
 
 use crate::{amount::size_text, disk::DiskError};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! What a disk says about the RAID set that it belongs to.
+//! The record on a disk that names the RAID set to which the disk belongs.
 
 use super::{
     RaidLevel,

@@ -1,4 +1,4 @@
-//! A set that is nothing but an arrangement of memory, for threads that serve its bytes from where they lie.
+//! A set of memory disks without redundancy, for threads that access its bytes directly.
 
 use super::striping::{StripedRun, Striping};
 use crate::disk::MemoryPages;

@@ -1,4 +1,4 @@
-//! A RAID set: groups side by side, their spares, and the disk that all of it is.
+//! A RAID set: its groups, their spares, and the disk that they form.
 
 use super::{
     RaidConfig, RaidError, RaidStatus, ScrubReport,

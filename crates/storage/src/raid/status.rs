@@ -1,4 +1,4 @@
-//! What a RAID set says about itself.
+//! The status of a RAID set.
 
 use super::RaidLevel;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! RAID 0 over groups: where a set's bytes lie.
+//! RAID 0 over groups: the position of a set's bytes.
 
 /// Chunks of `unit` bytes go to the groups in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Which of the usable paths an I/O takes: small pure modules with one interface.
 //!
-//! A selector sees positions 0 to `count - 1`, which stand for the usable paths, and what each of them has in flight.
-//! It allocates nothing, reads no clock and knows nothing of sessions. Which paths are usable is not its business:
-//! `rank.rs` says that.
+//! A selector sees positions 0 to `count - 1`, one per usable path, and what each path has in flight.
+//! It allocates nothing, reads no clock and knows nothing of sessions. `paths/priority.rs` decides which paths are
+//! usable.
 
 mod least_blocks;
 mod least_queue_depth;

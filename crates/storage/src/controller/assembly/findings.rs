@@ -1,4 +1,4 @@
-//! What was noticed while storage was opened or looked at: for the log, or for the caller.
+//! Findings about storage while it is opened or inspected: for the log, or for the caller.
 
 use serde::Serialize;
 use std::{cell::RefCell, rc::Rc};

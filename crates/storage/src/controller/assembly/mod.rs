@@ -1,8 +1,7 @@
-//! Whether a RAID set is there, which disks are its members, and whether it may be made. Open this file first.
+//! Finds the members of a RAID set, and decides whether the set may be made. Open this file first.
 //!
-//! A set is made only where there was none: no disk of it holds one, none holds anything else, and the array does not
-//! remember that it served one. Otherwise the owner must name it (`--create`). `probe.rs` finds out what a disk holds;
-//! `findings.rs` is what is to be said about it.
+//! A set is made only if no disk of it holds a set or anything else, and the array has no record that it served one.
+//! Otherwise the owner must name it (`--create`). `probe.rs` finds out what a disk holds; `findings.rs` has the messages.
 
 mod findings;
 mod probe;

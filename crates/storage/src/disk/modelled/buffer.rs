@@ -1,4 +1,4 @@
-//! What a rotating drive's buffer holds: writes that are not on the medium, and what was read there, last and ahead.
+//! The buffer of a rotating drive: writes that are not on the medium yet, and data that was read, including read-ahead.
 
 use linerate_io::Nanos;
 use std::collections::BTreeMap;

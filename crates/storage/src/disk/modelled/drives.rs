@@ -1,6 +1,7 @@
-//! Named drives: what their makers' sheets say, as data.
+//! Drive models: the figures of the makers' data sheets.
 //!
-//! Rates are in MB/s of 10^6 bytes, as on the sheets. What a sheet leaves out says so; nothing is fitted to a benchmark.
+//! Rates are in MB/s of 10^6 bytes, as in the data sheets. A comment names figures that a data sheet does not have. No
+//! figure is fitted to a benchmark.
 
 /// A drive by its sheet.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! Flash behind a controller: a latency that commands share, and a rate that they divide.
+//! A flash drive: a latency per command, and a rate that all commands share.
 
 use super::drives::FlashSheet;
 use linerate_io::Nanos;

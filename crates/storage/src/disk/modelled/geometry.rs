@@ -1,4 +1,4 @@
-//! Where bytes lie on a rotating drive, and how long the arm takes to get from one place to another.
+//! The position of bytes on a rotating drive, and the time that the arm takes from one position to another.
 
 use super::drives::{RotatingSheet, SeekTimes};
 use linerate_io::Nanos;

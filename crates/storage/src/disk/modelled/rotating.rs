@@ -1,4 +1,4 @@
-//! A rotating drive as a machine in told time: which command the arm serves next, and until when.
+//! A rotating drive as a state machine in given time: which command is served next, and until when.
 
 use super::{
     buffer::{Dirty, Runs},

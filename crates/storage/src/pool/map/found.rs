@@ -1,4 +1,4 @@
-//! What a volume's pages hold, found once: a long chain of snapshots is walked for the first access and not for each.
+//! A cache of where a volume's pages are: a long chain of snapshots is searched at the first access only.
 
 use super::{
     layers::{Found, LayerId, Layers},

@@ -1,4 +1,4 @@
-//! Where the pages of one short run of a volume lie, as one layer knows it.
+//! The pages of one short range of a volume, in one layer.
 
 /// Volume pages that one leaf maps.
 pub(crate) const LEAF_PAGES: u64 = 64;

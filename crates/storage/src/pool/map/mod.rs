@@ -1,7 +1,7 @@
-//! What a pool knows, in memory: volumes, snapshots, layers, pages, settings. Open this file first.
+//! The state of a pool in memory: volumes, snapshots, layers, pages, settings. Open this file first.
 //!
-//! A change is made here first, at one instant, and remembered as not yet stored. A [`Batch`] is all of what is not stored
-//! a copy of one instant: the disk always holds one state that the pool was in.
+//! A change is made here first, at one instant, and marked as not stored. A [`Batch`] holds all changes that are not stored
+//! at one instant, so the disk always holds a state that the pool had.
 
 mod found;
 mod layers;

@@ -1,5 +1,5 @@
-//! The database's file, in memory. What was written between two of its syncs is handed out as one [`Step`], to be written
-//! to the disk later, in order.
+//! The database's file, in memory. All writes between two of its syncs form one [`Step`], which is written to the disk
+//! later, in order.
 
 use super::BLOCK_BYTES;
 use bytes::Bytes;

@@ -1,7 +1,7 @@
-//! What a pool keeps on its disk beside the pages: a superblock, and a database in two copies. Open this file first.
+//! The metadata of a pool on its disk: a superblock, and a database in two copies. Open this file first.
 //!
-//! The database is redb. It works on an [`Image`] of its file in memory; what it writes goes to both copies on the disk, in
-//! its order and with a flush wherever it syncs, and only then does a transaction count.
+//! The database is redb. It works on an [`Image`] of its file in memory. Its writes go to both copies on the disk, in their
+//! order, with a flush at each sync. Only then does a transaction count.
 
 mod database;
 mod image;

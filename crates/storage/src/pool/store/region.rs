@@ -1,4 +1,4 @@
-//! The two copies of the database's file on the disk: every step goes to both, and either of them is enough.
+//! The two copies of the database's file on the disk: every step is written to both, and one of them is enough.
 
 use super::{BLOCK_BYTES, image::Step, seal, unseal};
 use crate::disk::{Disk, DiskError};

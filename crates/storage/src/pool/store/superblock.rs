@@ -1,4 +1,4 @@
-//! Where things lie on a pool's disk. The superblock and the metadata stand at both ends of the disk, the pages in between.
+//! The layout of a pool's disk: superblock and metadata at both ends, pages in between.
 
 use super::{BLOCK_BYTES, seal, unseal};
 use crate::{

@@ -1,7 +1,7 @@
-//! What goes on beside the hosts' I/O: stripes made to agree, members rebuilt, everything read and checked.
+//! Background work: initialising stripes, rebuilding members, scrubbing.
 //!
-//! One worker per group takes a window of stripes at a time, under their locks, and rests in between for as long as the
-//! rate asks.
+//! One worker per group takes a window of stripes at a time, under their locks, and rests in between as long as the rate
+//! demands.
 
 use super::{
     super::{

@@ -1,10 +1,9 @@
-//! The redo journal: what is about to be written, with all contents, to stripes that lack a member or may come to lack
-//! one.
+//! The redo journal: the contents of writes to stripes that lack a member or may soon lack one.
 //!
-//! A stripe without a member has no second way to the missing chunk. If a power cut tears it, making parity agree again
-//! would make that chunk garbage, so every change is first written, durable, to the journals of several members. The
-//! journal is filled from its beginning; when it is full, the members are flushed and a new epoch begins, for which older
-//! records do not count.
+//! A stripe without a member has no second copy of the missing chunk. If a power cut tears the stripe, a new parity would
+//! make that chunk garbage. So every change is written to the journals of several members first, durable. The journal is
+//! filled from its beginning. When it is full, the members are flushed and a new epoch begins; older records do not count
+//! in it.
 
 use super::{geometry::UNIT, superblock::Layout};
 use bytes::{Buf, BufMut, Bytes, BytesMut};

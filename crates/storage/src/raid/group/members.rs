@@ -1,4 +1,4 @@
-//! Members come and go: failures, the superblocks that tell of them, spares.
+//! Members: failures, the superblocks that record them, replacement, spares.
 
 use super::{
     GROUP_LOCK, Group,

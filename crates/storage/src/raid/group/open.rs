@@ -1,4 +1,4 @@
-//! A group is made, or put together from what its members say.
+//! Makes a group, or assembles it from the superblocks of its members.
 
 use super::{
     Former, Group, Options, Spares,

@@ -1,4 +1,4 @@
-//! Reading: each chunk from its disk, checked; from the rest of the stripe if that does not do.
+//! Reading: each chunk comes from its disk and is checked; if it is wrong, it is computed from the rest of the stripe.
 
 use super::{
     Group,

@@ -1,8 +1,8 @@
-//! Contents of a stripe's chunks, reconstructed if some of them are missing or wrong.
+//! Reconstructs chunks of a stripe that are missing or wrong.
 //!
-//! What is missing, cannot be read, or disagrees with its checksum is computed from the others and, where its disk is still
-//! there, written anew. Units that no redundancy gives back are lost. Once something else of their stripe has been written
-//! they are marked: parity takes them for zeros from then on, and only writing them takes the mark off.
+//! A chunk that is missing, cannot be read, or does not match its checksum is computed from the others, and written again
+//! if its disk is still there. Units that redundancy cannot restore are lost. When another part of their stripe is written,
+//! they are marked: parity counts them as zeros from then on, and only a write to them removes the mark.
 
 use super::{
     super::{config::Code, parity},

@@ -1,12 +1,12 @@
 //! Space on thin members.
 //!
-//! A write that finds space on some members and not on others would leave a stripe whose chunks do not belong together, and
-//! nothing to make them agree with. So the space that a write needs is reserved on all members first, chunk by chunk. If
-//! there is none, the write is refused before anything has changed. What was reserved is remembered, so that each chunk
-//! costs this once. A group's own space is reserved when a member comes.
+//! A write that finds space on some members only would leave a torn stripe that nothing can repair. So the space for a
+//! write is reserved on all members first, chunk by chunk. If there is none, the write is refused before anything has
+//! changed. Reservations are remembered, so each chunk costs this once. The group's own space is reserved when a member
+//! is added.
 //!
-//! Some file systems do not keep a reservation: copy-on-write file systems need space for each write. A write that finds
-//! none in spite of its reservation waits for it.
+//! Copy-on-write file systems do not keep reservations: they need space for each write. A write that finds no space in
+//! spite of its reservation waits for it.
 
 use super::{
     GROUP_LOCK, Group,

@@ -1,4 +1,4 @@
-//! Writing: whole stripes, or parts of stripes with their parity brought up to date by what costs fewer reads.
+//! Writing: whole stripes, or parts of stripes, whose parity is updated in the way that needs fewer reads.
 
 use super::{
     super::{config::Code, parity},

@@ -1,11 +1,10 @@
-//! Regions: runs of stripes that share a flag in the superblock while they are written.
+//! Write intent: regions, which are runs of stripes that share flags in the superblock while they are written.
 //!
-//! A region has two flags. `unsynced`: after a power cut its stripes must be made to agree. `unsummed`: its
-//! checksums on disk are old. Flags go up, durable, before the first write. They go down when everything has been
-//! flushed: soon if there are no writes, and otherwise late, because setting them again costs writes. A caller that writes
-//! region after region finds flags up already: they go up for as many more regions as there are flagged ones behind, but
-//! only for a few, as a flag costs time after a power cut, and stripes if a member dies with the power. Per stripe it is
-//! remembered, in memory, whether parity or copies can be relied on at all.
+//! A region has two flags. `unsynced`: after a power cut its stripes must be made consistent. `unsummed`: its checksums on
+//! disk are old. Flags are set, durable, before the first write. They are cleared after a flush: soon if there are no
+//! writes, otherwise late, because setting them again costs writes. For a caller that writes region after region, flags are
+//! set ahead, for as many regions as are flagged behind it, but only for a few: each flag costs time after a power cut, and
+//! stripes if a member fails with the power. The memory also records per stripe whether its parity or copies are valid.
 
 use super::{
     Group, PAGES,

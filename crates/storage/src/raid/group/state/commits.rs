@@ -1,4 +1,4 @@
-//! Who asked for a superblock, or for the group to be in order, and who waits for it.
+//! Requests for a new superblock, and for the group to settle after a change; and the tasks that wait for them.
 
 use futures::channel::oneshot;
 use std::cell::{Cell, RefCell};

@@ -1,5 +1,4 @@
-//! What a group knows in memory, each part with its own rules. The group's operations, in the files beside this folder,
-//! change it.
+//! The state of a group in memory. The operations are in the files beside this folder.
 
 mod commits;
 mod regions;

@@ -1,10 +1,10 @@
 //! The superblock of a group at the beginning of each member, and the layout of a member.
 //!
-//! One record, the superblock, holds all that must change together: who is a member, which regions are being written, how
-//! far the initialisation is, which journal counts. It has a generation and is written to all members, to one of two places
-//! in turn; the newest whole one that is found on any member is the group's state. A member whose own superblock is older
-//! is up to date as long as the newest one lists it as a member: writes after its failure were not acknowledged
-//! before the failure stood in a newer superblock.
+//! The superblock is one record that holds everything that must change together: the members, the regions that are being
+//! written, the progress of initialisation, the journal's epoch. It has a generation. It is written to all members, to two
+//! places in turn. The newest complete one on any member is the state of the group. A member with an older superblock is up
+//! to date if the newest one lists it as a member: writes after its failure were acknowledged only after a newer superblock
+//! had recorded the failure.
 
 mod found;
 
