@@ -78,7 +78,7 @@ class _Paths(TypedDict):
     write_bytes: list[int]
     service_sum_ns: list[int]
     service_max_ns: list[int]
-    displaced: list[int]
+    requeued: list[int]
     retransmits: list[int]
     bytes_sent: list[int]
     bytes_received: list[int]

@@ -159,7 +159,7 @@ def test_a_finished_step_leaves_its_average_behind() -> None:
     assert moving.strip() == ""
 
 
-def _path(name: str, state: str, iops: float, displaced: int = 0) -> PathFigures:
+def _path(name: str, state: str, iops: float, requeued: int = 0) -> PathFigures:
     return PathFigures(
         path=name,
         state=state,
@@ -168,16 +168,16 @@ def _path(name: str, state: str, iops: float, displaced: int = 0) -> PathFigures
         mean_ms=0.5,
         max_ms=7.25,
         queue_depth=4.0,
-        displaced=displaced,
+        requeued=requeued,
         retransmits=1,
     )
 
 
-PATHS = (_path("left", "active_optimized", 640.0), _path("right", "failed", 0.0, displaced=5))
+PATHS = (_path("left", "active_optimized", 640.0), _path("right", "failed", 0.0, requeued=5))
 PATH_LINES = """\
-             path   state             i/o rate  MB/sec   resp  resp max  queue  displaced  retrans
-             left   active_optimized     640.0    5.00  0.500     7.250    4.0          0        1
-             right  failed                 0.0    0.00  0.500     7.250    4.0          5        1
+             path   state             i/o rate  MB/sec   resp  resp max  queue  requeued  retrans
+             left   active_optimized     640.0    5.00  0.500     7.250    4.0         0        1
+             right  failed                 0.0    0.00  0.500     7.250    4.0         5        1
 """
 
 

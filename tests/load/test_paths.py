@@ -77,10 +77,10 @@ def test_data_stay_right_while_a_path_fails_and_comes_back(tmp_path: Path) -> No
             elsewhere_at_s = min(event.at_s for event in run.events if event.kind == "failover")
             assert cut_at_s < elsewhere_at_s < cut_at_s + PATH_TIMEOUT_S + SLACK_S
 
-            by_path = run.paths.group_by("path").agg(pl.col("displaced", "write_ios", "read_ios").sum())
+            by_path = run.paths.group_by("path").agg(pl.col("requeued", "write_ios", "read_ios").sum())
             assert set(by_path["path"]) == {"left#1", "left#2", "right#1", "right#2"}
-            assert by_path.filter(pl.col("path").str.starts_with("left"))["displaced"].sum() > 0
-            assert by_path.filter(pl.col("path").str.starts_with("right"))["displaced"].sum() == 0
+            assert by_path.filter(pl.col("path").str.starts_with("left"))["requeued"].sum() > 0
+            assert by_path.filter(pl.col("path").str.starts_with("right"))["requeued"].sum() == 0
             last = run.paths.filter(pl.col("interval") == run.paths["interval"].max())
             assert set(last["state"]) == {"active_optimized"}
             ended = shown[-1]

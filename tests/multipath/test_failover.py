@@ -16,7 +16,7 @@ from tests.support.patience import a_busy_machine_may_spoil
 pytestmark = pytest.mark.long
 
 FAILOVER_S = 1.5
-"""From the fault to the first displaced I/O that completes elsewhere, with default settings."""
+"""From the fault to the first requeued I/O that completes elsewhere, with default settings."""
 SEEDS = {"kernel": range(1, 6), "user": range(6, 11)} if need.IN_CI else {"kernel": (1, 2), "user": (6, 7)}
 """Schedules of each fabric; `python -m tests.multipath.failover NAME FABRIC SEED ...` plays any."""
 TIMEOUT_S = 400.0
@@ -53,7 +53,7 @@ def test_paths_fail_and_no_application_notices(fabric: str) -> None:
 
 
 def _failover_s(one: dict[str, Any], at_s: float) -> float:
-    """Seconds until the first I/O that the fault had displaced completed on the other path."""
+    """Seconds until the first I/O that the fault had requeued completed on the other path."""
     later = [event for event in one["events"] if event["kind"] == "failover" and event["at_s"] >= at_s]
     assert later, (one["seed"], one["events"])
     return float(later[0]["at_s"]) - at_s

@@ -105,7 +105,7 @@ def test_paths_are_kept_path_by_path(tmp_path: Path) -> None:
     writer.begin_step("rd1", spec=spec_of(load), facts=facts_of(load))
     for interval in intervals_of(load, random.Random(5)):
         fast = PathRow("sd1", "h1.p0-a1.p0", "active_optimized", read_ios=3, read_bytes=3 << 20)
-        slow = PathRow("sd1", "h1.p1-a1.p1", "failed", write_ios=1, displaced=2, service_sum_ns=7)
+        slow = PathRow("sd1", "h1.p1-a1.p1", "failed", write_ios=1, requeued=2, service_sum_ns=7)
         event = TimedEvent(0.5, "path_failed", "no answer", volume="sd1", path="h1.p1-a1.p1")
         writer.interval(replace(interval, paths=(fast, slow), events=(event,)))
     writer.end_step()
@@ -116,7 +116,7 @@ def test_paths_are_kept_path_by_path(tmp_path: Path) -> None:
     measured = run.paths.filter(~pl.col("warmup"))
     assert measured["path"].to_list() == ["h1.p0-a1.p0", "h1.p1-a1.p1"] * 2
     assert measured["read_ios"].to_list() == [3, 0] * 2
-    assert measured["displaced"].to_list() == [0, 2] * 2
+    assert measured["requeued"].to_list() == [0, 2] * 2
     assert {event.path for event in run.events} == {"h1.p1-a1.p1"}
     assert files.PATHS in run.manifest.files
     assert run.damage() == []
@@ -126,7 +126,7 @@ def test_a_run_without_paths_has_an_empty_table(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", [Load(intervals=2, warmup=0)])
     assert not (run.path / files.PATHS).exists()
     assert run.paths.is_empty()
-    assert "displaced" in run.paths.columns
+    assert "requeued" in run.paths.columns
 
 
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:

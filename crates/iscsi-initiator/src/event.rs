@@ -157,7 +157,7 @@ pub enum EventKind {
         /// Why.
         reason: String,
         /// I/Os that were in flight on it and are sent again elsewhere.
-        displaced: u32,
+        requeued: u32,
     },
     /// A path is back: logged in, and the LUN behind it is the right one.
     PathRestored {

@@ -158,8 +158,8 @@ fn the_link_of_an_interface_takes_its_paths_with_it() {
     assert!(took < SECOND, "{took} ns");
     rig.succeeded();
     let failed = |kind: &EventKind| {
-        let EventKind::PathFailed { path, reason, displaced } = kind else { return false };
-        (*path, *displaced) == (0, 4) && reason.contains("san0")
+        let EventKind::PathFailed { path, reason, requeued } = kind else { return false };
+        (*path, *requeued) == (0, 4) && reason.contains("san0")
     };
     assert!(rig.has(failed), "{:?}", rig.heard.events);
     rig.relays[0].set(Mode::Pass);

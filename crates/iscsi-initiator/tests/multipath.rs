@@ -64,8 +64,8 @@ fn a_silent_path_is_found_in_time_and_its_io_is_done_elsewhere() {
     let took = rig.run("32 writes", |rig| rig.heard.done.len() == 33);
     assert_eq!(rig.succeeded(), 33);
     assert!(took < SECOND + SECOND / 2, "{took} ns");
-    let displaced: u64 = rig.counters().iter().map(|counters| counters.displaced).sum();
-    assert_eq!(displaced, 16, "every second one, once");
+    let requeued: u64 = rig.counters().iter().map(|counters| counters.requeued).sum();
+    assert_eq!(requeued, 16, "every second one, once");
     assert!(rig.has(is_failure(0)) && !rig.has(is_failure(1)));
     assert!(rig.has(|kind| matches!(kind, EventKind::FailoverDone { path: 0, to: 1, .. })));
     assert_eq!(rig.in_use(), [1]);

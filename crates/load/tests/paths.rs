@@ -44,7 +44,7 @@ fn every_path_is_counted_and_all_of_them_make_the_whole() {
     let names: Vec<_> = total.paths.iter().map(|row| row.path.as_str()).collect();
     assert_eq!(names, ["a#1", "a#2", "b"]);
     for row in &total.paths {
-        assert_eq!((row.volume, row.state, row.displaced), (0, "active_optimized", 0));
+        assert_eq!((row.volume, row.state, row.requeued), (0, "active_optimized", 0));
         assert!(row.read_ios > 10 && row.write_ios > 10, "{row:?}");
         assert_eq!(row.read_bytes, row.read_ios * 4096);
         assert!(row.service_sum_ns > 0 && row.service_max_ns > 0 && row.bytes_sent > row.write_bytes);

@@ -129,7 +129,7 @@ impl Interval {
         columns.set_item("write_bytes", self.path_column(py, |row| row.write_bytes)?)?;
         columns.set_item("service_sum_ns", self.path_column(py, |row| row.service_sum_ns)?)?;
         columns.set_item("service_max_ns", self.path_column(py, |row| row.service_max_ns)?)?;
-        columns.set_item("displaced", self.path_column(py, |row| row.displaced)?)?;
+        columns.set_item("requeued", self.path_column(py, |row| row.requeued)?)?;
         columns.set_item("retransmits", self.path_column(py, |row| row.retransmits)?)?;
         columns.set_item("bytes_sent", self.path_column(py, |row| row.bytes_sent)?)?;
         columns.set_item("bytes_received", self.path_column(py, |row| row.bytes_received)?)?;

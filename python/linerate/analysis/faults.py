@@ -19,8 +19,8 @@ def fault_figures(run: RunDirectory, step: str) -> dict[str, float]:
     """The figures of one step; empty for one without faults.
 
     `io_errors`: errors that the application got.
-    `failover_s`: from a fault to the first I/O that it displaced and that then ended elsewhere; the longest of all
-    faults, and absent if no I/O was displaced.
+    `failover_s`: from a fault to the end of the first requeued I/O on another path; the longest of all faults,
+    and absent if no I/O was requeued.
     `slow_ios`: I/Os with a response time above 1 s. `response_max_ms`: the longest.
     `stall_s`: the longest time, in whole intervals, in which no I/O ended.
     `paths_down`: paths that failed and were not back at the end.

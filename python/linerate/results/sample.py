@@ -71,7 +71,7 @@ class PathRow:
     write_bytes: int = 0
     service_sum_ns: int = 0
     service_max_ns: int = 0
-    displaced: int = 0
+    requeued: int = 0
     retransmits: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0

@@ -73,7 +73,7 @@ class PathFigures(Record):
     max_ms: float
     queue_depth: float
     """I/Os in flight, mean."""
-    displaced: int
+    requeued: int
     """I/Os that were in flight when it failed and were sent again elsewhere."""
     retransmits: int
     """TCP segments sent again."""
@@ -232,7 +232,7 @@ def _path(name: str, rows: Sequence[PathRow], seconds: float) -> PathFigures:
         mean_ms=busy_ns / ios / NS_PER_MS if ios else 0.0,
         max_ms=max(row.service_max_ns for row in rows) / NS_PER_MS,
         queue_depth=busy_ns / 1e9 / seconds,
-        displaced=sum(row.displaced for row in rows),
+        requeued=sum(row.requeued for row in rows),
         retransmits=sum(row.retransmits for row in rows),
     )
 

@@ -19,7 +19,7 @@ pub struct PathCounters {
     /// The longest of these times.
     pub service_max_ns: u64,
     /// I/Os that were in flight when the path failed, and were sent again elsewhere.
-    pub displaced: u64,
+    pub requeued: u64,
 }
 
 /// What a policy may know about a path.

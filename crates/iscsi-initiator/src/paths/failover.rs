@@ -32,11 +32,11 @@ impl Multipath {
         path.hold = None;
         path.failover_since = path.failover_since.or((loss.in_flight > 0).then_some(cx.now));
         let announced = path.failure.replace(loss.failure.clone()).is_some();
-        cx.sessions[path.session].meter.counters.displaced += u64::from(loss.in_flight);
+        cx.sessions[path.session].meter.counters.requeued += u64::from(loss.in_flight);
         let given_up = matches!(self.device.state, DeviceState::Failed(_));
         if !given_up && (!announced || input == PathInput::GaveUp) {
-            let (reason, displaced) = (loss.failure.message.clone(), loss.in_flight);
-            self.emit_path(place, EventKind::PathFailed { path: place, reason, displaced }, cx);
+            let (reason, requeued) = (loss.failure.message.clone(), loss.in_flight);
+            self.emit_path(place, EventKind::PathFailed { path: place, reason, requeued }, cx);
         }
     }
 

@@ -237,7 +237,7 @@ impl<D: Driver> Backend<D> for Iscsi {
                 (row.read_bytes, row.write_bytes) = (counters.read_bytes, counters.write_bytes);
                 row.service_sum_ns = counters.service_sum_ns;
                 row.service_max_ns = counters.service_max_ns;
-                row.displaced = counters.displaced;
+                row.requeued = counters.requeued;
             });
         }
     }
@@ -323,11 +323,11 @@ impl IoSink for Reports {
                 "a command was not answered in time and is being aborted".to_owned(),
                 false,
             ),
-            EventKind::PathFailed { path: failed, reason, displaced } => {
+            EventKind::PathFailed { path: failed, reason, requeued } => {
                 path = Some(failed);
                 (
                     "path_failed",
-                    format!("{reason}; {displaced} I/Os in flight are sent again elsewhere"),
+                    format!("{reason}; {requeued} I/Os in flight are sent again elsewhere"),
                     false,
                 )
             }

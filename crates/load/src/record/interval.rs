@@ -74,7 +74,7 @@ pub struct PathRow {
     /// Longest service time.
     pub service_max_ns: u64,
     /// I/Os that were in flight when it failed and were sent again elsewhere.
-    pub displaced: u64,
+    pub requeued: u64,
     /// Segments of its session that were sent again.
     pub retransmits: u64,
     /// Payload bytes of its session that the peer acknowledged.

@@ -131,7 +131,7 @@ fn add_row(sum: &mut PathRow, later: &PathRow) {
     sum.write_bytes += later.write_bytes;
     sum.service_sum_ns += later.service_sum_ns;
     sum.service_max_ns = sum.service_max_ns.max(later.service_max_ns);
-    sum.displaced += later.displaced;
+    sum.requeued += later.requeued;
     sum.retransmits += later.retransmits;
     sum.bytes_sent += later.bytes_sent;
     sum.bytes_received += later.bytes_received;

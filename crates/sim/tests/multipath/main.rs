@@ -31,12 +31,12 @@ fn no_error_and_no_wrong_block_while_a_path_lives() {
         sum.faults += outcome.faults;
         sum.paths_failed += outcome.paths_failed;
         sum.failovers += outcome.failovers;
-        sum.displaced += outcome.displaced;
+        sum.requeued += outcome.requeued;
         sum.failover_max_ns = sum.failover_max_ns.max(outcome.failover_max_ns);
     });
     eprintln!("{sum:?}");
     if is_full {
-        assert!(sum.faults > 500 && sum.failovers > 100 && sum.displaced > 200, "{sum:?}");
+        assert!(sum.faults > 500 && sum.failovers > 100 && sum.requeued > 200, "{sum:?}");
     }
 }
 

@@ -83,7 +83,7 @@ pub(crate) struct Outcome {
     pub(crate) acknowledged: u64,
     pub(crate) faults: u64,
     pub(crate) paths_failed: u64,
-    pub(crate) displaced: u64,
+    pub(crate) requeued: u64,
     pub(crate) failovers: u64,
     /// The longest from a fault to the first I/O done elsewhere.
     pub(crate) failover_max_ns: Nanos,
@@ -211,10 +211,10 @@ impl Rig {
 
     fn note(&mut self, event: Event) {
         match event.kind {
-            EventKind::PathFailed { path, displaced, .. } => {
+            EventKind::PathFailed { path, requeued, .. } => {
                 self.outcome.paths_failed += 1;
-                self.outcome.displaced += u64::from(displaced);
-                let since = self.faults.since(path).filter(|_| displaced > 0);
+                self.outcome.requeued += u64::from(requeued);
+                let since = self.faults.since(path).filter(|_| requeued > 0);
                 // What had been sent here from a path that failed before begins anew.
                 for open in self.open_failovers.iter_mut().flatten() {
                     *open = (*open).max(since.unwrap_or(0));

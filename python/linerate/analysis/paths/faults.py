@@ -28,8 +28,8 @@ _TIME_SLACK_S = 0.002  # the latency log rounds to a millisecond
 class FaultOutcome:
     """One fault and what came of it. Times count from the fault unless the name says otherwise.
 
-    `detected_s`: until the first path was found dead. `failover_s`: until the first I/O that it displaced was completed
-    elsewhere. `slow_ios`: responses over a second. `errors`: those of the application. `iops_before`, `iops_failed`,
+    `detected_s`: until the first path was found dead. `failover_s`: until the first requeued I/O was completed on
+    another path. `slow_ios`: responses over a second. `errors`: those of the application. `iops_before`, `iops_failed`,
     `iops_after`: medians before the fault, while paths were down and after they were back. `back_s`: from the healing
     to the last return of a path. `failback_ios` and `failback_s`: I/Os not done because paths came back, against the
     rate just before, and for how long. None: it did not happen, or no interval shows it.

@@ -31,7 +31,7 @@ _SUMS = (
     "read_bytes",
     "write_bytes",
     "service_sum_ns",
-    "displaced",
+    "requeued",
     "retransmits",
 )
 
@@ -41,7 +41,8 @@ class PathFigures:
     """What one path carried over the measured time.
 
     `queue` is the mean number of I/Os in flight, `service_ms` the mean time of one from its submission on this path.
-    `retransmits` are segments that the host sent again, `displaced` I/Os that the path lost to another when it failed.
+    `retransmits` are segments that the host sent again, `requeued` I/Os that were sent again over another path when
+    this one failed.
     """
 
     name: str
@@ -57,7 +58,7 @@ class PathFigures:
     service_ms: float
     service_max_ms: float
     retransmits: int
-    displaced: int
+    requeued: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +232,7 @@ def _paths(rows: pl.DataFrame, seconds: float, moved: int) -> list[PathFigures]:
                 service_ms=row["service_sum_ns"] / max(ios, 1) / NS_PER_MS,
                 service_max_ms=row["service_max_ns"] / NS_PER_MS,
                 retransmits=row["retransmits"],
-                displaced=row["displaced"],
+                requeued=row["requeued"],
             )
         )
     return found

@@ -64,7 +64,7 @@ COLUMNS = (
 )
 
 PATHS_SHOWN = 8
-PATH_HEADINGS = ("path", "state", "i/o rate", "MB/sec", "resp", "resp max", "queue", "displaced", "retrans")
+PATH_HEADINGS = ("path", "state", "i/o rate", "MB/sec", "resp", "resp max", "queue", "requeued", "retrans")
 
 
 def path_cells(paths: Sequence[PathFigures]) -> list[tuple[str, ...]]:
@@ -78,7 +78,7 @@ def path_cells(paths: Sequence[PathFigures]) -> list[tuple[str, ...]]:
             _ms(path.mean_ms),
             _ms(path.max_ms),
             f"{path.queue_depth:.1f}",
-            str(path.displaced),
+            str(path.requeued),
             str(path.retransmits),
         )
         for path in paths[:PATHS_SHOWN]

@@ -30,7 +30,7 @@ class FaultPart:
     """One fault of a case under one workload in `runs` runs: medians, and the worst of what must not happen.
 
     Fields are those of `FaultOutcome`; `failover_worst_s` is the longest of all runs, and `failed_over` the number of
-    runs in which I/O was displaced at all.
+    runs in which I/O was requeued at all.
     """
 
     case: str
