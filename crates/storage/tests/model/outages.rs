@@ -303,6 +303,27 @@ fn what_was_acknowledged_while_a_disk_failed_is_there_when_the_disk_is_back() {
 }
 
 #[test]
+fn disks_that_fail_and_are_back_with_the_power_cost_nothing() {
+    for_each_seed(400, |seed| {
+        let mut rng = Rng::with_seed(seed);
+        let mut array = Array::new(&mut rng, 1);
+        let volume = array.volume();
+        array.start(&volume, &mut rng);
+        array.pass_some(&mut rng, 200);
+        // As many as the level tolerates, at nearly the same time: a cable, an expander, an enclosure.
+        for _ in 0..array.config.level.tolerance(array.group) {
+            let Some(name) = array.choose_member(&mut rng) else { break };
+            array.drive(&name).faulty.fail_after(rng.u64(0..8));
+        }
+        pass(&mut array.executor, rng.u64(0..20_000_000));
+        array.drives.iter().for_each(|drive| drive.faulty.revive());
+        array.cut_power(&mut rng);
+        let volume = array.volume();
+        array.read_all(&volume);
+    });
+}
+
+#[test]
 fn what_was_made_to_agree_before_a_power_cut_agrees_after_it() {
     for_each_seed(100, |seed| {
         let mut rng = Rng::with_seed(seed);

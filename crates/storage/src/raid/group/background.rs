@@ -101,10 +101,14 @@ impl Background {
         let lacks_space = self.lacks_space.get();
         let part =
             |kind, done: u64| Some(RaidTask { kind, done: done as f64 / stripes.max(1) as f64, lacks_space });
+        let unsynced = group.write_intent.unsynced_count();
+        // In the order in which the worker does them.
+        if group.write_intent.next_torn().is_some() && group.has_redundancy() {
+            return part(TaskKind::Initialise, stripes - unsynced);
+        }
         if let Some((_, done)) = group.rebuilding() {
             return part(TaskKind::Rebuild, done);
         }
-        let unsynced = group.write_intent.unsynced_count();
         if unsynced > 0 && group.has_redundancy() {
             return part(TaskKind::Initialise, stripes - unsynced);
         }
@@ -223,6 +227,10 @@ impl Group {
 
     async fn save_initialised(self: &Rc<Self>, stripes: u64) {
         self.flush_members().await;
+        if self.has_unknown_failure() {
+            // By its superblocks that member is in sync, but it may lack parity of these stripes.
+            return self.settled().await;
+        }
         if !self.has_failed.get() {
             self.meta.borrow_mut().initialised = stripes;
             self.commit().await;

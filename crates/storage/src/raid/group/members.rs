@@ -29,7 +29,7 @@ impl Group {
         let is_usable = match slot.state {
             SlotState::InSync => true,
             SlotState::Rebuilding(done) => stripe < done,
-            SlotState::Failed | SlotState::Missing => false,
+            SlotState::Failing(_) | SlotState::Failed | SlotState::Missing => false,
         };
         if is_usable { slot.disk.clone() } else { None }
     }
@@ -41,7 +41,8 @@ impl Group {
         alive.filter_map(|(number, slot)| Some((number, slot.disk.clone()?))).collect()
     }
 
-    /// A disk has failed: it is not used any more, and the superblocks of the others will record it.
+    /// A disk has failed: it is not used any more. The superblocks of the others record it when the group has settled. If
+    /// they did before, a power cut would leave stripes torn that lack this disk, though it may be back by then.
     pub(super) fn member_failed(self: &Rc<Self>, slot: usize, disk: &Rc<dyn Disk>) {
         {
             let mut slots = self.slots.borrow_mut();
@@ -50,7 +51,7 @@ impl Group {
             if !slot.is_alive() || !slot.disk.as_ref().is_some_and(|member| Rc::ptr_eq(member, disk)) {
                 return;
             }
-            slot.state = SlotState::Failed;
+            slot.fail();
         }
         if self.out() > self.geometry.tolerance() {
             // The superblocks keep what was true before: with its disks back, the set can be put together again.
@@ -187,6 +188,7 @@ impl Group {
         if self.has_failed.get() {
             return;
         }
+        self.slots.borrow_mut().iter_mut().for_each(Slot::settle);
         let out = self.out();
         let is_journaled = self.geometry.has_parity() && (out > 0 || self.options.is_always_journaled);
         self.is_journaled.set(is_journaled);
@@ -283,6 +285,10 @@ impl Group {
             // Another disk was faster.
             self.spares.borrow_mut().push(disk);
             return Ok(());
+        }
+        if self.has_unknown_failure() {
+            // The superblock of the new member must not leave out one that torn stripes still need.
+            self.settle_once().await;
         }
         let id = self.meta.borrow().generation + 1;
         {

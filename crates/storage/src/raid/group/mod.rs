@@ -142,7 +142,7 @@ impl Group {
             state: match slot.state {
                 SlotState::InSync => MemberState::Online,
                 SlotState::Rebuilding(_) => MemberState::Rebuilding,
-                SlotState::Failed => MemberState::Failed,
+                SlotState::Failing(_) | SlotState::Failed => MemberState::Failed,
                 SlotState::Missing => MemberState::Missing,
             },
         };

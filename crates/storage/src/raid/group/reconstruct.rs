@@ -268,6 +268,8 @@ impl Group {
         // Without its mark, what was there before would count as data again after a power cut.
         self.flush_members().await;
         for slot in slots {
+            // A member that has just failed must not come back in sync: what it holds here was never read.
+            self.slots.borrow_mut()[slot].settle();
             self.meta.borrow_mut().unmark(slot as u32, units.clone());
         }
         self.commit().await;

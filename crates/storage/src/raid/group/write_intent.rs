@@ -125,6 +125,10 @@ impl Group {
         if self.has_failed.get() {
             return false;
         }
+        if self.has_unknown_failure() {
+            // By its superblocks that member is in sync, but it lacks what the others have flushed.
+            return true;
+        }
         {
             let mut meta = self.meta.borrow_mut();
             let regions = self.write_intent.each.borrow();

@@ -23,6 +23,9 @@ pub(in super::super) enum SlotState {
     InSync,
     /// Stripes before this one are there.
     Rebuilding(u64),
+    /// It has failed, and the superblocks still say this of it. They change when the group has settled. Until then it may
+    /// come back after a power cut, and is needed for what was being written.
+    Failing(SlotRecordState),
     Failed,
     Missing,
 }
@@ -37,8 +40,21 @@ impl Slot {
         let state = match self.state {
             SlotState::InSync => SlotRecordState::InSync,
             SlotState::Rebuilding(_) => SlotRecordState::Rebuilding(self.saved),
+            SlotState::Failing(before) => before,
             SlotState::Failed | SlotState::Missing => SlotRecordState::Out,
         };
         SlotRecord { name: self.name.clone(), id: self.id, state }
+    }
+
+    /// It has failed; superblocks do not say so yet.
+    pub(in super::super) fn fail(&mut self) {
+        self.state = SlotState::Failing(self.to_meta().state);
+    }
+
+    /// Everything that other members were to hold is on them: the next superblock records the failure.
+    pub(in super::super) fn settle(&mut self) {
+        if matches!(self.state, SlotState::Failing(_)) {
+            self.state = SlotState::Failed;
+        }
     }
 }
