@@ -46,7 +46,9 @@ struct Job {
     free_from: u64,
     /// It was sent for certain: a job that is sent after it has ended.
     sent: bool,
-    /// It was sent when its session was lost, so it is sent again and nothing may overtake it.
+    /// Its session was lost. It may have been sent, and is sent again then: younger jobs may wait for it.
+    may_be_retried: bool,
+    /// It was sent for certain when its session was lost. So it is sent again, and nothing may overtake it.
     retried: bool,
 }
 
@@ -63,7 +65,7 @@ impl Job {
     /// The initiator may hold it back until the older `other` has ended. A flush concerns every block.
     fn may_wait_for(&self, other: &Job) -> bool {
         let flush = self.kind == Kind::Sync || other.kind == Kind::Sync;
-        let holds = other.number < self.number && (other.retried || other.free_from == u64::MAX);
+        let holds = other.number < self.number && (other.may_be_retried || other.free_from == u64::MAX);
         let wide = flush && self.lun == other.lun && (self.changes() || other.changes());
         holds && (wide || self.conflicts(other))
     }
@@ -249,8 +251,10 @@ impl Pair {
         while self.losses < self.heard.lost.len() {
             let lost = self.heard.lost[self.losses].0;
             self.losses += 1;
-            for job in self.jobs.iter_mut().flatten().filter(|job| job.sent) {
-                job.retried |= lost == Some(self.initiator.session_of(self.devices[job.lun]));
+            for job in self.jobs.iter_mut().flatten() {
+                let is_lost = lost == Some(self.initiator.session_of(self.devices[job.lun]));
+                job.may_be_retried |= is_lost;
+                job.retried |= is_lost && job.sent;
             }
         }
         self.find_waiting();
@@ -390,7 +394,18 @@ impl Pair {
         let fill = self.next_fill;
         self.next_fill += BLOCKS_MAX;
         let lun = self.rng.range(0, self.devices.len() as u64 - 1) as usize;
-        Job { kind, lun, first, blocks, fill, number: fill, free_from: fill, sent: false, retried: false }
+        Job {
+            kind,
+            lun,
+            first,
+            blocks,
+            fill,
+            number: fill,
+            free_from: fill,
+            sent: false,
+            may_be_retried: false,
+            retried: false,
+        }
     }
 
     /// Keeps random jobs going until `count` have ended.
