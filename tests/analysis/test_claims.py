@@ -22,10 +22,12 @@ from linerate.errors import UserError
 CLAIMS = shipped_claims()
 
 
-def effect(case: str, workload: str, change: float, verdict: str, metric: str = "mib_s") -> Effect:
-    """An effect whose interval reaches one percent (or a hundredth of a point) to either side."""
+def effect(
+    case: str, workload: str, change: float, verdict: str, metric: str = "mib_s", reach: float | None = None
+) -> Effect:
+    """An effect whose interval reaches one percent (or a hundredth of a point) to either side, or `reach`."""
     scale = METRICS[metric].scale
-    reach = 1.0 if scale == "ratio" else 0.01
+    reach = reach or (1.0 if scale == "ratio" else 0.01)
     low, middle, high = (
         1 + value / 100 if scale == "ratio" else value for value in (change - reach, change, change + reach)
     )
@@ -46,6 +48,7 @@ def effect(case: str, workload: str, change: float, verdict: str, metric: str = 
         verdict=verdict,  # type: ignore[arg-type]
         blocks=6,
         blocks_needed=9 if verdict == "undecided" else None,
+        is_small=verdict == "no difference",
     )
 
 
@@ -94,7 +97,7 @@ def test_only_the_workload_of_the_claim_counts() -> None:
     ("change", "verdict", "outcome", "says"),
     [
         (-30.0, "worse", "agrees", "-30.0 %"),
-        (0.3, "equivalent", "differs", "No difference beyond the margin: seqread: throughput +0.3 %"),
+        (0.3, "no difference", "differs", "No difference that matters: seqread: throughput +0.3 %"),
         (12.0, "better", "differs", "The opposite was measured"),
         (-8.0, "worse", "differs", "In the published direction, but smaller than published"),
         (-70.0, "worse", "differs", "In the published direction, but larger than published"),
@@ -112,10 +115,35 @@ def test_a_published_loss_of_30_percent(change: float, verdict: str, outcome: st
 
 
 @pytest.mark.parametrize(
+    ("change", "reach", "outcome"),
+    [
+        (-30.0, 14.0, "agrees"),
+        (-30.0, 20.0, "not tested"),
+        (-60.0, 40.0, "not tested"),
+        (-46.0, 10.0, "not tested"),
+    ],
+)
+def test_a_wide_interval_never_agrees_more_easily(change: float, reach: float, outcome: str) -> None:
+    """Published: 15 to 45 % less. An interval that is wider than that tells nothing about the size."""
+    found = verdict_on("nic.autotuning.off", effect("case", "seqread", change, "worse", reach=reach))
+    assert found.verdict == outcome
+    if outcome == "not tested":
+        assert "too wide for the published size, -45 to -15" in found.reason
+        assert "more blocks would likely decide" in found.reason
+
+
+def test_a_gain_below_the_margin_is_not_a_published_gain_without_a_size() -> None:
+    found = verdict_on("nic.jumbo.seqread", effect("case", "seqread", 2.0, "slightly better"))
+    assert found.verdict == "differs"
+    assert "In the published direction, but below the margin" in found.reason
+
+
+@pytest.mark.parametrize(
     ("verdicts", "outcome"),
     [
-        (("equivalent", "equivalent"), "agrees"),
-        (("equivalent", "undecided"), "not tested"),
+        (("no difference", "no difference"), "agrees"),
+        (("no difference", "undecided"), "not tested"),
+        (("no difference", "slightly better"), "not tested"),
         (("undecided", "worse"), "differs"),
     ],
 )

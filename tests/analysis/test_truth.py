@@ -1,8 +1,9 @@
 """Verdicts against the truth: a thousand simulated studies whose effects are known.
 
-The bars are what the product promises: false positives at most 5 % after correction, effects of twice the margin
-found in 95 % or more, 95 % intervals that cover in 93 to 97 %, and equivalence claimed falsely in at most 5 %. So that
-the bars are known to be able to fail, wrong methods are held against them too.
+The bars are what the product promises. A difference that is not there is shown in at most 5 of 100 studies, however
+many cases a study has and however noisy they are. 95 % intervals cover in 94 to 96 of 100, and in more under drift,
+which the shuffled order averages. Equivalence is claimed falsely in at most 5 of 100, also if a study is extended.
+Wrong methods break these bars; the last tests show that. `docs/statistics.md` has the tables.
 """
 
 from __future__ import annotations
@@ -10,80 +11,74 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from linerate.analysis.verdict import ALPHA, MARGIN, judge
-from linerate.analysis.verdict.decide import Measured, decide, measure
+from linerate.analysis.verdict import ALPHA, MARGIN, judge, plan_looks
+from linerate.analysis.verdict.decide import Decision, Measured, decide, measure
 from scipy import stats
 
-from tests.support.samples.noisy_studies import Noise, Studies, make_studies
+from tests.support.samples.noisy_studies import CALM, Noise, Studies, make_studies
 
 STUDIES = 1_000
 LOW, HIGH = math.log(1 - MARGIN), math.log(1 + MARGIN)
 UP, DOWN = math.log(1 + 2 * MARGIN), math.log(1 - 2 * MARGIN)
 # five cases that do nothing, three of twice the margin, one exactly on the margin
 EFFECTS = np.array([0.0, 0.0, 0.0, 0.0, 0.0, UP, UP, DOWN, HIGH])
-NOTHING = np.zeros(len(EFFECTS))
-CALM = Noise(correlation=0.0, drift=0.0, drift_varies=0.0, stray_share=0.0)
-WILD = Noise(run=0.05, correlation=0.6, drift=0.05, drift_varies=0.03)
+REALISTIC = Noise()
 SEED = 17
+UNCERTAIN = 3 * 100 * math.sqrt(0.05 * 0.95 / STUDIES)
+"""Three standard errors of a rate of 5 % among the studies; many scenarios are asked."""
 
 
 @dataclass(frozen=True)
 class Rates:
     """Shares in percent; NaN where no case can tell.
 
-    Of the cases without an effect: `called` better or worse, and `shown` to differ, however little. Of the studies:
-    with `any_shown` such case. Of the effects of twice the margin: `found`, with the right sign. Of all: intervals
-    that `cover` the truth. Of the cases on the margin: called `equivalent`.
+    Of the studies: with `any_shown`, a case without an effect that is shown to differ. Of the effects of twice the
+    margin: `found`, with the right sign. Of all: intervals that `cover` the truth. Of the cases on the margin: `small`.
     """
 
-    called: float
-    shown: float
     any_shown: float
     found: float
     cover: float
-    equivalent: float
+    small: float
 
     def broken_bars(self) -> set[str]:
         """The promises that these rates break."""
-        # of a thousand studies, so uncertain; three standard errors, for many scenarios are asked
-        studies_max = 5.0 + 3 * 100 * math.sqrt(0.05 * 0.95 / STUDIES)
-        alone = math.isnan(
-            self.found
-        )  # no true effect in the family: correction must protect the study as a whole
         broken = {
-            "called": self.called > 5.0,
-            "shown": self.shown > 5.0,
-            "any shown": alone and self.any_shown > studies_max,
-            "found": self.found < 95.0,
-            "cover": not 93.0 <= self.cover <= 97.0,
-            "equivalent": self.equivalent > 5.0,
+            "any shown": self.any_shown > 5.0 + UNCERTAIN,
+            "found": self.found < 90.0,
+            "cover": not 94.0 - UNCERTAIN <= self.cover <= 98.0,
+            "small": self.small > 5.0 + UNCERTAIN,
         }
         return {bar for bar, is_broken in broken.items() if is_broken}
+
+
+def measured(simulated: Studies, alpha: float = ALPHA) -> Measured:
+    return measure(simulated.points(), (LOW, HIGH), alpha)
+
+
+def decided(found: Measured, cases: int, shares: float = 1.0) -> Decision:
+    rows = (values.reshape(-1, cases) for values in (found.centre, found.p, found.p_equivalent))
+    return decide(*rows, (LOW, HIGH), ALPHA, shares)
 
 
 def rates(simulated: Studies, found: Measured, *, corrected: bool = True) -> Rates:
     """Decide all studies and compare with the truth."""
     truth = simulated.effects
-    cases = len(truth) if corrected else 1  # a family of one is not corrected
     table = (-1, len(truth))
+    decision = decided(found, len(truth) if corrected else 1)
+    direction, small = decision.direction.reshape(table), decision.equivalent.reshape(table)
     low, high = found.low.reshape(table), found.high.reshape(table)
-    decision = decide(
-        *(values.reshape(-1, cases) for values in (found.centre, found.p, found.p_equivalent)),
-        (LOW, HIGH),
-        ALPHA,
-    )
-    direction, shown = decision.direction.reshape(table), decision.p_adjusted.reshape(table) <= ALPHA
-    nothing, twice = truth == 0, np.isin(truth, (UP, DOWN))
+    twice = np.isin(truth, (UP, DOWN))
+    matters = decision.matters.reshape(table)
     return Rates(
-        called=percent(direction[:, nothing] != 0),
-        shown=percent(shown[:, nothing]),
-        any_shown=percent(shown[:, nothing].any(axis=1)),
-        found=percent(direction[:, twice] == np.sign(truth[twice])),
+        any_shown=percent((direction[:, truth == 0] != 0).any(axis=1)) if (truth == 0).any() else math.nan,
+        found=percent((direction * matters)[:, twice] == np.sign(truth[twice])),
         cover=percent((low <= truth) & (truth <= high)),
-        equivalent=percent(decision.equivalent.reshape(table)[:, truth == HIGH]),
+        small=percent(small[:, truth == HIGH]),
     )
 
 
@@ -91,57 +86,62 @@ def percent(flags: np.ndarray) -> float:
     return 100 * float(flags.mean()) if flags.size else math.nan
 
 
-def measured(simulated: Studies) -> Measured:
-    return measure(simulated.labels(), (LOW, HIGH), len(simulated.effects), ALPHA)
-
-
-@pytest.mark.parametrize(
-    ("blocks", "baselines", "test"),
-    [(6, 1, "t"), (6, 2, "permutation"), (7, 2, "permutation"), (8, 1, "t"), (12, 1, "permutation")],
-)
-@pytest.mark.parametrize("noise", [Noise(), CALM], ids=["realistic", "calm"])
-def test_the_promises_hold(noise: Noise, blocks: int, baselines: int, test: str) -> None:
+@pytest.mark.parametrize("blocks", [3, 4, 6, 11])
+@pytest.mark.parametrize("cases", [1, 9, 36])
+@pytest.mark.parametrize("ratio", [1, 2, 5], ids=lambda ratio: f"noise-x{ratio}")
+@pytest.mark.parametrize("noise", [CALM, REALISTIC], ids=["calm", "realistic"])
+def test_nothing_is_shown_where_nothing_is(noise: Noise, ratio: float, cases: int, blocks: int) -> None:
+    """Also if the case is noisier than the baseline: cases stay undecided, and are never wrongly decided."""
     simulated = make_studies(
-        EFFECTS, studies=STUDIES, blocks=blocks, baselines=baselines, noise=noise, seed=SEED
-    )
-    found = measured(simulated)
-    assert found.test == test
-    result = rates(simulated, found)
-    assert not result.broken_bars(), f"seed {SEED}: {result}"
-
-
-@pytest.mark.parametrize(("blocks", "baselines"), [(2, 2), (3, 1), (3, 2), (5, 2), (6, 2), (7, 2), (8, 1)])
-@pytest.mark.parametrize("noise", [Noise(), CALM, WILD], ids=["realistic", "calm", "wild"])
-def test_nothing_is_found_where_nothing_is(noise: Noise, blocks: int, baselines: int) -> None:
-    """However few the blocks and however wild the noise: then cases stay undecided, never wrongly decided."""
-    simulated = make_studies(
-        NOTHING, studies=STUDIES, blocks=blocks, baselines=baselines, noise=noise, seed=SEED
+        np.zeros(cases), studies=STUDIES, blocks=blocks, noise=replace(noise, case_ratio=ratio), seed=SEED
     )
     result = rates(simulated, measured(simulated))
     assert not result.broken_bars(), f"seed {SEED}: {result}"
 
 
-@pytest.mark.parametrize("blocks", [3, 4, 5])
-def test_few_blocks_are_honest_but_may_leave_an_effect_undecided(blocks: int) -> None:
-    simulated = make_studies(EFFECTS, studies=STUDIES, blocks=blocks, seed=SEED)
+@pytest.mark.parametrize(("blocks", "baselines"), [(4, 2), (6, 1), (6, 2), (12, 1)])
+def test_the_promises_hold_and_large_effects_are_found(blocks: int, baselines: int) -> None:
+    simulated = make_studies(
+        EFFECTS, studies=STUDIES, blocks=blocks, baselines=baselines, noise=CALM, seed=SEED
+    )
+    result = rates(simulated, measured(simulated))
+    assert not result.broken_bars(), f"seed {SEED}: {result}"
+
+
+@pytest.mark.parametrize("blocks", [3, 6, 11])
+def test_outliers_leave_effects_undecided_rather_than_wrong(blocks: int) -> None:
+    """Two runs in a hundred are 5 to 25 % slow: that costs power, and no promise."""
+    simulated = make_studies(EFFECTS, studies=STUDIES, blocks=blocks, noise=REALISTIC, seed=SEED)
     result = rates(simulated, measured(simulated))
     assert result.broken_bars() <= {"found"}, f"seed {SEED}: {result}"
-    assert result.found > 60
+    assert result.found > 40
 
 
-def test_an_effect_under_wild_noise_is_undecided_rather_than_wrong() -> None:
-    simulated = make_studies(EFFECTS, studies=STUDIES, blocks=6, noise=WILD, seed=SEED)
-    result = rates(simulated, measured(simulated))
-    assert result.broken_bars() == {"found"}, f"seed {SEED}: {result}"
+def test_more_blocks_never_widen_the_expected_interval() -> None:
+    widths = []
+    for blocks in (3, 4, 5, 6, 7, 9, 12):
+        found = measured(make_studies(np.zeros(15), studies=STUDIES, blocks=blocks, noise=CALM, seed=SEED))
+        widths.append(float((found.high - found.low).mean()))
+    assert widths == sorted(widths, reverse=True)
 
 
-def test_the_bootstrap_covers_from_twenty_blocks_on() -> None:
-    """Slow, hence few studies: of 300 the intervals cover 95.6 %; here three standard errors are allowed."""
-    simulated = make_studies(EFFECTS, studies=30, blocks=20, baselines=1, seed=SEED)
-    found = measured(simulated)
-    assert found.interval == "bca"
-    intervals = simulated.effects.size * 30
-    assert rates(simulated, found).cover > 95 - 3 * 100 * math.sqrt(0.05 * 0.95 / intervals)
+@pytest.mark.parametrize("truth", [HIGH, 0.0], ids=["on-the-margin", "nothing"])
+def test_an_extended_study_keeps_its_error_rate(truth: float) -> None:
+    """Three blocks, and three more as long as the case is undecided, up to twelve."""
+    ends = (3, 6, 9, 12)
+    simulated = make_studies(np.array([truth]), studies=4 * STUDIES, blocks=12, noise=CALM, seed=SEED)
+    wrong, unsafe, open_ones, naive = 0, 0, np.ones(4 * STUDIES, bool), np.ones(4 * STUDIES, bool)
+    for at, blocks in enumerate(ends):
+        looks = plan_looks(3, 3, list(pairwise(ends))[:at])
+        found = measure(simulated.points()[:, :blocks], (LOW, HIGH), ALPHA)
+        for shares, still, is_naive in ((looks.share(blocks), open_ones, False), (1.0, naive, True)):
+            decision = decided(found, 1, shares)
+            shown, small = decision.direction[:, 0] != 0, decision.equivalent[:, 0]
+            false = (small if truth else shown) & still
+            wrong, unsafe = (wrong, unsafe + false.sum()) if is_naive else (wrong + false.sum(), unsafe)
+            still &= ~(shown | small)
+    assert 100 * wrong / (4 * STUDIES) <= 5.0
+    assert 100 * unsafe / (4 * STUDIES) > 6.0, "without shares the bar is broken"
 
 
 def normal_quantiles(simulated: Studies, found: Measured) -> tuple[Measured, bool]:
@@ -180,19 +180,19 @@ def fixed_order(simulated: Studies, found: Measured) -> tuple[Measured, bool]:
 
 
 @pytest.mark.parametrize(
-    ("method", "effects", "broken"),
+    ("method", "broken"),
     [
-        (normal_quantiles, NOTHING, {"any shown", "cover"}),
-        (no_correction, NOTHING, {"any shown"}),
-        (intervals_as_repeats, EFFECTS, {"shown", "cover"}),
-        (baseline_of_other_blocks, EFFECTS, {"cover"}),
-        (fixed_order, EFFECTS, {"shown", "cover"}),
+        (normal_quantiles, {"any shown", "cover"}),
+        (no_correction, {"any shown"}),
+        (intervals_as_repeats, {"any shown", "cover"}),
+        (baseline_of_other_blocks, {"cover"}),
+        (fixed_order, {"any shown", "cover"}),
     ],
 )
 def test_the_bars_catch_a_wrong_method(
-    method: Callable[[Studies, Measured], tuple[Measured, bool]], effects: np.ndarray, broken: set[str]
+    method: Callable[[Studies, Measured], tuple[Measured, bool]], broken: set[str]
 ) -> None:
-    simulated = make_studies(effects, studies=STUDIES, blocks=6, seed=SEED)
+    simulated = make_studies(np.zeros(9), studies=STUDIES, blocks=6, seed=SEED)
     right = measured(simulated)
     assert not rates(simulated, right).broken_bars()
     wrong, corrected = method(simulated, right)
@@ -204,16 +204,20 @@ def test_judge_says_what_the_arrays_say() -> None:
     simulated = make_studies(EFFECTS, studies=20, blocks=6, seed=SEED)
     found = measured(simulated)
     cases = len(EFFECTS)
+    decision = decided(found, cases)
     for study in range(20):
         judgement = judge(simulated.observations(study), "baseline", {"w": "iops"})
-        rows = slice(study * cases, (study + 1) * cases)
-        decision = decide(found.centre[rows], found.p[rows], found.p_equivalent[rows], (LOW, HIGH), ALPHA)
         assert len(judgement.effects) == cases
         for case, effect in enumerate(judgement.effects):
+            row = study * cases + case
             assert effect.case == f"case{case}"
-            assert effect.low == pytest.approx(math.exp(found.low[rows][case]))
-            assert effect.p_adjusted == pytest.approx(decision.p_adjusted[case])
-            expected = "equivalent" if decision.equivalent[case] else ("worse", "undecided", "better")
-            assert effect.verdict == (
-                expected if isinstance(expected, str) else expected[int(decision.direction[case]) + 1]
-            )
+            assert effect.low == pytest.approx(math.exp(found.low[row]))
+            assert effect.p_adjusted == pytest.approx(decision.p_adjusted[study, case])
+            assert effect.estimate == pytest.approx(effect.value / effect.baseline)
+            assert effect.is_small == decision.equivalent[study, case]
+            shown = {1: "better", -1: "worse", 0: "undecided"}[int(decision.direction[study, case])]
+            if shown != "undecided" and not decision.matters[study, case]:
+                shown = f"slightly {shown}"
+            if shown == "undecided" and effect.is_small:
+                shown = "no difference"
+            assert effect.verdict == shown

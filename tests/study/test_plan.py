@@ -75,8 +75,10 @@ def test_durations_grow_with_blocks_and_stop_at_the_budget(study: Study) -> None
     assert StudyPlan(tight).duration().most_s == 200.0
 
 
-def conducted(place: Path) -> StudyDirectory:
-    return conduct(place, SimulatedLaboratory(), lambda event: None, settle=lambda seconds: None)
+def conducted(place: Path, noise: float = 0.1) -> StudyDirectory:
+    """So much noise leaves every comparison undecided."""
+    laboratory = SimulatedLaboratory(noise=noise)
+    return conduct(place, laboratory, lambda event: None, settle=lambda seconds: None)
 
 
 def blocks_of(directory: StudyDirectory) -> int:
@@ -95,18 +97,27 @@ def test_a_complete_study_goes_on_with_more_blocks(place: Path) -> None:
     after = conducted(place)
     assert (after.is_complete, blocks_of(after)) == (True, measured + 2)
     assert after.steps[: len(before.steps)] == before.steps
-    assert {effect.blocks for effect in judged(after).judgement.effects if effect.case != "offload"} == {
-        measured + 2
-    }
+    assert {effect.blocks for effect in judged(after).judgement.primary()} == {measured + 2}
 
 
-def test_the_verdicts_say_that_someone_looked_before(place: Path) -> None:
+def test_what_is_decided_is_not_run_again_when_a_study_is_extended(place: Path) -> None:
+    """More blocks would divide its error rate further, and could only make it undecided again."""
+    before = conducted(place, noise=0.001)
+    assert blocks_of(before) == 3
+    extend(place, 6)
+    after = conducted(place, noise=0.001)
+    assert after.is_complete
+    assert after.steps == before.steps
+
+
+def test_an_extended_study_divides_its_error_rate_among_its_looks(place: Path) -> None:
     measured = blocks_of(conducted(place))
-    assert not any("extended" in warning for warning in judged(StudyDirectory.open(place)).judgement.warnings)
-    extend(place, measured + 1)
-    warnings = judged(conducted(place)).judgement.warnings
-    expected = f"extended to {measured + 1} blocks after {measured} were measured"
-    assert any(warning.startswith(expected) for warning in warnings)
+    planned = judged(StudyDirectory.open(place)).judgement.looks
+    assert (planned.blocks[-1], sum(planned.shares)) == (5, pytest.approx(0.8))
+    extend(place, measured + 4)
+    looks = judged(conducted(place)).judgement.looks
+    assert looks.blocks[-1] == measured + 4
+    assert sum(looks.shares) < 1
 
 
 def test_blocks_that_were_run_are_not_taken_away(place: Path) -> None:

@@ -6,7 +6,7 @@ missing figure is never a zero.
 
 Figures beyond `verdict.METRICS`, all over the measured time:
 
-    queue_depth, io_bytes, read_percent, rtt_us     from the load
+    ios, queue_depth, io_bytes, read_percent, rtt_us    from the load
     asked_iops                                      that a load was paced at; absent where it went as fast as it could
     host_cores, array_cores, fabric_cores           CPUs kept busy by a side
     machine_busy_percent                            of all CPUs of the machine
@@ -93,6 +93,7 @@ def _retransmits(figures: Mapping[str, float], read_percent: float) -> float | N
 def _load(summary: StepSummary) -> Iterator[tuple[str, float]]:
     total, usage = summary.total, summary.usage
     if total.ios:
+        yield "ios", total.ios
         yield "iops", total.iops
         yield "mib_s", total.mib_s
         yield "response_ms", total.response_mean_ms or total.mean_ms

@@ -21,7 +21,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from linerate import _core
-from linerate.analysis.verdict import Attribution, ClaimVerdict, Judgement, Observation
+from linerate.analysis.verdict import Attribution, ClaimVerdict, Judgement, Observation, Verdict
 from linerate.errors import UserError
 from linerate.results import RunDirectory
 from linerate.results.files import write_atomically
@@ -72,16 +72,12 @@ class StudyRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """How often a case was measured under a workload, and whether its results agree.
-
-    `rsd_percent` is the relative standard deviation of the last three results; None with fewer.
-    """
+    """How often a case was measured under a workload, and the verdict that this led to."""
 
     case: str
     workload: str
     runs: int
-    rsd_percent: float | None
-    agrees: bool
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from linerate.analysis.verdict import (
     Judgement,
     Observation,
     attribute,
-    judge,
     judge_claims,
     shipped_claims,
 )
 from linerate.errors import UserError
 from linerate.results.files import write_atomically
 from linerate.study.directory import VERDICTS, VERDICTS_JSON, StudyDirectory, Verdicts
+from linerate.study.judgement import judgement_of
 from linerate.study.repeat import missing, repeated
 
 
@@ -29,7 +29,7 @@ def judged(directory: StudyDirectory) -> Verdicts:
         raise UserError(
             f"{directory.path}: nothing has been measured yet", f"linerate study resume {directory.path}"
         )
-    judgement = _judgement(directory, observations, study.baseline.name)
+    judgement = judgement_of(directory, study.baseline.name)
     attributions = attribute(observations)
     not_applicable: dict[str, str] = {}
     for (_, case), reason in directory.not_applicable.items():
@@ -39,26 +39,10 @@ def judged(directory: StudyDirectory) -> Verdicts:
         judgement=judgement,
         attributions=attributions,
         claims=tuple(_claims(directory, observations, judgement, attributions, not_applicable)),
-        repeated=repeated(study, directory.steps),
+        repeated=repeated(directory, judgement),
         not_applicable=not_applicable,
         void=tuple(f"{step.directory}: {step.reason}" for step in directory.steps if step.state == "void"),
         missing=tuple(f"{key}: {why}" for key, why in missing(directory).items()),
-    )
-
-
-def _judgement(directory: StudyDirectory, observations: Sequence[Observation], baseline: str) -> Judgement:
-    metrics = {workload.name: workload.metric for workload in directory.study.workloads}
-    found = judge(observations, baseline, metrics, margin=directory.study.margin)
-    if looks := [added.measured for added in directory.blocks_added if added.measured]:
-        return replace(found, warnings=(*found.warnings, _looked(looks, directory.study.repeat.blocks_max)))
-    return found
-
-
-def _looked(looks: Sequence[int], blocks: int) -> str:
-    """Each look at the results before the study ends raises the chance of a false result."""
-    return (
-        f"extended to {blocks} blocks after {' and '.join(map(str, looks))} were measured: adding blocks "
-        "until a result appears raises the rate of false results above the stated level"
     )
 
 
@@ -79,7 +63,7 @@ def _claims(
         if against == judgement.baseline:
             theirs = judgement
         elif any(one.case == against for one in observations):
-            theirs = _judgement(directory, observations, against)
+            theirs = judgement_of(directory, against)
         else:
             theirs = replace(judgement, baseline=against, effects=())
         limits = attributions

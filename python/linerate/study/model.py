@@ -122,8 +122,7 @@ class Repeat(FrozenSpec):
 
     blocks_min: PositiveInt = 3
     blocks_max: PositiveInt = 6
-    rsd_percent: PositiveFloat = 1.0
-    """A case has been measured enough when its last three results agree this well (relative standard deviation)."""
+    """A case runs again after `blocks_min` blocks as long as its comparison is undecided, up to so many blocks."""
     budget_s: PositiveFloat | None = None
     """No new block begins that would end later than this; null: no limit."""
     settle_s: NonNegativeFloat = 2.0

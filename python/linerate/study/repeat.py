@@ -1,47 +1,28 @@
-"""The repeat rule: who needs another block.
+"""The repeat rule: which cases need another block.
 
-A published study repeated a test while the relative standard deviation of its three results was above one per cent.
-Here the last three results count, so that an early disturbance does not keep a case waiting for ever.
+Every case runs in the first `blocks_min` blocks. Then results are looked at a few times
+(`linerate.analysis.verdict.looks`), and a case runs again as long as its comparison is undecided, up to `blocks_max`
+blocks or the end of the budget.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
+from linerate.analysis.verdict import Judgement
 from linerate.study.directory import Repeated, StudyDirectory
-from linerate.study.journal import StepDone
-from linerate.study.model import Study
+from linerate.study.judgement import undecided
 from linerate.study.plan import StudyStep
 
-RESULTS = 3
 
-
-def repeated(study: Study, steps: Iterable[StepDone]) -> tuple[Repeated, ...]:
-    """For every case and workload that was measured: how often, and whether its results agree.
-
-    Of a baseline that runs twice in a block, the first runs are looked at, as of any other case.
-    """
-    found: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for step in steps:
-        metric = study.workload(step.workload).metric
-        if step.state == "complete" and step.replica == 1 and metric in step.values:
-            found.setdefault((step.case, step.workload), []).append((step.block, step.values[metric]))
+def repeated(directory: StudyDirectory, judgement: Judgement) -> tuple[Repeated, ...]:
+    """For every case and workload that is compared with the baseline: how often it was measured, and its verdict."""
+    runs = Counter((step.case, step.workload) for step in directory.measured.values())
     return tuple(
-        _judged(case, workload, [value for _, value in sorted(values)], study.repeat.rsd_percent)
-        for (case, workload), values in found.items()
+        Repeated(one.case, one.workload, runs[one.case, one.workload], one.verdict)
+        for one in judgement.primary()
     )
-
-
-def _judged(case: str, workload: str, values: Sequence[float], most_percent: float) -> Repeated:
-    rsd = rsd_percent(values[-RESULTS:]) if len(values) >= RESULTS else None
-    return Repeated(case, workload, len(values), rsd, rsd is not None and rsd <= most_percent)
-
-
-def rsd_percent(values: Sequence[float]) -> float:
-    """Relative standard deviation in percent; 0 when all values are 0."""
-    mean = statistics.fmean(values)
-    return 100 * statistics.stdev(values) / abs(mean) if mean else 0.0
 
 
 def wanted(directory: StudyDirectory, block: Sequence[StudyStep]) -> tuple[StudyStep, ...]:
@@ -53,14 +34,10 @@ def wanted(directory: StudyDirectory, block: Sequence[StudyStep]) -> tuple[Study
 
 
 def _asked(directory: StudyDirectory, block: Sequence[StudyStep]) -> tuple[StudyStep, ...]:
-    study = directory.study
-    if not block or block[0].block <= study.repeat.blocks_min:
+    if not block or (again := undecided(directory, block[0].block)) is None:
         return tuple(block)
-    earlier = [step for step in directory.steps if step.block < block[0].block]
-    agrees = {(one.case, one.workload) for one in repeated(study, earlier) if one.agrees}
-    again = {(step.case, step.workload) for step in block} - agrees
     workloads = {workload for _, workload in again}
-    baseline = study.baseline.name
+    baseline = directory.study.baseline.name
     return tuple(
         step
         for step in block

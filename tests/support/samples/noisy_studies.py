@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 from linerate.analysis.verdict import Observation
 from linerate.analysis.verdict.estimate import Array
-from linerate.analysis.verdict.permutation import relabelled
 from numpy.typing import NDArray
 
 
@@ -26,7 +25,8 @@ from numpy.typing import NDArray
 class Noise:
     """Standard deviations and rates, of logarithms: 0.01 is 1 %."""
 
-    run: float = 0.01  # the repeat rule's limit for the seed's runs
+    run: float = 0.01  # the published studies repeated runs until they agreed this well
+    case_ratio: float = 1.0  # noise of a case's runs over that of the baseline's
     correlation: float = 0.4
     block: float = 0.03
     drift: float = 0.02
@@ -34,6 +34,10 @@ class Noise:
     stray_share: float = 0.02
     stray_from: float = 0.05
     stray_to: float = 0.25
+
+
+CALM = Noise(correlation=0.0, drift=0.0, drift_varies=0.0, stray_share=0.0)
+"""Normal noise that is independent from run to run."""
 
 
 @dataclass(frozen=True)
@@ -49,20 +53,12 @@ class Studies:
     effects: Array
     baselines: int
 
-    def labels(self) -> list[Array]:
-        """Per block the effects under every labelling, (studies * cases, labels), as `measure` takes them."""
-        studies, blocks, _ = self.runs.shape
-        cases = len(self.effects)
-        case = self.runs[:, :, self.baselines :, None]
-        reference = np.broadcast_to(
-            self.runs[:, :, None, : self.baselines], (studies, blocks, cases, self.baselines)
+    def points(self) -> Array:
+        """Per case and block the effect, (studies * cases, blocks), as `measure` takes them."""
+        effects = self.runs[:, :, self.baselines :] - self.runs[:, :, : self.baselines].mean(
+            axis=-1, keepdims=True
         )
-        runs = np.concatenate([case, reference], axis=-1)
-        # what `relabelled` does to one block is linear: apply it to the unit vectors once
-        count = self.baselines + 1
-        weights = np.array([relabelled(unit[:1], unit[1:]) for unit in np.eye(count).tolist()])
-        labelled = runs @ weights
-        return [labelled[:, block].reshape(-1, count) for block in range(blocks)]
+        return effects.swapaxes(1, 2).reshape(-1, effects.shape[1])
 
     def observations(self, study: int) -> Iterator[Observation]:
         """One of the studies as its runs would be observed."""
@@ -96,6 +92,10 @@ def make_studies(
     slope = noise.drift + noise.drift_varies * rng.standard_normal((studies, blocks, 1))
     values += slope * np.arange(runs) / (runs - 1)
     values = np.take_along_axis(values, places, axis=-1)
+    if noise.case_ratio != 1:
+        # What the case itself adds: independent from run to run.
+        added = noise.run * np.sqrt(noise.case_ratio**2 - 1)
+        values[:, :, baselines:] += added * rng.standard_normal((studies, blocks, len(effects)))
     values += noise.block * rng.standard_normal((studies, blocks, 1))
     strays = rng.random(shape) < noise.stray_share
     values -= strays * rng.uniform(noise.stray_from, noise.stray_to, shape)

@@ -6,13 +6,10 @@ run gives one number per metric; each block gives one log-ratio per case, case a
 block, so that drift from block to block cancels. From there:
 
 1. `blocks.py` lays the observations out as tables: per workload and metric, cases by blocks.
-2. `estimate.py` turns a row of log-ratios into an estimate, an interval and p values: arithmetic on whole arrays.
-   The mean is a plain one below six blocks and a trimmed one from there on, so that one run that something
-   disturbed neither makes nor hides a verdict.
-3. `permutation.py` asks how often chance alone, by shuffling which run of a block was the case, does as well.
-4. `decide.py` chooses among these by the number of blocks, corrects for the number of cases (Benjamini-Hochberg) and
-   names the verdict: better or worse (an effect is shown, and it is larger than the margin), equivalent (shown to
-   lie inside the margin), or undecided. `power.py` says how many blocks would decide it.
+2. `estimate.py` turns a row of log-ratios into a mean, a t interval and p values: arithmetic on whole arrays.
+3. `looks.py` divides the error rate among the times at which results are looked at.
+4. `decide.py` corrects for the number of comparisons (Holm) and of looks, and answers whether there is a difference,
+   and whether it matters. `power.py` says how many blocks would decide it.
 5. `noise.py` compares the baseline with itself, and looks for drift along the blocks.
 6. `warnings.py` says what weakens the judgement as a whole.
 
@@ -31,8 +28,12 @@ from linerate.analysis.verdict.claims import (
     shipped_claims,
 )
 from linerate.analysis.verdict.judge import ALPHA, MARGIN, judge
+from linerate.analysis.verdict.looks import Looks, plan_looks
 from linerate.analysis.verdict.metric import METRICS, find_metric
 from linerate.analysis.verdict.model import (
+    GAINS,
+    LOSSES,
+    VERDICTS,
     Attribution,
     ClaimOutcome,
     ClaimVerdict,
@@ -48,8 +49,11 @@ from linerate.analysis.verdict.model import (
 
 __all__ = [
     "ALPHA",
+    "GAINS",
+    "LOSSES",
     "MARGIN",
     "METRICS",
+    "VERDICTS",
     "Attribution",
     "ClaimOutcome",
     "ClaimVerdict",
@@ -59,6 +63,7 @@ __all__ = [
     "Expectation",
     "Judgement",
     "Limit",
+    "Looks",
     "Metric",
     "NoiseFloor",
     "Observation",
@@ -70,6 +75,7 @@ __all__ = [
     "find_metric",
     "judge",
     "judge_claims",
+    "plan_looks",
     "read_claims",
     "shipped_claims",
 ]

@@ -13,20 +13,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from linerate.analysis.metric import Metric
-from linerate.analysis.verdict.estimate import Array, location
+from linerate.analysis.verdict.estimate import Array
 from linerate.analysis.verdict.model import Observation
-from linerate.analysis.verdict.permutation import relabelled
 
-LOG_RATIO_MAX = 700.0  # with two blocks a bound may lie anywhere; beyond this it is no floating-point number
+LOG_RATIO_MAX = 700.0  # with two blocks a bound may be anywhere; beyond this it is no floating-point number
+COUNTED = frozenset({"iops", "mib_s"})
+"""Metrics that are a count of whole I/Os over a time."""
+_ROUNDING = 1 / math.sqrt(12)  # standard deviation of a number that is rounded to one
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRun:
-    """One run of a case: its block, its place in the block's order (if known), its value on the metric's scale."""
+    """One run of a case: its block, its place in the block's order (if known), its value on the metric's scale.
+
+    `rounding` is the standard deviation that counting whole I/Os gives the value; 0 if their number is not known.
+    """
 
     block: int
     position: int | None
     value: float
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +49,19 @@ class Table:
 class BlockComparison:
     """One case against the baseline, block by block.
 
-    `labels` holds per block the effect under every labelling of its runs, the observed one first; `points` are those
-    first ones. `baseline` and `value` are typical absolute figures.
+    `points` are the effects per block, on the metric's scale, and `rounding` the standard deviation that counting whole
+    I/Os gives them. `baseline` and `value` are the means over the same blocks (geometric means for ratios). So `value`
+    over `baseline` is the mean effect.
     """
 
     case: str
     workload: str
     metric: Metric
     blocks: tuple[int, ...]
-    labels: tuple[Array, ...]
+    points: Array
+    rounding: float
     baseline: float
     value: float
-
-    @property
-    def points(self) -> Array:
-        """The effect per block, on the metric's scale."""
-        return np.array([block[0] for block in self.labels])
 
 
 def to_scale(metric: Metric, value: float) -> float | None:
@@ -84,7 +87,8 @@ def tabulate(observations: Iterable[Observation], workload: str, metric: Metric)
         if value is None:
             unusable += 1
         else:
-            runs.setdefault(seen.case, []).append(BlockRun(seen.block, seen.position, value))
+            run = BlockRun(seen.block, seen.position, value, _rounding(metric, seen.values))
+            runs.setdefault(seen.case, []).append(run)
     ordered = {case: sorted(places, key=_in_order) for case, places in runs.items()}
     return Table(workload, metric, ordered, unusable)
 
@@ -97,30 +101,45 @@ def comparisons(table: Table, baseline: str) -> list[BlockComparison]:
         runs = {block: values for block, values in _by_block(places).items() if block in reference}
         if case == baseline or not runs:
             continue
+        ours = np.array([_mean(values) for values in runs.values()])
+        theirs = np.array([_mean(reference[block]) for block in runs])
         found.append(
             BlockComparison(
                 case=case,
                 workload=table.workload,
                 metric=table.metric,
                 blocks=tuple(runs),
-                labels=tuple(relabelled(values, reference[block]) for block, values in runs.items()),
-                baseline=_typical(table.metric, [reference[block] for block in runs]),
-                value=_typical(table.metric, list(runs.values())),
+                points=ours - theirs,
+                rounding=max(
+                    math.hypot(_rounding_of_mean(values), _rounding_of_mean(reference[block]))
+                    for block, values in runs.items()
+                ),
+                baseline=from_scale(table.metric, float(theirs.mean())),
+                value=from_scale(table.metric, float(ours.mean())),
             )
         )
     return found
+
+
+def _rounding(metric: Metric, values: Mapping[str, float]) -> float:
+    ios = values.get("ios", 0.0)
+    return _ROUNDING / ios if metric.name in COUNTED and ios > 0 else 0.0
 
 
 def _in_order(place: BlockRun) -> tuple[int, int]:
     return place.block, -1 if place.position is None else place.position
 
 
-def _by_block(places: Sequence[BlockRun]) -> dict[int, list[float]]:
-    blocks: dict[int, list[float]] = {}
+def _by_block(places: Sequence[BlockRun]) -> dict[int, list[BlockRun]]:
+    blocks: dict[int, list[BlockRun]] = {}
     for place in places:
-        blocks.setdefault(place.block, []).append(place.value)
+        blocks.setdefault(place.block, []).append(place)
     return blocks
 
 
-def _typical(metric: Metric, blocks: Sequence[Sequence[float]]) -> float:
-    return from_scale(metric, float(location(np.array([np.mean(values) for values in blocks]))))
+def _mean(runs: Sequence[BlockRun]) -> float:
+    return sum(run.value for run in runs) / len(runs)
+
+
+def _rounding_of_mean(runs: Sequence[BlockRun]) -> float:
+    return math.sqrt(sum(run.rounding**2 for run in runs)) / len(runs)

@@ -7,13 +7,15 @@ A claim is what a publication reports, as data (`studies/claims.toml`), with wha
     ...
     expect = [{ workloads = ["seqread"], change = "lower", low = -45.0, high = -15.0 }]
 
-`workloads` names those it speaks of: all words of one entry stand in the workload's name (none: every workload).
-`metric` is a figure's name (none: the workload's own). `change` is higher, lower or none, and `low`, `high` bound its
-size in percent, or in points; with none they are what its whole interval has to lie in, in place of the study's margin.
-Or `value_low`, `value_high` bound the case's own figure. Every expectation has to come true for a claim to agree.
-`published_percent` is the published change itself, to be shown beside the measured one. `network_mib_s` is what the
-publication's own network was seen to carry (`network` says where), for findings about disks: a change that was measured
-without that network is reported with its rest behind one.
+`workloads` names those it speaks of: all words of one entry are in the workload's name (none: every workload). `metric`
+is a figure's name (none: the workload's own). `change` is higher, lower or none, and `low`, `high` bound its size in
+percent, or in points. Direction and size are judged apart. The size agrees if the estimate is between the bounds and
+its interval is no wider than they are apart; it differs if the whole interval is outside. With `change` none, the whole
+interval has to be between the bounds, which take the place of the study's margin. Or `value_low`, `value_high` bound
+the case's own figure. Every expectation has to come true for a claim to agree. `published_percent` is the published
+change itself, to be shown beside the measured one. `network_mib_s` is what the publication's own network was seen to
+carry (`network` says where), for findings about disks: a change that was measured without that network is reported with
+its rest behind one.
 
 `needs = "hardware"` is not a verdict: on real hosts such a claim is judged like any other. On a virtual SAN it is not,
 even if the setting could be written there: what was published is not in it.
@@ -21,6 +23,7 @@ even if the setting could be written there: what was published is not in it.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -337,27 +340,61 @@ def _change_answer(expected: Expectation, effect: Effect, reasons: _Reasons) -> 
     if effect.verdict == "undecided":
         alone = "One block proves nothing." if effect.blocks == 1 else ""
         return _Answer(None, figures, alone, more=effect.blocks_more)
-    objection = _objection(expected, effect)
-    if not objection:
-        return _Answer(True, figures)
-    return _Answer(False, figures, objection, reasons.of(effect), abs(effect.change))
-
-
-def _objection(expected: Expectation, effect: Effect) -> str:
-    """What keeps a decided effect from being the published change; empty if nothing does."""
     if expected.change == "none":
-        return "" if effect.verdict == "equivalent" else "A difference was measured"
-    wanted = 1 if expected.change == "higher" else -1
-    if effect.verdict == "equivalent":
-        return "No difference beyond the margin"
-    if (effect.change > 0) != (wanted > 0):
+        return _no_change(effect, figures, reasons)
+    objection = _direction(expected, effect) or _size(expected, effect)
+    if objection:
+        return _Answer(False, figures, objection, reasons.of(effect), abs(effect.change))
+    if (more := _blocks_to_size(expected, effect)) is not None:
+        wide = f"The interval is too wide for the published size, {expected.low:g} to {expected.high:g}."
+        return _Answer(None, figures, wide, more=more)
+    return _Answer(True, figures)
+
+
+def _no_change(effect: Effect, figures: str, reasons: _Reasons) -> _Answer:
+    """Whether a difference that was published as none is shown to be below the margin."""
+    if effect.is_small:
+        return _Answer(True, figures)
+    if effect.verdict.startswith("slightly"):
+        return _Answer(None, figures, "A difference is shown; whether it is below the margin is not.")
+    return _Answer(False, figures, "A difference was measured", reasons.of(effect), abs(effect.change))
+
+
+def _direction(expected: Expectation, effect: Effect) -> str:
+    """What keeps a decided effect from having the published direction; empty if nothing does."""
+    if effect.verdict == "no difference":
+        return "No difference that matters"
+    if (effect.change > 0) != (expected.change == "higher"):
         return "The opposite was measured"
-    low, high = effect.change_low, effect.change_high
-    if low is not None and expected.high is not None and low > expected.high:
-        return f"{_size(wanted < 0)} than published"
-    if high is not None and expected.low is not None and high < expected.low:
-        return f"{_size(wanted > 0)} than published"
     return ""
+
+
+def _size(expected: Expectation, effect: Effect) -> str:
+    """What keeps a decided effect of the published direction from having its size; empty if nothing does."""
+    low, high = effect.change_low, effect.change_high
+    is_lower = expected.change == "lower"
+    if low is not None and expected.high is not None and low > expected.high:
+        return f"In the published direction, but {'smaller' if is_lower else 'larger'} than published"
+    if high is not None and expected.low is not None and high < expected.low:
+        return f"In the published direction, but {'larger' if is_lower else 'smaller'} than published"
+    if expected.low is None and expected.high is None and effect.verdict.startswith("slightly"):
+        return "In the published direction, but below the margin"
+    return ""
+
+
+def _blocks_to_size(expected: Expectation, effect: Effect) -> int | None:
+    """How many more blocks the size needs, if these do not show it; None if they do.
+
+    They show it if the estimate is in the published range, and the interval is no wider than the range. So a wide
+    interval never agrees more easily than a narrow one.
+    """
+    low, high = effect.change_low, effect.change_high
+    if expected.low is None or expected.high is None or low is None or high is None:
+        return None
+    width, range_width = high - low, expected.high - expected.low
+    if width > range_width > 0:
+        return max(math.ceil(effect.blocks * ((width / range_width) ** 2 - 1)), 1)
+    return None if expected.low <= effect.change <= expected.high else max(effect.blocks, 1)
 
 
 def _within(effect: Effect, low: float, high: float, reasons: _Reasons) -> _Answer:
@@ -371,10 +408,6 @@ def _within(effect: Effect, low: float, high: float, reasons: _Reasons) -> _Answ
         because, size = reasons.of(effect), abs(effect.change)
         return _Answer(False, figures, "A larger difference was measured", because, size)
     return _Answer(None, figures, more=effect.blocks_more)
-
-
-def _size(smaller: bool) -> str:
-    return "In the published direction, but smaller" if smaller else "In the published direction, but larger"
 
 
 def _shown(effect: Effect) -> str:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 
 import numpy as np
 
 from linerate.analysis.metric import Metric
 from linerate.analysis.verdict.blocks import BlockComparison, Table, comparisons, from_scale, tabulate
-from linerate.analysis.verdict.decide import decide, measure
-from linerate.analysis.verdict.estimate import spread_of
+from linerate.analysis.verdict.decide import Measured, decide, measure
+from linerate.analysis.verdict.estimate import Array
+from linerate.analysis.verdict.looks import Looks
 from linerate.analysis.verdict.metric import METRICS, find_metric
-from linerate.analysis.verdict.model import Effect, Interval, Judgement, Observation, Test, Verdict
+from linerate.analysis.verdict.model import Effect, Judgement, Observation, Verdict
 from linerate.analysis.verdict.noise import drift, noise_floor, stray_blocks
 from linerate.analysis.verdict.power import blocks_needed
 from linerate.analysis.verdict.warnings import warnings_about
@@ -28,26 +29,13 @@ MARGIN = 0.05  # of the NIC paper: smaller differences were not acknowledged
 ALPHA = 0.05
 
 
-@dataclass(slots=True)
-class _Figures:
-    """What one comparison comes down to before its family is corrected; NaN where blocks do not suffice."""
-
-    centre: float
-    error: float
-    low: float
-    high: float
-    p: float
-    p_equivalent: float
-    test: Test
-    interval: Interval
-
-
 def judge(
     observations: Iterable[Observation],
     baseline: str,
     metric_of: Mapping[str, str],
     margin: float = MARGIN,
     alpha: float = ALPHA,
+    looks: Looks | None = None,
 ) -> Judgement:
     """Judge every case against the baseline.
 
@@ -56,12 +44,13 @@ def judge(
         baseline: the name of the case that the others are held against.
         metric_of: workload -> name of its primary metric.
         margin: relative difference that does not matter, in (0, 1).
-        alpha: share of false positives allowed among the effects called better or worse.
+        alpha: the chance that a family of comparisons shows any difference that is not there, over all looks.
+        looks: when the results are looked at; None: once.
 
     Raises:
         UserError: no observation of the baseline, a workload without a primary metric, a margin outside (0, 1).
     """
-    seen = list(observations)
+    seen, looks = list(observations), looks or Looks()
     _check(seen, baseline, metric_of, margin)
     workloads = list(dict.fromkeys(item.workload for item in seen))
     primary = [tabulate(seen, workload, find_metric(metric_of[workload])) for workload in workloads]
@@ -73,10 +62,13 @@ def judge(
     effects = [
         effect
         for tables in families
-        for effect in _effects(tables, baseline, margin, alpha, primary=tables is primary)
+        for effect in _effects(tables, baseline, margin, alpha, looks, primary=tables is primary)
     ]
     floors = [
-        floor for tables in families for table in tables if (floor := noise_floor(table, baseline, alpha))
+        floor
+        for tables in families
+        for table in tables
+        if (floor := noise_floor(table, baseline, alpha, looks))
     ]
     drifts = [found for table in primary if (found := drift(table, alpha))]
     return Judgement(
@@ -87,6 +79,7 @@ def judge(
         noise_floor=tuple(floors),
         drifts=tuple(drifts),
         warnings=tuple(warnings_about(primary, baseline, effects, floors, drifts)),
+        looks=looks,
     )
 
 
@@ -110,31 +103,40 @@ def _check(seen: Sequence[Observation], baseline: str, metric_of: Mapping[str, s
 
 
 def _effects(
-    tables: Sequence[Table], baseline: str, margin: float, alpha: float, *, primary: bool
+    tables: Sequence[Table], baseline: str, margin: float, alpha: float, looks: Looks, *, primary: bool
 ) -> list[Effect]:
     rows = [row for table in tables for row in comparisons(table, baseline)]
     if not rows:
         return []
-    margins = [margins_of(row.metric, margin) for row in rows]
-    figures = _measure(rows, margins, alpha)
+    margins = np.array([margins_of(row.metric, margin) for row in rows]).T
+    shares = np.array([looks.share(max(row.blocks)) for row in rows])
+    found = _measure(rows, (margins[0], margins[1]), alpha, looks)
     decision = decide(
-        centre=np.array([item.centre for item in figures]),
-        p=np.array([item.p for item in figures]),
-        p_inside=np.array([item.p_equivalent for item in figures]),
-        margins=(np.array([low for low, _ in margins]), np.array([high for _, high in margins])),
+        centre=found.centre,
+        p=found.p,
+        p_inside=found.p_equivalent,
+        margins=(margins[0], margins[1]),
         alpha=alpha,
+        shares=shares,
     )
-    # the level at which one more effect of this family would be shown
-    decided = int((decision.p_adjusted <= alpha).sum())
-    level = alpha * min(decided + 1, len(rows)) / len(rows)
-    strays = stray_blocks(rows)
+    verdicts = [
+        verdict_of(
+            row.metric, int(decision.direction[at]), bool(decision.matters[at]), bool(decision.equivalent[at])
+        )
+        for at, row in enumerate(rows)
+    ]
+    strays = stray_blocks(rows, margin)
+    # the level at which one more comparison of this family would be decided
+    level = alpha / max(sum(verdict == "undecided" for verdict in verdicts), 1)
     effects = []
-    for index, (row, item) in enumerate(zip(rows, figures, strict=True)):
-        verdict = _verdict(row.metric, int(decision.direction[index]), bool(decision.equivalent[index]))
+    for at, (row, verdict) in enumerate(zip(rows, verdicts, strict=True)):
         needed = None
         if verdict == "undecided":
-            spread = spread_of(item.error, len(row.blocks))
-            needed = blocks_needed(item.centre, spread, margins[index], level, len(row.blocks))
+            spread = float(found.error[at]) * math.sqrt(len(row.blocks))
+            bounds = (float(margins[0][at]), float(margins[1][at]))
+            needed = blocks_needed(
+                float(found.centre[at]), spread, bounds, level * float(shares[at]), len(row.blocks)
+            )
         effects.append(
             Effect(
                 case=row.case,
@@ -144,12 +146,12 @@ def _effects(
                 primary=primary,
                 baseline=row.baseline,
                 value=row.value,
-                estimate=from_scale(row.metric, item.centre),
-                low=_bound(row.metric, item.low),
-                high=_bound(row.metric, item.high),
-                p=_known(item.p),
-                p_adjusted=_known(float(decision.p_adjusted[index])),
-                p_equivalent=_known(float(decision.p_equivalent[index])),
+                estimate=from_scale(row.metric, float(found.centre[at])),
+                low=_bound(row.metric, float(found.low[at])),
+                high=_bound(row.metric, float(found.high[at])),
+                p=_known(float(found.p[at])),
+                p_adjusted=_known(float(decision.p_adjusted[at])),
+                p_equivalent=_known(float(decision.p_equivalent[at])),
                 verdict=verdict,
                 blocks=len(row.blocks),
                 blocks_needed=needed,
@@ -158,46 +160,39 @@ def _effects(
                     for block, point in zip(row.blocks, row.points, strict=True)
                 ),
                 outliers=strays.get((row.workload, row.case), ()),
-                test=item.test,
-                interval=item.interval,
+                is_small=bool(decision.equivalent[at]),
             )
         )
     return effects
 
 
 def _measure(
-    rows: Sequence[BlockComparison], margins: Sequence[tuple[float, float]], alpha: float
-) -> list[_Figures]:
-    """The figures of every row of one family; rows with the same numbers of runs per block are measured at once."""
-    alike: dict[tuple[int, ...], list[int]] = {}
+    rows: Sequence[BlockComparison], margins: tuple[Array, Array], alpha: float, looks: Looks
+) -> Measured:
+    """The figures of every row of one family; rows with the same number of blocks are measured at once."""
+    alike: dict[int, list[int]] = {}
     for index, row in enumerate(rows):
-        alike.setdefault(tuple(len(block) for block in row.labels), []).append(index)
-    family = sum(len(row.blocks) > 1 for row in rows)  # the others have no p to correct
-    figures: dict[int, _Figures] = {}
-    for shape, indices in alike.items():
-        labels = [np.stack([rows[index].labels[block] for index in indices]) for block in range(len(shape))]
-        low, high = (np.array([margins[index][side] for index in indices]) for side in (0, 1))
-        found = measure(labels, (low, high), family, alpha)
-        for place, index in enumerate(indices):
-            figures[index] = _Figures(
-                centre=float(found.centre[place]),
-                error=float(found.error[place]),
-                low=float(found.low[place]),
-                high=float(found.high[place]),
-                p=float(found.p[place]),
-                p_equivalent=float(found.p_equivalent[place]),
-                test=found.test,
-                interval=found.interval,
-            )
-    return [figures[index] for index in range(len(rows))]
+        alike.setdefault(len(row.blocks), []).append(index)
+    table = np.full((len(fields(Measured)), len(rows)), np.nan)
+    for indices in alike.values():
+        found = measure(
+            np.stack([rows[index].points for index in indices]),
+            (margins[0][indices], margins[1][indices]),
+            np.array([looks.level(max(rows[index].blocks), alpha) for index in indices]),
+            np.array([rows[index].rounding for index in indices]),
+        )
+        table[:, indices] = [getattr(found, field.name) for field in fields(Measured)]
+    return Measured(*table)
 
 
-def _verdict(metric: Metric, direction: int, equivalent: bool) -> Verdict:
-    if equivalent:
-        return "equivalent"
-    if not direction:
-        return "undecided"
-    return "better" if direction == metric.better else "worse"
+def verdict_of(metric: Metric, direction: int, matters: bool, equivalent: bool) -> Verdict:
+    """The verdict on a comparison: `direction` of a difference that is shown (0: none is), and whether it matters."""
+    if direction:
+        is_better = direction == metric.better
+        if matters:
+            return "better" if is_better else "worse"
+        return "slightly better" if is_better else "slightly worse"
+    return "no difference" if equivalent else "undecided"
 
 
 def _bound(metric: Metric, value: float) -> float | None:

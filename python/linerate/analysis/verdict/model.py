@@ -7,14 +7,16 @@ All of it survives `dataclasses.asdict` and JSON, so that a study directory can 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from linerate.analysis.metric import Scale
+from linerate.analysis.verdict.looks import Looks
 
-Verdict = Literal["better", "worse", "equivalent", "undecided"]
-Test = Literal["permutation", "t", ""]
-Interval = Literal["t", "bca", ""]
+Verdict = Literal["better", "slightly better", "no difference", "slightly worse", "worse", "undecided"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+GAINS: frozenset[Verdict] = frozenset({"better", "slightly better"})
+LOSSES: frozenset[Verdict] = frozenset({"worse", "slightly worse"})
 ClaimOutcome = Literal["agrees", "differs", "needs hardware", "not tested"]
 Limit = Literal[
     "fabric lag",
@@ -37,7 +39,8 @@ Limit = Literal[
 class Observation:
     """One run: one case under one workload in one block.
 
-    `values` holds one number per metric (names of `metric.METRICS`; others are ignored). `position` is the run's
+    `values` holds one number per metric (names of `metric.METRICS`; others are ignored), and `ios`, the number of I/Os
+    that a rate was counted from, if it is known. `position` is the run's
     place in the order of its block, from 0. The baseline may be observed several times in a block: that is the
     A/A comparison, and makes every verdict sharper. Runs that `check` found void are not observations.
     """
@@ -55,11 +58,12 @@ class Effect:
 
     `estimate`, `low` and `high` (a 95 % interval at alpha 0.05) are ratios case/baseline, or differences
     case - baseline in the metric's own unit where zero is a possible value (`scale`). `points` are the blocks'
-    own (block, estimate), to be drawn beside the interval. `baseline` and `value` are the typical absolute
-    figures. `p` is of the test named by `test`, `p_adjusted` after Benjamini-Hochberg; `p_equivalent` is of the
-    equivalence test, adjusted too. None where the blocks do not suffice. `outliers` are blocks far from the
-    others; they are damped, never dropped. `blocks_needed` is the total number of blocks at which an undecided
-    case would likely be decided; None when it is decided, or when no sensible number would do.
+    own (block, estimate), to be drawn beside the interval. `baseline` and `value` are the means of the absolute
+    figures over the same blocks, so that `estimate` follows from them. `p` is of the t test, `p_adjusted` after the
+    corrections for many comparisons and looks; `p_equivalent` is of the equivalence test, adjusted too. None where the
+    blocks do not suffice. `outliers` are blocks far from the others; they count like all blocks. `blocks_needed` is the
+    total number of blocks at which an undecided case would likely be decided; None when it is decided, or when no
+    sensible number would do.
     """
 
     case: str
@@ -80,8 +84,8 @@ class Effect:
     blocks_needed: int | None
     points: tuple[tuple[int, float], ...] = ()
     outliers: tuple[int, ...] = ()
-    test: Test = ""
-    interval: Interval = ""
+    is_small: bool = False
+    """The equivalence test shows that the difference, if there is any, is below the margin."""
 
     @property
     def ratio(self) -> float | None:
@@ -115,7 +119,7 @@ class NoiseFloor:
 
     `estimate`, `low`, `high` are those of later over earlier baseline runs of the same block. `spread` is the
     standard deviation of one such comparison and `detectable` the smallest change that these blocks would
-    show in 95 of 100 studies, as the only comparison; both in percent of the baseline, or in the metric's own
+    show in 80 of 100 studies, as the only comparison; both in percent of the baseline, or in the metric's own
     unit for differences.
     """
 
@@ -167,7 +171,7 @@ class Judgement:
     """Everything that the observations of a study allow to say about its cases.
 
     `margin` is the relative difference below which a difference does not matter (0.05 = 5 %). `warnings` name
-    what weakens the judgement as a whole, one sentence each.
+    what weakens the judgement as a whole, one sentence each. `looks` tells when the results were looked at.
     """
 
     baseline: str
@@ -177,6 +181,7 @@ class Judgement:
     noise_floor: tuple[NoiseFloor, ...]
     drifts: tuple[Drift, ...] = ()
     warnings: tuple[str, ...] = ()
+    looks: Looks = field(default_factory=Looks)
 
     def effect(self, case: str, workload: str, metric: str | None = None) -> Effect | None:
         """The effect of a case under a workload; without a metric, on the workload's primary one."""

@@ -10,17 +10,20 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from linerate.analysis.metric import Metric
 from linerate.analysis.verdict.blocks import BlockComparison, BlockRun, Table, from_scale
-from linerate.analysis.verdict.estimate import Array, estimate, spread_of, t_interval
+from linerate.analysis.verdict.estimate import Array, estimate, t_interval
+from linerate.analysis.verdict.looks import Looks
 from linerate.analysis.verdict.model import Drift, NoiseFloor
 from linerate.analysis.verdict.power import detectable
 
 STRAY_SPREADS = 5.0  # robust standard deviations: one run in two million, were the noise normal
 STRAY_FROM_BLOCKS = 4
+STRAY_MARGINS = 0.5
+"""A block that is closer than this share of the margin to the others is not far, however close these are."""
 MAD_TO_SPREAD = 1.4826
 DRIFT_FREEDOM_MIN = 4
 
 
-def noise_floor(table: Table, baseline: str, alpha: float) -> NoiseFloor | None:
+def noise_floor(table: Table, baseline: str, alpha: float, looks: Looks) -> NoiseFloor | None:
     """A/A: the last baseline run of each block against the first. None without a block that has two."""
     blocks: dict[int, list[BlockRun]] = {}
     for place in table.runs.get(baseline, ()):
@@ -28,14 +31,16 @@ def noise_floor(table: Table, baseline: str, alpha: float) -> NoiseFloor | None:
     repeated = [places for places in blocks.values() if len(places) > 1]
     if not repeated:
         return None
-    found = estimate(np.array([places[-1].value - places[0].value for places in repeated]))
+    rounding = max(math.hypot(places[-1].rounding, places[0].rounding) for places in repeated)
+    found = estimate(np.array([places[-1].value - places[0].value for places in repeated]), rounding)
     low, high = t_interval(found, alpha)
-    spread = spread_of(float(found.error), len(repeated)) if found.freedom else None
+    spread = float(found.error) * math.sqrt(len(repeated)) if found.freedom else None
     change = None
     if spread is not None:
         # of two single runs; a case is one run against the mean of the block's baseline runs
         runs = min(len(places) for places in repeated)
-        change = detectable(spread * math.sqrt((1 + 1 / runs) / 2), len(repeated), alpha)
+        level = alpha * looks.share(len(repeated))
+        change = detectable(spread * math.sqrt((1 + 1 / runs) / 2), len(repeated), level)
     return NoiseFloor(
         workload=table.workload,
         metric=table.metric.name,
@@ -80,7 +85,7 @@ def drift(table: Table, alpha: float) -> Drift | None:
     return Drift(table.workload, table.metric.name, table.metric.scale, change=middle, low=low, high=high)
 
 
-def stray_blocks(rows: Sequence[BlockComparison]) -> Mapping[tuple[str, str], tuple[int, ...]]:
+def stray_blocks(rows: Sequence[BlockComparison], margin: float) -> Mapping[tuple[str, str], tuple[int, ...]]:
     """Blocks far off their case's others, per (workload, case); the yardstick is what all cases of a workload do."""
     far: dict[tuple[str, str], tuple[int, ...]] = {}
     for workload in dict.fromkeys(row.workload for row in rows):
@@ -90,7 +95,8 @@ def stray_blocks(rows: Sequence[BlockComparison]) -> Mapping[tuple[str, str], tu
         offsets = {row.case: row.points - np.median(row.points) for row in enough}
         spread = MAD_TO_SPREAD * float(np.median(np.abs(np.concatenate(list(offsets.values())))))
         for row in enough:
-            distant = np.abs(offsets[row.case]) > STRAY_SPREADS * max(spread, 1e-9)
+            near = STRAY_MARGINS * (row.metric.margin or margin)
+            distant = np.abs(offsets[row.case]) > max(STRAY_SPREADS * spread, near)
             far[workload, row.case] = tuple(np.array(row.blocks)[distant].tolist())
     return far
 

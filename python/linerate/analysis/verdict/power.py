@@ -1,20 +1,20 @@
-"""How many blocks would decide an undecided case, if its estimate and spread are what they seem.
+"""How many blocks would decide a case, and which change so many blocks show.
 
-Beyond the margin a case needs enough blocks for the t test to show it and for its estimate to stay beyond; inside the
-margin, for both one-sided tests to pass. The answer is the smallest number of blocks that does either in four of
-five studies. An estimate on the margin itself has no answer: no number of blocks can decide it.
+A change counts as found if it is shown in four of five studies (power 0.8). The power of the t test follows from the
+noncentral t distribution; that of the equivalence test from the normal distribution of the estimate.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats  # type: ignore[import-untyped]
+from scipy import optimize, stats  # type: ignore[import-untyped]
 
-from linerate.analysis.verdict.estimate import Array, freedom_of, trimmed_each_end
+from linerate.analysis.verdict.estimate import Array
 
 POWER = 0.8
-BLOCKS_MAX = 100  # more is a matter of a better test bed, not of patience
+BLOCKS_MAX = 100  # beyond that a better test bed helps, not more blocks
+_ERRORS_MAX = 200.0  # further away the noncentral t distribution is not computed
 
 
 def blocks_needed(
@@ -32,36 +32,45 @@ def blocks_needed(
     counts = np.arange(max(measured + 1, 2), BLOCKS_MAX + 1)
     if not len(counts) or not np.isfinite(spread):
         return None
-    chance = (
-        _chance_equivalent(centre, spread, margins, alpha, counts)
-        if margins[0] <= centre <= margins[1]
-        else _chance_shown(centre, spread, margins, alpha, counts)
+    chance = np.maximum(
+        chance_shown(centre, spread, counts, alpha),
+        _chance_equivalent(centre, spread, margins, alpha, counts),
     )
     enough = np.flatnonzero(chance >= POWER)
     return int(counts[enough[0]]) if len(enough) else None
 
 
-def detectable(spread: float, blocks: int, alpha: float, power: float = 0.95) -> float | None:
-    """The smallest change that the t test tells from nothing with probability `power`, on the spread's scale."""
+def detectable(spread: float, blocks: int, alpha: float) -> float | None:
+    """The smallest change that the t test shows with probability `POWER`, on the spread's scale; None with one block.
+
+    `alpha` is the level of the one comparison.
+    """
     if blocks < 2:
         return None
-    freedom = freedom_of(blocks)
-    error = spread / np.sqrt(blocks - 2 * trimmed_each_end(blocks))
-    return float(error * (stats.t.isf(alpha / 2, freedom) + stats.t.ppf(power, freedom)))
+    if spread == 0:
+        return 0.0
+    counts, freedom = np.array([blocks]), blocks - 1
+    most = _ERRORS_MAX / np.sqrt(blocks)
+
+    def lack(change: float) -> float:
+        return float(chance_shown(change, 1.0, counts, alpha)[0]) - POWER
+
+    if lack(most) < 0:
+        # So strict a level with so few blocks: only the spread that was measured decides, which is a chi-square.
+        largest = np.sqrt(stats.chi2.ppf(POWER, freedom) / freedom)
+        return float(spread * stats.t.isf(alpha / 2, freedom) * largest / np.sqrt(blocks))
+    return float(spread * optimize.brentq(lack, 0.0, most))
+
+
+def chance_shown(change: float, spread: float, counts: NDArray[np.int_], alpha: float) -> Array:
+    """The probability that a t test at `alpha` shows a change, per number of blocks."""
+    error, freedom = _errors(spread, counts)
+    distance = np.minimum(abs(change) / error, _ERRORS_MAX)
+    return np.asarray(stats.nct.sf(stats.t.isf(alpha / 2, freedom), freedom, distance), dtype=np.float64)
 
 
 def _errors(spread: float, counts: NDArray[np.int_]) -> tuple[Array, Array]:
-    freedom = np.array([freedom_of(int(count)) for count in counts], dtype=np.float64)
-    return max(spread, 1e-12) / np.sqrt(counts), freedom
-
-
-def _chance_shown(
-    centre: float, spread: float, margins: tuple[float, float], alpha: float, counts: NDArray[np.int_]
-) -> Array:
-    error, freedom = _errors(spread, counts)
-    shown = stats.nct.sf(stats.t.isf(alpha / 2, freedom), freedom, np.minimum(abs(centre) / error, 30.0))
-    beyond = centre - margins[1] if centre > 0 else margins[0] - centre
-    return np.asarray(np.minimum(shown, stats.norm.cdf(beyond / error)))
+    return max(spread, 1e-12) / np.sqrt(counts), np.asarray(counts - 1, dtype=np.float64)
 
 
 def _chance_equivalent(

@@ -194,7 +194,7 @@ def show_check(directory: StudyDirectory, *, json: bool) -> bool:
                 {
                     "state": directory.state,
                     "runs": found.runs,
-                    "unsteady": found.unsteady,
+                    "undecided": found.undecided,
                     "warnings": found.warnings,
                     "damaged": found.harmed,
                 }
@@ -204,10 +204,9 @@ def show_check(directory: StudyDirectory, *, json: bool) -> bool:
     typer.echo(f"{directory.study.name}: {directory.state}")
     if found.runs:
         typer.echo("runs: " + ", ".join(f"{count} {stamp}" for stamp, count in sorted(found.runs.items())))
-    limit = directory.study.repeat.rsd_percent
-    if found.unsteady:
-        typer.echo(f"results of the last three runs not within {limit:g} %:")
-        for line in found.unsteady:
+    if found.undecided:
+        typer.echo("undecided:")
+        for line in found.undecided:
             typer.echo(f"  {line}")
     for line in found.warnings:
         typer.echo(f"warning: {line}")
@@ -219,7 +218,7 @@ class _Warnings:
     """`runs` counts them by stamp; `harmed` are run directories that are gone or not as they were closed."""
 
     runs: Mapping[str, int]
-    unsteady: Sequence[str]
+    undecided: Sequence[str]
     warnings: Sequence[str]
     harmed: Sequence[str]
 
@@ -231,18 +230,17 @@ def _warnings(directory: StudyDirectory) -> _Warnings:
     if not directory.measured:
         return _Warnings(runs, [], ["nothing has been measured"], [])
     verdicts = judged(directory)
-    unsteady = [
-        f"{one.case}, {one.workload}: "
-        + (f"{one.rsd_percent:.1f} % apart" if one.rsd_percent is not None else f"{one.runs} runs")
+    open_ones = [
+        f"{one.case}, {one.workload}: {one.runs} runs"
         for one in verdicts.repeated
-        if not one.agrees
+        if one.verdict == "undecided"
     ]
     harm = {step.directory: _harm(directory, step) for step in directory.measured.values()}
     harmed = {place: what for place, what in harm.items() if what}
     warnings = [*verdicts.judgement.warnings, *verdicts.void]
     warnings += [f"{line}: no run of it" for line in verdicts.missing]
     warnings += [f"{place}: {what}" for place, what in harmed.items()]
-    return _Warnings(runs, unsteady, warnings, list(harmed))
+    return _Warnings(runs, open_ones, warnings, list(harmed))
 
 
 def _harm(directory: StudyDirectory, step: StepDone) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from linerate.analysis.verdict import METRICS, Effect
+from linerate.analysis.verdict import METRICS, VERDICTS, Effect
 from linerate.report import figures
 from linerate.report.panels.svg import draw
 from linerate.report.panels.template import asset, environment, style
@@ -36,7 +36,6 @@ COSTS = {
 """What is shown beside the metric that decides; what was not measured is left out."""
 _DRAWN = ("lan_mib_s", "iscsi_share_percent", "retransmit_percent", "host_cpu_percent", "array_cpu_percent")
 _POINTLESS = {"lan_mib_s": "iscsi_share_percent"}  # LAN traffic alone has nothing to share the line with
-_VERDICTS = ("better", "worse", "equivalent", "undecided")
 _CLAIMS = ("differs", "agrees", "not tested", "needs hardware")
 
 
@@ -116,7 +115,7 @@ def _render(page: StudyPage, *, drift: bool, paths: bool) -> str:
 def verdict_counts(page: StudyPage) -> list[tuple[str, int]]:
     """How many pairs of case and workload got each verdict; a case that could not run counts once."""
     counts: Counter[str] = Counter(effect.verdict for effect in page.judgement.primary())
-    shown = [(word, counts[word]) for word in _VERDICTS]
+    shown = [(word, counts[word]) for word in VERDICTS]
     return [(word, count) for word, count in (*shown, ("not applicable", len(page.not_applicable))) if count]
 
 

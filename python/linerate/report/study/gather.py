@@ -167,7 +167,7 @@ def _certainty(study: Study, judgement: Judgement) -> str:
         and floor.metric == study.workload(floor.workload).metric
     ]
     so = (
-        f" The smallest changes that one comparison would show in 95 of 100 studies: {', '.join(found)}."
+        f" The smallest changes that one comparison shows in 80 of 100 studies: {', '.join(found)}."
         if found
         else ""
     )
@@ -225,13 +225,12 @@ def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], .
         ("order", f"each block holds every case once and the baseline {again}; shuffled, seed {study.seed}"),
         (
             "repeats",
-            f"{' to '.join(map(str, counts))} blocks: until the last three results of a case agree "
-            f"within {repeat.rsd_percent:g} % (relative standard deviation)",
+            f"{' to '.join(map(str, counts))} blocks: until the comparison of a case is decided",
         ),
         (
             "comparison",
-            "log-ratio to the baseline of the same block; permutation test where the blocks suffice, else t; "
-            f"corrected for the number of comparisons (Benjamini-Hochberg); margin {100 * study.margin:g} %",
+            "t test and interval on the log-ratios to the baseline of the same block; corrected for the number of "
+            f"comparisons (Holm) and of looks at the results; margin {100 * study.margin:g} %",
         ),
         ("settling", f"{repeat.settle_s:g} s after every change of settings"),
     ]
@@ -242,10 +241,8 @@ def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], .
         for workload in study.workloads
     ]
     if verdicts and verdicts.repeated:
-        agreed = sum(item.agrees for item in verdicts.repeated)
-        rows.append(
-            ("agreement", f"{agreed} of {len(verdicts.repeated)} cases and workloads met the repeat rule")
-        )
+        decided = sum(item.verdict != "undecided" for item in verdicts.repeated)
+        rows.append(("decided", f"{decided} of {len(verdicts.repeated)} comparisons"))
     return tuple(rows)
 
 

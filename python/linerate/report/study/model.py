@@ -70,7 +70,7 @@ class WorkloadPart:
 class Recommendation:
     """A non-default setting that earned its place, with what it brought and what it cost.
 
-    `mixed`: it made some workload worse, so that it depends on the load.
+    `mixed`: it made some workload worse, so that it depends on the load. `slight`: every gain is below the margin.
     """
 
     setting: str
@@ -79,6 +79,7 @@ class Recommendation:
     evidence: tuple[str, ...]
     cost: tuple[str, ...] = ()
     mixed: bool = False
+    slight: bool = False
 
 
 @dataclass(frozen=True, slots=True)

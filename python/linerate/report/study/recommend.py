@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from linerate.analysis.verdict import Effect, Judgement, Observation, judge
+from linerate.analysis.verdict import GAINS, LOSSES, Effect, Judgement, Observation, judge
 from linerate.errors import UserError
 from linerate.report import figures
 from linerate.report.study import words
@@ -51,12 +51,16 @@ class _Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """What one pair of cases says for a change and against it. `own`: verdicts on the workloads' own metrics."""
+    """What one pair of cases says for a change and against it. `own`: verdicts on the workloads' own metrics.
+
+    `slight`: every gain is below the margin.
+    """
 
     pair: _Pair
     evidence: tuple[str, ...]
     cost: tuple[str, ...]
     own: frozenset[str]
+    slight: bool
 
 
 def recommend(
@@ -81,7 +85,9 @@ def recommend(
         against = pair.against.name
         if against not in judgements:
             try:
-                judgements[against] = judge(observations, against, metrics, judgement.margin, judgement.alpha)
+                judgements[against] = judge(
+                    observations, against, metrics, judgement.margin, judgement.alpha, judgement.looks
+                )
             except UserError:
                 judgements[against] = None
         if (theirs := judgements[against]) is not None:
@@ -157,23 +163,26 @@ def _test(pair: _Pair, judgement: Judgement, workloads: Sequence[WorkloadPart]) 
     evidence: list[str] = []
     cost: list[str] = []
     own: list[Effect] = []
+    helped: set[str] = set()
     for part in workloads:
         primary = judgement.effect(pair.case.name, part.name)
         others = [
             judgement.effect(pair.case.name, part.name, name) for name in _HELPS if name != part.metric.name
         ]
         effects = [effect for effect in (primary, *others) if effect is not None]
-        gains = [effect for effect in effects if effect.verdict == "better"]
-        if primary is not None and primary.verdict == "worse":
+        gains = [effect for effect in effects if effect.verdict in GAINS]
+        if primary is not None and primary.verdict in LOSSES:
             # A host that gets less done has less to do.
             gains = [effect for effect in gains if effect.metric != "host_cpu_percent"]
-        losses = [effect for effect in effects if effect.verdict == "worse"]
+        losses = [effect for effect in effects if effect.verdict in LOSSES]
+        helped.update(effect.verdict for effect in gains)
         for lines, shown in ((evidence, gains), (cost, losses)):
             if shown:
                 lines.append(_line(part, shown))
         # What storage gains at the cost of the LAN on the same wire is a trade, not a gift.
         own += [effect for effect in effects if effect.primary or effect.metric == "lan_mib_s"]
-    return _Test(pair, tuple(evidence), tuple(cost), frozenset(effect.verdict for effect in own))
+    verdicts = frozenset(effect.verdict for effect in own)
+    return _Test(pair, tuple(evidence), tuple(cost), verdicts, "better" not in helped)
 
 
 def _recommendation(
@@ -182,7 +191,7 @@ def _recommendation(
     """What all pairs together say for and against a change; None when nothing speaks for it."""
     verdicts = frozenset[str]().union(*(test.own for test in tests))
     # What does not help its own metric must at least be shown not to hurt it.
-    if not any(test.evidence for test in tests) or ("better" not in verdicts and verdicts != {"equivalent"}):
+    if not any(test.evidence for test in tests) or (not verdicts & GAINS and verdicts != {"no difference"}):
         return None
     return Recommendation(
         setting=" and ".join(title_of(name) for name, _, _ in change),
@@ -190,7 +199,8 @@ def _recommendation(
         recommended=", ".join(value for _, value, _ in change),
         evidence=tuple(_lines(tests, [test.evidence for test in tests])),
         cost=tuple(_lines(tests, [test.cost for test in tests])),
-        mixed="worse" in verdicts,
+        mixed=bool(verdicts & LOSSES),
+        slight=all(test.slight for test in tests),
     )
 
 

@@ -31,12 +31,26 @@ COLUMNS = (
     "blocks",
     "verdict",
 )
-_STYLES = {"better": "green", "worse": "red", "equivalent": "dim", "undecided": "yellow"}
-_MARKS = {"better": "+", "worse": "-", "equivalent": "=", "undecided": "?"}
+_STYLES = {
+    "better": "green",
+    "slightly better": "green",
+    "no difference": "dim",
+    "slightly worse": "red",
+    "worse": "red",
+    "undecided": "yellow",
+}
+_MARKS = {
+    "better": "+",
+    "slightly better": "(+)",
+    "no difference": "=",
+    "slightly worse": "(-)",
+    "worse": "-",
+    "undecided": "?",
+}
 _TITLE_MAX = 36
 _FORMS = ("full", "plain", "short")
 _CLAIMS = ("agrees", "differs", "needs hardware", "not tested")
-_MARK_NOTE = "+ better, - worse, = equivalent, ? undecided"
+_MARK_NOTE = "+ better, - worse, in brackets: below the margin, = no difference that matters, ? undecided"
 
 
 def verdict_table(page: StudyPage, width: int | None = None) -> Table:
@@ -93,6 +107,7 @@ def closing_lines(page: StudyPage) -> list[str]:
     lines = ["recommended:"] if page.recommendations else []
     for item in page.recommendations:
         depends = "; depends on the load" if item.mixed else ""
+        depends += "; a small gain, below the margin" if item.slight else ""
         lines.append(f"  {item.setting}: {item.recommended} instead of {item.instead_of}{depends}")
         lines += [f"    brought  {line}" for line in item.evidence]
         lines += [f"    cost     {line}" for line in item.cost]

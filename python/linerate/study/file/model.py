@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, WithJsonSchema
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, WithJsonSchema
 
 from linerate.san import FaultTable
 from linerate.study.model import SettingValue
@@ -166,9 +166,9 @@ class RepeatTable(FrozenSpec):
     """[repeat]: how often a case is measured."""
 
     blocks_min: int = Field(default=3, ge=1)
+    """Every case runs in so many blocks."""
     blocks_max: int = Field(default=6, ge=1)
-    rsd_percent: PositiveFloat = 1.0
-    """Enough when the last three results agree this well (relative standard deviation)."""
+    """Cases whose comparison is undecided run in up to so many blocks."""
     budget: PositiveSeconds | None = None
     """No new block begins that would end later."""
     settle: Seconds = 2.0

@@ -437,7 +437,6 @@ class _Reader:
             return Repeat(
                 blocks_min=blocks,
                 blocks_max=blocks,
-                rsd_percent=table.rsd_percent,
                 settle_s=settle_s,
                 baselines=baselines,
             )
@@ -446,7 +445,6 @@ class _Reader:
         return Repeat(
             blocks_min=table.blocks_min,
             blocks_max=table.blocks_max,
-            rsd_percent=table.rsd_percent,
             budget_s=table.budget,
             settle_s=table.settle,
             baselines=table.baselines,
