@@ -128,7 +128,7 @@ impl DeviceFacts {
 /// ALUA every path that has passed its check is active/optimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathState {
-    /// Its first login is under way.
+    /// Its first login is in progress.
     Connecting,
     /// Logged in; the LUN behind it is being probed.
     Checking,

@@ -37,7 +37,7 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload {
     None,
-    /// A read, and where its data goes.
+    /// A read, and the destination of its data.
     In(ReadInto),
     /// A read whose data is kept in [`Task::reply`].
     Kept,

@@ -21,7 +21,7 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees the conditions of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 

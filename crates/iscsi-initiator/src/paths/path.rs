@@ -47,7 +47,7 @@ pub(super) struct Connected {
     pub(super) verified: bool,
     /// The target port group of its port, if the LUN has access states.
     pub(super) group: Option<u16>,
-    /// REPORT TARGET PORT GROUPS is under way.
+    /// REPORT TARGET PORT GROUPS is in progress.
     pub(super) polling: bool,
     /// When the next one is due.
     pub(super) poll_at: Nanos,

@@ -107,7 +107,7 @@ pub(super) struct Connection {
     /// Bytes came since the last tick.
     pub(super) heard: bool,
     pub(super) last_heard: Nanos,
-    /// A ping of ours is under way.
+    /// A ping of ours is in progress.
     pub(super) pinging: bool,
     /// Commands sent and not answered.
     pub(super) in_flight: u32,

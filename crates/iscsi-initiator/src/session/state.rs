@@ -37,7 +37,7 @@ pub(crate) enum Input {
     Connected,
     /// The target agreed to full feature phase.
     LoggedIn,
-    /// The target sent the login elsewhere; a new connect is under way.
+    /// The target redirected the login; a new connect is in progress.
     Redirected,
     /// The target asked for a logout.
     LogoutAsked,

@@ -27,7 +27,7 @@ pub(crate) enum Stage {
     Sent,
     /// Answered with BUSY or a similar status; queued again when it is due.
     BackedOff,
-    /// Not answered in time; an ABORT TASK is under way.
+    /// Not answered in time; an ABORT TASK is in progress.
     Aborting,
 }
 

@@ -51,7 +51,7 @@ pub struct ArrayReport {
     /// Counters since the start.
     #[serde(flatten)]
     pub stats: ArrayStats,
-    /// Where it listens now.
+    /// Its current portals.
     pub by_portal: Vec<PortalStats>,
     /// The current sessions.
     pub by_session: Vec<SessionStats>,

@@ -73,7 +73,7 @@ impl EngineState {
         }
     }
 
-    /// How everything is, and where it is shown.
+    /// The state of all parts, with their exports.
     pub(super) fn status(&self) -> StorageStatus {
         let mut status = self.controller.status();
         for volume in &mut status.volumes {

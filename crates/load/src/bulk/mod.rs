@@ -119,7 +119,7 @@ impl BulkSink {
         Ok(Self { address, counts, _mover: mover })
     }
 
-    /// Where it listens, as the kernel chose it.
+    /// Its address, as the kernel chose it.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

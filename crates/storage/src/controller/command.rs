@@ -22,7 +22,7 @@ pub enum Command {
         #[serde(flatten)]
         export: Export,
     },
-    /// Changes a volume's capacity; initiators are told. Reply: `size_bytes`.
+    /// Changes a volume's capacity; initiators are informed. Reply: `size_bytes`.
     Resize {
         /// Which volume.
         volume: String,

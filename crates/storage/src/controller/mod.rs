@@ -1,6 +1,7 @@
 //! The storage of an array: opened from a configuration, changed while it serves, and reported.
 //!
-//! - `config.rs`, `command.rs`, `status.rs`: the JSON that goes in and out. `error.rs`: errors and whose fault they are.
+//! - `config.rs`, `command.rs`, `status.rs`: the JSON of inputs and outputs. `error.rs`: errors and whose fault they
+//!   are.
 //! - `check.rs`: whether a configuration is consistent. `disks.rs`, `sets.rs`, `pools.rs`: its parts. `concat.rs`: several
 //!   RAID sets under one pool. `assembly`: which sets may be made, and what must not be overwritten.
 //! - `volumes.rs`: creates and deletes volumes of pools. `space.rs`: the free space of file systems.

@@ -73,9 +73,9 @@ pub trait Disk {
     }
 }
 
-/// A read under way.
+/// A read in progress.
 pub type Reading = LocalBoxFuture<'static, Result<BytesMut, DiskError>>;
-/// A write, flush or discard under way.
+/// A write, flush or discard in progress.
 pub type Writing = LocalBoxFuture<'static, Result<(), DiskError>>;
 
 /// The error of an operation outside a disk, or one that is not aligned to its blocks.

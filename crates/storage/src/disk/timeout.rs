@@ -40,7 +40,7 @@ struct Watch {
     under_way: RefCell<Slab<Begun>>,
 }
 
-/// An operation under way.
+/// An operation in progress.
 struct Begun {
     /// The number of the checks before it.
     looks: u64,

@@ -5,7 +5,7 @@
 use super::super::meter::Load;
 use super::select::{Select, least};
 
-/// One I/O in so many goes to the next path in turn.
+/// One of this many I/Os uses the next path in turn.
 const PROBE_EVERY: u32 = 256;
 
 /// Paths with equal values take turns.

@@ -462,7 +462,7 @@ impl Group {
 
     /// Completes the callers that wait for the scrub.
     fn end_scrub(&self) {
-        // No scrub is under way.
+        // No scrub is in progress.
         let Some(scrub) = self.background.scrub.take() else { return };
         let report = ScrubReport {
             mismatches_found: self.counters().mismatches_found - scrub.found,

@@ -1,6 +1,6 @@
 //! The commands. The caller that drives a transfer sends `replica_prepare`, `replica_copy`, `replica_status` and
-//! `replica_confirm` to the source and `replica_begin` and `replica_commit` to the partner; each reply goes into the
-//! next command. The verbs about roles are in `roles.rs`.
+//! `replica_confirm` to the source and `replica_begin` and `replica_commit` to the partner; each reply is an input of
+//! the next command. `roles.rs` has the verbs about roles.
 
 use super::{Fields, Service, describe, fields};
 use crate::{

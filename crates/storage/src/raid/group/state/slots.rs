@@ -13,7 +13,7 @@ pub(in super::super) struct Slot {
     pub(in super::super) state: SlotState,
     /// During a rebuild: stripes before this one survive a power cut.
     pub(in super::super) saved: u64,
-    /// Reads under way.
+    /// Reads in progress.
     pub(in super::super) reads: usize,
 }
 
