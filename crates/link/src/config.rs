@@ -103,12 +103,12 @@ pub struct SwitchConfig {
     /// Bytes from one ingress port (per priority with PFC) in the switch above which it requests a pause from that
     /// port. 64 KiB.
     pub xoff_bytes: u64,
-    /// Bytes below which the port may continue. 32 KiB.
+    /// Bytes at or below which the port may continue. 32 KiB.
     pub xon_bytes: u64,
     /// Space per ingress port above `xoff_bytes` for frames that arrive before the pause takes effect; None: the
     /// maximum by the wire's rate and delay.
     pub headroom_bytes: Option<u64>,
-    /// Waiting bytes of a queue above which ECN-capable frames are marked; 0: never. 0.
+    /// ECN-capable frames are marked if at least this many bytes wait in a queue; 0: never. 0.
     pub ecn_threshold_bytes: u64,
     /// How an egress port selects among its priorities. Strict.
     pub schedule: Schedule,

@@ -110,7 +110,7 @@ impl Inbound {
         self.bytes = bytes;
     }
 
-    /// The next receive needs no large buffer, whatever has arrived.
+    /// The next receive needs no large buffer, even if much has arrived.
     pub(super) fn stay_small(&mut self) {
         self.filled = false;
     }

@@ -1,4 +1,4 @@
-//! A run ends when its time is over, whatever a target sends, and reports few events about it.
+//! A run ends when its time is over, for any behaviour of its target, and reports few events about it.
 
 #![allow(
     clippy::unwrap_used,
